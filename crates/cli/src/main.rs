@@ -1,0 +1,35 @@
+//! The door: parse, hand over to one verb, turn its outcome into an exit code. The only place that exits.
+
+mod output;
+mod verbs;
+
+use std::process::ExitCode;
+
+use fathom_errors::{Error, Kind};
+
+fn main() -> ExitCode {
+    let matches = match verbs::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return refuse(&error),
+    };
+    match verbs::dispatch(&matches) {
+        Ok(outcome) => outcome.into(),
+        Err(error) => fail(&error),
+    }
+}
+
+/// Help and version go to standard output with 0, a usage error to standard error with 2, as clap words them.
+fn refuse(error: &clap::Error) -> ExitCode {
+    // A reader that went away (`fathom --help | head -1`) is not our failure.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}
+
+/// One sentence on standard error, and the code that its kind stands for.
+fn fail(error: &anyhow::Error) -> ExitCode {
+    let kind = error.chain().find_map(|cause| cause.downcast_ref::<Error>()).map(Error::kind);
+    if kind != Some(Kind::OutputClosed) {
+        output::note(&format!("fathom: {error:#}"));
+    }
+    ExitCode::from(kind.map_or(3, Kind::exit_code))
+}

@@ -1,0 +1,50 @@
+//! The table of verbs. A verb is one file that exports `command()`, `Config` and `run(Config)`.
+
+use anyhow::Result;
+use clap::{ArgMatches, Command};
+
+/// How a verb ended when nothing went wrong with the tool itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All well: exit code 0.
+    Clean,
+    /// A finding, or operations that failed: exit code 1.
+    Findings,
+}
+
+impl From<Outcome> for std::process::ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        std::process::ExitCode::from(match outcome {
+            Outcome::Clean => 0,
+            Outcome::Findings => 1,
+        })
+    }
+}
+
+struct Verb {
+    command: fn() -> Command,
+    run: fn(&ArgMatches) -> Result<Outcome>,
+}
+
+/// Every verb, in the order that help lists them.
+static VERBS: &[Verb] = &[];
+
+/// The whole command line.
+pub fn command() -> Command {
+    Command::new("fathom")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Tells whether storage is what holds a MongoDB back, proves it, and finds what to change")
+        .after_help("Exit codes: 0 ok, 1 a finding or failed operations, 2 usage, 3 environment.")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(VERBS.iter().map(|verb| (verb.command)()))
+}
+
+/// Runs the verb that was named.
+pub fn dispatch(matches: &ArgMatches) -> Result<Outcome> {
+    let Some((name, matches)) = matches.subcommand() else { anyhow::bail!("no verb was named") };
+    match VERBS.iter().find(|verb| (verb.command)().get_name() == name) {
+        Some(verb) => (verb.run)(matches),
+        None => anyhow::bail!("the verb '{name}' is not in the table"),
+    }
+}

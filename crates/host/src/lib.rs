@@ -1,0 +1,13 @@
+//! What Linux says of this machine, and what MongoDB's vendor wants of it.
+//!
+//! Everything is read through a [`View`], which is either the live `/proc` and `/sys` or a folder saved from
+//! another machine, so that every parser and every rule can be tested, and a customer's host judged, without
+//! being there. Nothing here changes the machine.
+
+mod block;
+mod mounts;
+mod view;
+
+pub use block::{BlockTree, Device, DeviceKind, DeviceNumber};
+pub use mounts::{Mount, Mounts};
+pub use view::View;
