@@ -1,5 +1,29 @@
 //! The run folder: everything that was measured, before anything is shown.
+//!
+//! ```text
+//! 20261121T093000Z-disk-4711/
+//!   manifest.json     schema version, command line without secrets, environment, state of the run
+//!   results.jsonl     one typed result a line (layout, steps, knee, meaning), as they come
+//!   series.parquet    every per-second reading with unit and window; series.jsonl while the run goes
+//!   latency/*.hlog    whole histograms, one per operation and interval (HdrHistogram log, version 2)
+//!   findings.json     claims with their evidence
+//! ```
+//!
+//! All of it is written as the run goes, so that a killed run is readable up to its last second. A folder of an
+//! older schema still opens; one of a newer schema is refused by name. Nothing here judges or prints.
 
+pub mod disk;
 mod finding;
+mod manifest;
+mod redact;
+mod run;
+mod seal;
+mod series;
+mod writer;
 
 pub use finding::{Confidence, Finding, Severity};
+pub use manifest::{Manifest, SCHEMA, State};
+pub use redact::without_secrets;
+pub use run::Run;
+pub use series::Reading;
+pub use writer::RunWriter;

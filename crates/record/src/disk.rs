@@ -1,0 +1,282 @@
+//! The results of a disk probe, one typed entry a line of `results.jsonl`.
+//!
+//! Units stand in the names; a figure that could not be had is absent, never zero. Percentiles with fewer than
+//! ten operations beyond them are absent too, since they would be single accidents.
+
+use fathom_stats::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// One line of `results.jsonl`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Entry {
+    /// What was probed.
+    Subject(Subject),
+    /// The test file was written.
+    Layout(Layout),
+    /// One shape ran for one window.
+    Step(Step),
+    /// Where throughput stops growing.
+    Knee(Knee),
+    /// The highest rate that holds a latency objective.
+    Objective(Objective),
+    /// What a figure means for somebody's data.
+    Meaning(Meaning),
+}
+
+/// What was probed and how it was reached.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Subject {
+    /// The directory or device named.
+    pub directory: String,
+    /// File system type, or `block device`.
+    pub file_system: String,
+    /// The device that holds it, by the kernel's name, where it is known.
+    pub device: Option<String>,
+    /// Size of the test file in bytes.
+    pub size_bytes: u64,
+    /// Whether the page cache was bypassed (O_DIRECT).
+    pub direct: bool,
+    /// The alignment that direct I/O needs here, in bytes.
+    pub alignment_bytes: u64,
+}
+
+/// The layout pass: the whole test file written once, in order, with data that neither compresses nor repeats.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Layout {
+    /// Bytes written.
+    pub bytes: u64,
+    /// Seconds it took, the final sync included.
+    pub seconds: f64,
+    /// MiB per second of the first pass.
+    pub mib_per_s: f64,
+    /// MiB per second when the same region was written again; absent where no second pass ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_pass_mib_per_s: Option<f64>,
+    /// Whether a file kept from an earlier run was used, so that nothing was written.
+    #[serde(default)]
+    pub reused: bool,
+    /// Whether the time budget cut the file short of the size asked for.
+    #[serde(default)]
+    pub cut_short: bool,
+}
+
+/// A latency distribution in figures. Nanoseconds throughout.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Arithmetic mean.
+    pub mean_ns: f64,
+    /// Smallest.
+    pub min_ns: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_ns: Option<u64>,
+    /// 99.9th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999_ns: Option<u64>,
+    /// Largest.
+    pub max_ns: u64,
+}
+
+impl Latency {
+    /// The figures of a histogram; `None` when it is empty.
+    pub fn of(histogram: &Histogram) -> Option<Self> {
+        Some(Latency {
+            mean_ns: histogram.mean_ns()?,
+            min_ns: histogram.min_ns()?,
+            p50_ns: histogram.quantile_ns(0.5)?,
+            p99_ns: histogram.supported_quantile(0.99).map(|n| n.get()),
+            p999_ns: histogram.supported_quantile(0.999).map(|n| n.get()),
+            max_ns: histogram.max_ns()?,
+        })
+    }
+}
+
+/// One kind of operation within a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Operations {
+    /// `read`, `write`, `sync` or `durable` (write and its sync together; for a checkpoint, the whole burst).
+    pub kind: String,
+    /// How many ended within the window.
+    pub count: u64,
+    /// Per second.
+    pub per_s: f64,
+    /// MiB per second; 0 for syncs.
+    pub mib_per_s: f64,
+    /// From the send (service time).
+    pub latency: Latency,
+    /// From the intended start (response time); only under a fixed rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<Latency>,
+}
+
+/// One stream of requests within a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stream {
+    /// `randread`, `randwrite`, `randrw`, `append` or `checkpoint`.
+    pub pattern: String,
+    /// Bytes per request.
+    pub block_bytes: u64,
+    /// `psync`, `io_uring` or `mmap`.
+    pub engine: String,
+    /// Requests kept in flight.
+    pub depth: u32,
+    /// `none`, `fdatasync` or `dsync`.
+    pub durable: String,
+    /// Arrivals per second, where the load was open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
+    /// What it did, by kind.
+    pub operations: Vec<Operations>,
+    /// Little's law: how far `throughput x mean latency` is from the requests in flight, as a share of them.
+    /// Above 0.05 the generator was the bottleneck or a clock lies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub little_gap: Option<f64>,
+    /// Blocks whose stamp was checked (`--verify`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub verified: u64,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl Stream {
+    /// The operations of one kind.
+    pub fn kind(&self, kind: &str) -> Option<&Operations> {
+        self.operations.iter().find(|operations| operations.kind == kind)
+    }
+
+    /// The operations that a person counts: durable writes where there are any, else reads and writes.
+    pub fn headline(&self) -> impl Iterator<Item = &Operations> {
+        let durable = self.kind("durable").is_some() && self.pattern != "checkpoint";
+        self.operations.iter().filter(move |operations| {
+            if durable { matches!(operations.kind.as_str(), "durable" | "read") } else { matches!(operations.kind.as_str(), "read" | "write") }
+        })
+    }
+
+    /// Headline operations per second.
+    pub fn per_s(&self) -> f64 {
+        self.headline().map(|operations| operations.per_s).sum()
+    }
+
+    /// Headline MiB per second.
+    pub fn mib_per_s(&self) -> f64 {
+        self.headline().map(|operations| operations.mib_per_s).sum()
+    }
+}
+
+/// The device's own counters over a step (disk.md 2), for the leaf that did the work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceView {
+    /// Kernel name.
+    pub name: String,
+    /// Reads per second.
+    pub reads_per_s: f64,
+    /// Writes per second, flushes not counted again.
+    pub writes_per_s: f64,
+    /// Flushes per second; absent where the kernel does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flushes_per_s: Option<f64>,
+    /// Mean milliseconds of a read; absent without reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r_await_ms: Option<f64>,
+    /// Mean milliseconds of a write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub w_await_ms: Option<f64>,
+    /// Mean milliseconds of a flush.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub f_await_ms: Option<f64>,
+    /// Average queue size.
+    pub aqu_sz: f64,
+    /// Share of time with a request in flight, percent, as this kernel means it.
+    pub util_pct: f64,
+}
+
+/// One shape, or several together, for one window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Which part of a profile it belongs to (`cache misses`, `journal`).
+    pub phase: String,
+    /// Start, nanoseconds since the run's start.
+    pub begin_ns: u64,
+    /// End.
+    pub end_ns: u64,
+    /// What ran.
+    pub streams: Vec<Stream>,
+    /// Share of their time that the probe's threads were ready but waited for a CPU, percent; absent where the
+    /// kernel does not say. Above 5 the verdict is withheld.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_queue_wait_pct: Option<f64>,
+    /// CPU time of the probe per operation, microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_us_per_operation: Option<f64>,
+    /// The machine's busy share over the step, percent of all CPUs, steal included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_busy_pct: Option<f64>,
+    /// The devices under the test file.
+    #[serde(default)]
+    pub devices: Vec<DeviceView>,
+    /// Headline operations per second, one value a second.
+    #[serde(default)]
+    pub per_second: Vec<f64>,
+}
+
+impl Step {
+    /// The share of run-queue wait above which a verdict on the disk is withheld (disk.md 5).
+    pub const RUN_QUEUE_LIMIT_PCT: f64 = 5.0;
+
+    /// Whether the probe had to wait for a CPU so much that the figures say more about the CPU.
+    pub fn cpu_bound(&self) -> bool {
+        self.run_queue_wait_pct.is_some_and(|pct| pct > Self::RUN_QUEUE_LIMIT_PCT)
+    }
+}
+
+/// Where throughput stops growing with requests in flight (disk.md 4).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Knee {
+    /// The phase whose steps it was computed from.
+    pub phase: String,
+    /// R1: mean latency with one request in flight.
+    pub latency_at_one_ns: f64,
+    /// Xmax: the plateau, operations per second.
+    pub throughput_max_per_s: f64,
+    /// N* = Xmax x R1.
+    pub concurrency: f64,
+    /// The model that fits best: `linear`, `amdahl`, `cap` or `usl`.
+    pub model: String,
+    /// How each model fared, best first: name, AICc, residual standard deviation of log throughput.
+    pub rivals: Vec<(String, f64, f64)>,
+    /// The answer in words.
+    pub words: String,
+    /// Set when a verdict is withheld, with the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
+}
+
+/// The answer to `--slo`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Objective {
+    /// As typed (`p99<5ms`).
+    pub objective: String,
+    /// The highest rate that held it; absent when none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
+    /// Every rate tried: offered per second, achieved per second, the quantile in ns, whether it held.
+    pub tried: Vec<(f64, f64, Option<u64>, bool)>,
+    /// The answer in words.
+    pub words: String,
+}
+
+/// What the figures mean for somebody's data, with the arithmetic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Meaning {
+    /// Stable name (`cold-scan`).
+    pub id: String,
+    /// The sentence.
+    pub sentence: String,
+    /// The arithmetic behind it.
+    pub arithmetic: String,
+}

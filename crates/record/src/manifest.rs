@@ -1,0 +1,71 @@
+//! `manifest.json`: what was run, where, by which version, and how it ended.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The schema this version writes. Raise it when a reader of the last version would misread a folder, and keep a
+/// fixture of the old one under `tests/fixtures/runs/`.
+pub const SCHEMA: u32 = 1;
+
+/// How a run ended, or that it has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Still going, or killed: nobody wrote an end.
+    Running,
+    /// Ran to its end.
+    Complete,
+    /// Ended early by a signal, with what was measured until then.
+    Interrupted,
+    /// Ended by an error, which is in `error`.
+    Failed,
+}
+
+/// The head of a run folder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Schema version of the folder.
+    pub schema: u32,
+    /// Version of the program that wrote it.
+    pub fathom_version: String,
+    /// The verb (`disk`, `checkup`).
+    pub verb: String,
+    /// The command line, secrets removed.
+    pub command_line: Vec<String>,
+    /// When it started, RFC 3339 in UTC. All times in the folder count in nanoseconds from here, by the
+    /// monotonic clock.
+    pub started: String,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished: Option<String>,
+    /// How it ended.
+    pub state: State,
+    /// The error that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The seed of every random stream.
+    #[serde(default)]
+    pub seed: u64,
+    /// Facts about the machine and the storage under test.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+}
+
+impl Manifest {
+    /// A manifest for a run that starts now.
+    pub fn new(verb: &str, version: &str, arguments: impl IntoIterator<Item = String>) -> Self {
+        Manifest {
+            schema: SCHEMA,
+            fathom_version: version.to_owned(),
+            verb: verb.to_owned(),
+            command_line: crate::without_secrets(arguments),
+            started: jiff::Timestamp::now().to_string(),
+            finished: None,
+            state: State::Running,
+            error: None,
+            seed: 0,
+            environment: BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Reading a run folder back, whole or broken off, of this schema or an older one.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use fathom_errors::{Error, Kind, Result};
+use fathom_stats::Histogram;
+use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
+use serde::de::DeserializeOwned;
+
+use crate::disk::Entry;
+use crate::writer::{FINDINGS, LATENCY, MANIFEST, RESULTS, SERIES, SERIES_LINES};
+use crate::{Finding, Manifest, Reading, SCHEMA, seal};
+
+/// A run folder opened for reading.
+#[derive(Debug)]
+pub struct Run {
+    folder: PathBuf,
+    /// Its manifest.
+    pub manifest: Manifest,
+}
+
+impl Run {
+    /// Opens a folder of this or an older schema.
+    ///
+    /// # Errors
+    /// When there is no manifest, it is not one, or its schema is newer than this program.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self> {
+        let folder = folder.into();
+        let path = folder.join(MANIFEST);
+        let text = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
+        let malformed = |e| Error::new(Kind::Malformed, format!("{} is not a manifest", path.display())).because(e);
+        let head: serde_json::Value = serde_json::from_str(&text).map_err(malformed)?;
+        let schema = head.get("schema").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        if schema > u64::from(SCHEMA) {
+            let what = format!("{} was written by a newer version (schema {schema}, we read up to {SCHEMA})", folder.display());
+            return Err(Error::new(Kind::Unsupported, what).advise("open it with that version or a newer one"));
+        }
+        let manifest = serde_json::from_value(head).map_err(malformed)?;
+        Ok(Run { folder, manifest })
+    }
+
+    /// Its results in order; entries of kinds this version does not know are passed over.
+    pub fn results(&self) -> Result<Vec<Entry>> {
+        read_lines(&self.folder.join(RESULTS))
+    }
+
+    /// Its readings, from the Parquet file or, of a run that was killed, from the lines.
+    pub fn readings(&self) -> Result<Vec<Reading>> {
+        let sealed = self.folder.join(SERIES);
+        if sealed.exists() { seal::read(&sealed) } else { read_lines(&self.folder.join(SERIES_LINES)) }
+    }
+
+    /// Its findings; none where the run ended before judging.
+    pub fn findings(&self) -> Result<Vec<Finding>> {
+        let path = self.folder.join(FINDINGS);
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let text = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
+        serde_json::from_str(&text)
+            .map_err(|e| Error::new(Kind::Malformed, format!("cannot read {}", path.display())).because(e))
+    }
+
+    /// The names of its latency logs.
+    pub fn latency_names(&self) -> Result<Vec<String>> {
+        let folder = self.folder.join(LATENCY);
+        let entries = fs::read_dir(&folder).map_err(|e| Error::io("list", &folder, e))?;
+        let mut names: Vec<String> = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok()?.strip_suffix(".hlog").map(str::to_owned))
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// One latency log merged over all its intervals; a torn last line is passed over.
+    pub fn latency(&self, name: &str) -> Result<Histogram> {
+        let path = self.folder.join(LATENCY).join(format!("{name}.hlog"));
+        let text = fs::read(&path).map_err(|e| Error::io("read", &path, e))?;
+        let mut merged = Histogram::new();
+        for interval in IntervalLogIterator::new(&text).map_while(|entry| entry.ok()) {
+            if let LogEntry::Interval(interval) = interval {
+                merged.merge(&decode(&interval, &path)?);
+            }
+        }
+        Ok(merged)
+    }
+}
+
+fn decode(interval: &IntervalLogHistogram<'_>, path: &Path) -> Result<Histogram> {
+    let bad = |why: String| Error::new(Kind::Malformed, format!("{} holds a broken histogram", path.display())).because(why);
+    let bytes = STANDARD.decode(interval.encoded_histogram()).map_err(|e| bad(e.to_string()))?;
+    let counts = hdrhistogram::serialization::Deserializer::new()
+        .deserialize::<u64, _>(&mut bytes.as_slice())
+        .map_err(|e| bad(e.to_string()))?;
+    Ok(Histogram::from_counts(counts))
+}
+
+/// Every line that parses. A killed writer may leave its last line torn, and a newer one may add entry kinds.
+pub(crate) fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+    let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
+    let lines = BufReader::new(file).lines().map_while(|line| line.ok());
+    Ok(lines.filter_map(|line| serde_json::from_str(&line).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Meaning;
+    use crate::{RunWriter, Severity, State};
+
+    fn writer(parent: &Path) -> RunWriter {
+        let arguments = ["fathom", "disk", "--uri", "mongodb://a:b@h/"].map(str::to_owned);
+        RunWriter::create(parent, Manifest::new("disk", "0.0.0", arguments)).unwrap()
+    }
+
+    fn fill(writer: &mut RunWriter) -> Histogram {
+        let mut whole = Histogram::new();
+        for second in 0..3u64 {
+            let mut interval = Histogram::new();
+            (0..500).for_each(|i| interval.record(10_000 + i * 997 * (second + 1)));
+            let window = (second * 1_000_000_000, (second + 1) * 1_000_000_000);
+            writer.latency("randread-read", window, &interval).unwrap();
+            writer.readings(&[Reading::new("disk.read.per_s", "1/s", window, 500.0)]).unwrap();
+            writer.readings(&[Reading::new("bad", "1/s", window, f64::NAN)]).unwrap();
+            whole.merge(&interval);
+        }
+        let meaning = Meaning { id: "x".into(), sentence: "y".into(), arithmetic: "1 = 1".into() };
+        writer.result(&Entry::Meaning(meaning)).unwrap();
+        writer.findings(&[Finding::new("capped", Severity::Warning, "It is capped")]).unwrap();
+        whole
+    }
+
+    fn check(run: &Run, whole: &Histogram) {
+        assert_eq!(run.results().unwrap().len(), 1);
+        assert_eq!(run.findings().unwrap()[0].id, "capped");
+        let readings = run.readings().unwrap();
+        assert_eq!(readings.len(), 3);
+        assert_eq!(readings[2].begin_ns, 2_000_000_000);
+        assert_eq!(run.latency_names().unwrap(), ["randread-read"]);
+        let read_back = run.latency("randread-read").unwrap();
+        assert_eq!(read_back.buckets().collect::<Vec<_>>(), whole.buckets().collect::<Vec<_>>());
+        assert!(run.manifest.command_line.contains(&"mongodb://***@h/".to_owned()));
+    }
+
+    #[test]
+    fn a_finished_run_reads_back_whole() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut writer = writer(parent.path());
+        let whole = fill(&mut writer);
+        let folder = writer.finish(State::Complete, None).unwrap();
+        assert!(folder.join(SERIES).exists() && !folder.join(SERIES_LINES).exists());
+        let run = Run::open(&folder).unwrap();
+        assert_eq!(run.manifest.state, State::Complete);
+        check(&run, &whole);
+    }
+
+    #[test]
+    fn a_killed_run_reads_back_up_to_its_torn_last_line() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut writer = writer(parent.path());
+        let whole = fill(&mut writer);
+        let folder = writer.folder().to_owned();
+        drop(writer);
+        for (file, torn) in [(RESULTS, "{\"type\":\"me"), (SERIES_LINES, "{\"na"), ("latency/randread-read.hlog", "3.000,1.0")] {
+            let mut text = fs::read(folder.join(file)).unwrap();
+            text.extend_from_slice(torn.as_bytes());
+            fs::write(folder.join(file), text).unwrap();
+        }
+        let run = Run::open(&folder).unwrap();
+        assert_eq!(run.manifest.state, State::Running);
+        check(&run, &whole);
+    }
+
+    #[test]
+    fn a_newer_schema_is_refused_by_name() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut writer = writer(parent.path());
+        writer.amend(|manifest| manifest.schema = SCHEMA + 1).unwrap();
+        let error = Run::open(writer.folder()).unwrap_err();
+        assert!(error.to_string().contains("newer version"), "{error}");
+    }
+}

@@ -1,0 +1,183 @@
+//! Writing a run folder as the run goes: whatever was measured is on disk within the second, so that a kill
+//! loses at most the last one.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use fathom_errors::{Error, Kind, Result};
+use fathom_stats::Histogram;
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
+use serde::Serialize;
+
+use crate::disk::Entry;
+use crate::{Finding, Manifest, Reading, State, run, seal};
+
+pub(crate) const MANIFEST: &str = "manifest.json";
+pub(crate) const RESULTS: &str = "results.jsonl";
+pub(crate) const SERIES_LINES: &str = "series.jsonl";
+pub(crate) const SERIES: &str = "series.parquet";
+pub(crate) const FINDINGS: &str = "findings.json";
+pub(crate) const LATENCY: &str = "latency";
+
+/// A run folder being written.
+pub struct RunWriter {
+    folder: PathBuf,
+    manifest: Manifest,
+    started: Instant,
+    started_wall: SystemTime,
+    series: File,
+    results: File,
+    logs: BTreeMap<String, File>,
+}
+
+impl RunWriter {
+    /// Makes a new folder under `parent` (which is created) and writes the manifest.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or written.
+    pub fn create(parent: &Path, manifest: Manifest) -> Result<Self> {
+        fs::create_dir_all(parent).map_err(|e| Error::io("create", parent, e))?;
+        let stamp: String = manifest.started.chars().take(19).filter(|c| c.is_ascii_alphanumeric()).collect();
+        let base = format!("{stamp}Z-{}-{}", manifest.verb, std::process::id());
+        let folder = (0..1000)
+            .map(|n| parent.join(if n == 0 { base.clone() } else { format!("{base}-{n}") }))
+            .find(|folder| !folder.exists())
+            .ok_or_else(|| Error::new(Kind::Busy, format!("no free name for a run under {}", parent.display())))?;
+        let latency = folder.join(LATENCY);
+        fs::create_dir_all(&latency).map_err(|e| Error::io("create", &latency, e))?;
+        let writer = RunWriter {
+            series: append(&folder.join(SERIES_LINES))?,
+            results: append(&folder.join(RESULTS))?,
+            started: Instant::now(),
+            started_wall: SystemTime::now(),
+            logs: BTreeMap::new(),
+            folder,
+            manifest,
+        };
+        writer.write_manifest()?;
+        Ok(writer)
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The manifest as it stands.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Nanoseconds since the run's start: the clock of every time in the folder.
+    pub fn now_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// The monotonic instant that is the folder's time zero.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// Adds readings; those that are not numbers are left out, so that no reader meets a NaN.
+    pub fn readings(&mut self, readings: &[Reading]) -> Result<()> {
+        let mut text = String::new();
+        for reading in readings.iter().filter(|reading| reading.value.is_finite()) {
+            text.push_str(&to_json(reading)?);
+            text.push('\n');
+        }
+        self.series.write_all(text.as_bytes()).map_err(|e| self.failed(SERIES_LINES, e))
+    }
+
+    /// Adds one result.
+    pub fn result(&mut self, entry: &Entry) -> Result<()> {
+        let line = format!("{}\n", to_json(entry)?);
+        self.results.write_all(line.as_bytes()).map_err(|e| self.failed(RESULTS, e))
+    }
+
+    /// Adds one interval's histogram to `latency/<name>.hlog`; an empty one is left out.
+    pub fn latency(&mut self, name: &str, window_ns: (u64, u64), histogram: &Histogram) -> Result<()> {
+        if histogram.is_empty() {
+            return Ok(());
+        }
+        let path = self.folder.join(LATENCY).join(format!("{name}.hlog"));
+        let mut text = Vec::new();
+        let mut builder = IntervalLogWriterBuilder::new();
+        if !self.logs.contains_key(name) {
+            // Start and base both, since readers guess when one is missing (hdrhistogram's own docs).
+            builder.add_comment("latency in ns, maximum in ms; times in seconds from the run's start");
+            builder.with_start_time(self.started_wall).with_base_time(self.started_wall);
+            self.logs.insert(name.to_owned(), append(&path)?);
+        }
+        // Each block names the divisor again; readers take the last one.
+        builder.with_max_value_divisor(1e6);
+        let mut serializer = V2DeflateSerializer::new();
+        let begin = Duration::from_nanos(window_ns.0);
+        let length = Duration::from_nanos(window_ns.1.saturating_sub(window_ns.0));
+        let written = builder
+            .begin_log_with(&mut text, &mut serializer)
+            .map_err(|e| Error::io("write", &path, e))?
+            .write_histogram(histogram.counts(), begin, length, None);
+        written.map_err(|e| Error::new(Kind::Io, format!("cannot encode {}", path.display())).because(e.to_string()))?;
+        match self.logs.get_mut(name) {
+            Some(log) => log.write_all(&text).map_err(|e| Error::io("write", &path, e)),
+            None => Ok(()),
+        }
+    }
+
+    /// Replaces the findings.
+    pub fn findings(&mut self, findings: &[Finding]) -> Result<()> {
+        replace(&self.folder.join(FINDINGS), &to_pretty_json(&findings)?)
+    }
+
+    /// Changes the manifest and writes it again.
+    pub fn amend(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<()> {
+        change(&mut self.manifest);
+        self.write_manifest()
+    }
+
+    /// Ends the run: readings become `series.parquet`, and the manifest says how it ended.
+    pub fn finish(mut self, state: State, error: Option<String>) -> Result<PathBuf> {
+        let lines = self.folder.join(SERIES_LINES);
+        let readings: Vec<Reading> = run::read_lines(&lines)?;
+        seal::write(&self.folder.join(SERIES), &readings)?;
+        fs::remove_file(&lines).map_err(|e| Error::io("remove", &lines, e))?;
+        self.amend(|manifest| {
+            manifest.state = state;
+            manifest.error = error;
+            manifest.finished = Some(jiff::Timestamp::now().to_string());
+        })?;
+        Ok(self.folder)
+    }
+
+    fn write_manifest(&self) -> Result<()> {
+        replace(&self.folder.join(MANIFEST), &to_pretty_json(&self.manifest)?)
+    }
+
+    fn failed(&self, file: &str, source: std::io::Error) -> Error {
+        Error::io("write", self.folder.join(file), source)
+    }
+}
+
+fn append(path: &Path) -> Result<File> {
+    OpenOptions::new().create(true).append(true).open(path).map_err(|e| Error::io("create", path, e))
+}
+
+/// Writes a whole file so that a reader sees the old or the new one, never half.
+fn replace(path: &Path, text: &str) -> Result<()> {
+    let temporary = path.with_extension("new");
+    fs::write(&temporary, text).map_err(|e| Error::io("write", &temporary, e))?;
+    fs::rename(&temporary, path).map_err(|e| Error::io("replace", path, e))
+}
+
+fn to_json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::new(Kind::Malformed, "cannot write JSON").because(e))
+}
+
+fn to_pretty_json(value: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(value);
+    text.map(|t| t + "\n").map_err(|e| Error::new(Kind::Malformed, "cannot write JSON").because(e))
+}
