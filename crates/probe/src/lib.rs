@@ -1,1 +1,34 @@
-//! Being built.
+//! The disk probe: what a disk can do for a database, where its knee is, and what spoils it.
+//!
+//! Invariant: it writes only to files it made (or to a device whose name was typed), each recorded in the ledger
+//! before it exists; the page cache is bypassed unless somebody asked for it; a latency is never measured by a
+//! thread that had to wait for a CPU without the result saying so.
+
+mod arrivals;
+mod buffer;
+mod clock;
+mod crew;
+mod engine;
+mod file;
+mod generations;
+mod layout;
+mod meters;
+mod place;
+mod requests;
+mod session;
+mod shape;
+mod signature;
+pub mod stamp;
+mod summary;
+mod target;
+mod tracks;
+mod window;
+
+pub use engine::uring::available as io_uring_available;
+pub use layout::LayoutPlan;
+pub use place::{Permits, Place};
+pub use session::{Interval, Session, Sink};
+pub use shape::{DEPTH_MAX, Durable, Engine, Job, Pattern};
+pub use target::{DATA_FILE, JOURNAL_FILE, Target};
+pub use tracks::{Track, Tracks};
+pub use window::{Outcome, WindowPlan};

@@ -150,7 +150,11 @@ mod tests {
         let (mut a, mut b, mut both) = (Histogram::new(), Histogram::new(), Histogram::new());
         for i in 0..1_000u64 {
             let value = i * i * 37;
-            if i % 3 == 0 { a.record(value) } else { b.record(value) }
+            if i % 3 == 0 {
+                a.record(value)
+            } else {
+                b.record(value)
+            }
             both.record(value);
         }
         a.merge(&b);

@@ -1,1 +1,32 @@
-//! Being built.
+//! The arithmetic of measurements: seeded chance, summaries, checks, laws of throughput, steps and trends.
+//!
+//! Pure: no clock, no files, no threads, and no randomness but a seeded one, so that a run folder judged twice gives
+//! the same judgement. Each statistic carries its source and is tested on simulations whose truth is known.
+//! Nothing here prints a verdict: it returns numbers, and `None` or a reason where the data cannot bear them.
+//! p-values by resampling are (1 + b) / (1 + B) and never zero.
+
+mod changepoint;
+mod distribution;
+mod histogram;
+mod knee;
+mod little;
+mod models;
+mod random;
+mod rank;
+mod steady;
+mod summary;
+mod trend;
+
+pub use changepoint::{FEWEST_VALUES, Step, find_step};
+pub use histogram::Histogram;
+pub use knee::{Knee, LadderLevel, knee, pick_bisection};
+pub use little::{LITTLE_TOLERANCE, LittleCheck};
+pub use models::{AICC_MARGIN, Comparison, Curve, Fit, Level, Model, Peak, fit};
+pub use random::Seeded;
+pub use rank::{RankCorrelation, spearman};
+pub use steady::{STEADY_EXCURSION, STEADY_SLOPE_EXCURSION, STEADY_WINDOW, SteadyState, steady_state};
+pub use summary::{
+    Interval, bootstrap_mean, bootstrap_ratio, coefficient_of_variation, mean, median, quantile,
+    standard_deviation, theil_sen_slope,
+};
+pub use trend::{Trend, mann_kendall};

@@ -1,0 +1,18 @@
+//! The one clock of the probe: CLOCK_MONOTONIC in nanoseconds, by the vDSO, about 20 ns a call.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds on the monotonic clock.
+#[inline]
+pub(crate) fn now_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}
+
+/// Sleeps until `deadline_ns`, or not at all when it has passed.
+pub(crate) fn sleep_until(deadline_ns: u64) {
+    let now = now_ns();
+    if deadline_ns > now {
+        std::thread::sleep(std::time::Duration::from_nanos(deadline_ns - now));
+    }
+}

@@ -1,0 +1,52 @@
+//! The engines: how a job's requests reach the kernel. Each runs one worker to the end of the window.
+
+pub(crate) mod mapping;
+pub(crate) mod threads;
+pub(crate) mod uring;
+
+use std::path::Path;
+
+use fathom_errors::{Error, Result};
+
+use crate::crew::Crew;
+
+/// Requests in flight that one ring serves; beyond it, more rings share the CPUs.
+const DEPTH_PER_RING: u32 = 256;
+
+/// How many workers a job needs: a thread per request in flight, or rings of up to 256 slots.
+pub(crate) fn workers(job: &crate::Job, cpus: u32) -> u32 {
+    match job.engine {
+        crate::Engine::IoUring => job.depth.div_ceil(DEPTH_PER_RING).clamp(1, cpus.max(1)),
+        _ => job.depth,
+    }
+}
+
+/// The slots of ring `index` when `depth` is shared out over `rings`.
+pub(crate) fn slots(depth: u32, rings: u32, index: u32) -> u32 {
+    depth / rings + u32::from(index < depth % rings)
+}
+
+/// Words an operation that failed, with where in the file it was.
+pub(crate) fn failed(action: &str, path: &Path, offset: u64, source: std::io::Error) -> Error {
+    Error::io(action, path, source).advise(format!("it was at offset {offset}; see the kernel's log (dmesg)"))
+}
+
+/// Checks what a read returned, when verifying.
+pub(crate) fn check_read(crew: &Crew<'_>, block: &[u8], offset: u64) -> Result<()> {
+    let Some(generations) = crew.generations else { return Ok(()) };
+    let checked = crew.stamper.verify(block, offset, |at| generations.expected(at))?;
+    crew.verified.fetch_add(checked, std::sync::atomic::Ordering::Relaxed);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_add_up_to_the_depth() {
+        for (depth, rings) in [(1, 1), (7, 2), (1024, 4), (257, 2)] {
+            assert_eq!((0..rings).map(|i| slots(depth, rings, i)).sum::<u32>(), depth);
+        }
+    }
+}

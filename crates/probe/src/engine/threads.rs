@@ -1,0 +1,168 @@
+//! The thread engines (psync, mmap): each worker has one request in flight.
+//!
+//! The clock is read twice per request, three times with a sync; the time between is the request's and nothing
+//! else's: stamping data and recording happen outside.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use fathom_errors::Result;
+
+use crate::buffer::AlignedBuffer;
+use crate::clock::{now_ns, sleep_until};
+use crate::crew::Crew;
+use crate::engine::{check_read, failed};
+use crate::file::BlockFile;
+use crate::requests::{Request, Requests};
+use crate::shape::{Durable, Pattern};
+use crate::tracks::{Track, Tracks, lock};
+
+/// How long a worker may sleep before it looks whether the window is over.
+const NAP_NS: u64 = 50_000_000;
+
+/// Runs worker `index` until the window ends.
+pub(crate) fn work<F: BlockFile>(file: &F, path: &Path, crew: &Crew<'_>, index: u64) -> Result<()> {
+    let size = if crew.job.pattern == Pattern::Append { crew.journal_bytes } else { crew.size_bytes };
+    let mut worker = Worker {
+        file,
+        path,
+        crew,
+        requests: Requests::new(crew.job, size, index, crew.workers, crew.generations.is_some(), &crew.seed),
+        buffer: AlignedBuffer::new(usize::try_from(crew.job.block.get()).unwrap_or(usize::MAX))?,
+        shard: crew.shards.of(usize::try_from(index).unwrap_or(0)),
+    };
+    crew.starter.wait();
+    if crew.job.pattern == Pattern::Checkpoint { worker.checkpoints() } else { worker.stream() }
+}
+
+struct Worker<'a, F> {
+    file: &'a F,
+    path: &'a Path,
+    crew: &'a Crew<'a>,
+    requests: Requests,
+    buffer: AlignedBuffer,
+    shard: &'a Mutex<Tracks>,
+}
+
+impl<F: BlockFile> Worker<'_, F> {
+    fn stream(&mut self) -> Result<()> {
+        while !self.crew.starter.stopping() {
+            let Some(request) = self.requests.next() else {
+                let anew = self.file.begin_anew(self.crew.journal_bytes);
+                anew.map_err(|e| failed("begin anew", self.path, 0, e))?;
+                self.requests.rewind();
+                continue;
+            };
+            let intended = match &self.crew.arrivals {
+                None => None,
+                Some(arrivals) => match self.await_start(arrivals.next_ns()) {
+                    None => return Ok(()),
+                    started => started,
+                },
+            };
+            if request.write { self.write(request, intended)? } else { self.read(request, intended)? }
+            self.requests.ended(request.offset);
+        }
+        Ok(())
+    }
+
+    /// Sleeps until an intended start; `None` when the window ends first.
+    fn await_start(&self, intended_ns: u64) -> Option<u64> {
+        loop {
+            if self.crew.starter.stopping() {
+                return None;
+            }
+            let now = now_ns();
+            if now >= intended_ns {
+                return Some(intended_ns);
+            }
+            sleep_until(intended_ns.min(now + NAP_NS));
+        }
+    }
+
+    fn read(&mut self, request: Request, intended: Option<u64>) -> Result<()> {
+        let begin = now_ns();
+        let read = self.file.read_at(self.buffer.as_mut_slice(), request.offset);
+        let end = now_ns();
+        read.map_err(|e| failed("read", self.path, request.offset, e))?;
+        let mut tracks = lock(self.shard);
+        tracks.record(Track::Read, end - begin);
+        if let Some(intended) = intended {
+            tracks.record(Track::ReadResponse, end - intended);
+        }
+        drop(tracks);
+        check_read(self.crew, self.buffer.as_slice(), request.offset)
+    }
+
+    fn write(&mut self, request: Request, intended: Option<u64>) -> Result<()> {
+        let (begin, written) = self.write_block(request)?;
+        let end = if self.crew.job.durable == Durable::Fdatasync {
+            self.file.sync_data().map_err(|e| failed("fdatasync", self.path, request.offset, e))?;
+            now_ns()
+        } else {
+            written
+        };
+        let mut tracks = lock(self.shard);
+        tracks.record(Track::Write, written - begin);
+        match self.crew.job.durable {
+            Durable::None => {}
+            Durable::Dsync => tracks.record(Track::Durable, end - begin),
+            Durable::Fdatasync => {
+                tracks.record(Track::Sync, end - written);
+                tracks.record(Track::Durable, end - begin);
+            }
+        }
+        if let Some(intended) = intended {
+            tracks.record(Track::WriteResponse, end - intended);
+        }
+        Ok(())
+    }
+
+    /// Stamps and writes one block; returns when it was sent and when it came back.
+    fn write_block(&mut self, request: Request) -> Result<(u64, u64)> {
+        let generation = self.crew.next_generation();
+        self.crew.stamper.fill(self.buffer.as_mut_slice(), request.offset, generation);
+        let begin = now_ns();
+        let written = self.file.write_at(self.buffer.as_slice(), request.offset);
+        let end = now_ns();
+        if let Some(generations) = self.crew.generations.filter(|_| self.crew.job.pattern != Pattern::Append) {
+            let generation = if written.is_ok() { generation } else { 0 };
+            generations.wrote(request.offset, self.buffer.len(), generation);
+        }
+        written.map_err(|e| failed("write", self.path, request.offset, e))?;
+        Ok((begin, end))
+    }
+
+    fn checkpoints(&mut self) -> Result<()> {
+        let crew = self.crew;
+        crew.rally.begin(now_ns());
+        while !crew.starter.stopping() {
+            while crew.rally.take() {
+                if crew.starter.stopping() {
+                    return Ok(());
+                }
+                let Some(request) = self.requests.next() else { break };
+                let (begin, end) = self.write_block(request)?;
+                self.requests.ended(request.offset);
+                lock(self.shard).record(Track::Write, end - begin);
+            }
+            let mut outcome = Ok(());
+            crew.rally.meet(now_ns, || crew.starter.stopping(), |began| outcome = self.end_burst(began));
+            outcome?;
+        }
+        Ok(())
+    }
+
+    /// The fsync at the end of a burst, by whoever arrived last.
+    fn end_burst(&self, began_ns: u64) -> Result<()> {
+        let begin = now_ns();
+        self.file.sync_all().map_err(|e| failed("fsync", self.path, 0, e))?;
+        let end = now_ns();
+        let mut tracks = lock(self.shard);
+        tracks.record(Track::Sync, end - begin);
+        tracks.record(Track::Durable, end - began_ns);
+        drop(tracks);
+        self.await_start(end + self.crew.job.burst_rest.get());
+        Ok(())
+    }
+}

@@ -1,0 +1,202 @@
+//! The shapes of I/O a database makes, as jobs: what is asked of the disk, how, and how fast.
+//!
+//! A job is validated text; nothing is opened here. Depth means requests in flight, whatever the engine: threads
+//! for psync and mmap, ring slots for io_uring. fio's sync engines silently cap depth at 1 (axboe/fio#1388); ours
+//! start that many threads.
+
+use std::fmt;
+use std::str::FromStr;
+
+use fathom_errors::{Error, Result};
+use fathom_units::{Bytes, Nanos};
+
+/// The most requests in flight that a job may ask for.
+pub const DEPTH_MAX: u32 = 1024;
+
+/// Where and what the requests are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Reads at uniformly random blocks: cache misses.
+    RandRead,
+    /// Writes at uniformly random blocks: eviction.
+    RandWrite,
+    /// Half reads, half writes at random blocks.
+    RandRw,
+    /// Writes one after another in a preallocated file: the journal.
+    Append,
+    /// Bursts of random writes, each followed by one fsync: the checkpoint.
+    Checkpoint,
+}
+
+/// How a request reaches the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// A thread per request in flight, `pread` and `pwrite`.
+    Psync,
+    /// One submission queue with many requests in flight.
+    IoUring,
+    /// Loads and stores in a mapping of the file, through the page cache.
+    Mmap,
+}
+
+/// What makes a write durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durable {
+    /// Nothing: the device's volatile cache may hold it.
+    None,
+    /// `fdatasync` after each write, timed apart.
+    Fdatasync,
+    /// The file is opened with O_DSYNC.
+    Dsync,
+}
+
+/// A closed set of words for an enum: parse, print and list them from one table.
+macro_rules! words {
+    ($type:ident, $what:literal, $($variant:ident = $word:literal),+ $(,)?) => {
+        impl $type {
+            /// Every word, in the order help lists them.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            /// The word on the command line and in records.
+            pub fn word(self) -> &'static str {
+                match self { $($type::$variant => $word),+ }
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<Self> {
+                match text {
+                    $($word => Ok($type::$variant),)+
+                    _ => Err(Error::usage(format!(
+                        concat!("'{}' is no ", $what, "; take one of {}"), text, $type::WORDS.join(", ")
+                    ))),
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.word())
+            }
+        }
+    };
+}
+
+words!(Pattern, "pattern", RandRead = "randread", RandWrite = "randwrite", RandRw = "randrw", Append = "append", Checkpoint = "checkpoint");
+words!(Engine, "engine", Psync = "psync", IoUring = "io_uring", Mmap = "mmap");
+words!(Durable, "durability", None = "none", Fdatasync = "fdatasync", Dsync = "dsync");
+
+impl Pattern {
+    /// Whether it reads.
+    pub fn reads(self) -> bool {
+        matches!(self, Pattern::RandRead | Pattern::RandRw)
+    }
+
+    /// Whether it writes.
+    pub fn writes(self) -> bool {
+        self != Pattern::RandRead
+    }
+}
+
+/// One stream of requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Where and what.
+    pub pattern: Pattern,
+    /// Bytes per request.
+    pub block: Bytes,
+    /// Through which system calls.
+    pub engine: Engine,
+    /// Requests in flight.
+    pub depth: u32,
+    /// What makes writes durable.
+    pub durable: Durable,
+    /// Open loop: Poisson arrivals per second; closed loop where absent.
+    pub rate_per_s: Option<f64>,
+    /// Bytes written between two fsyncs of a checkpoint.
+    pub burst: Bytes,
+    /// Rest between two bursts of a checkpoint; mongod rests 60 s (`syncdelay`).
+    pub burst_rest: Nanos,
+}
+
+impl Job {
+    /// A closed-loop job without durability. A checkpoint's burst is 32 MiB, small enough to fit in a step of
+    /// seconds and large enough to outgrow a device's write queue.
+    pub fn new(pattern: Pattern, block: Bytes, engine: Engine, depth: u32) -> Self {
+        let burst = Bytes::mib(32);
+        Job { pattern, block, engine, depth, durable: Durable::None, rate_per_s: None, burst, burst_rest: Nanos(0) }
+    }
+
+    /// The same with `durable`.
+    #[must_use]
+    pub fn durable(mut self, durable: Durable) -> Self {
+        self.durable = durable;
+        self
+    }
+
+    /// The same as an open loop.
+    #[must_use]
+    pub fn rate(mut self, per_s: f64) -> Self {
+        self.rate_per_s = Some(per_s);
+        self
+    }
+
+    /// Requests in one checkpoint burst, at least one per slot.
+    pub fn burst_requests(&self) -> u64 {
+        (self.burst.get() / self.block.get().max(1)).max(u64::from(self.depth))
+    }
+
+    /// Refuses what cannot be run, in words.
+    pub fn check(&self) -> Result<()> {
+        if self.depth == 0 || self.depth > DEPTH_MAX {
+            return Err(Error::usage(format!("a depth of {} makes no sense; take 1 to {DEPTH_MAX}", self.depth)));
+        }
+        if self.block.get() < 512 || self.block > Bytes::mib(64) || self.block.get() % 512 != 0 {
+            let what = format!("a block of {} makes no sense", self.block);
+            return Err(Error::usage(what).advise("take a multiple of 512 bytes from 512 to 64M"));
+        }
+        if let Some(rate) = self.rate_per_s {
+            if !(rate.is_finite() && (0.01..=10e6).contains(&rate)) {
+                return Err(Error::usage(format!("a rate of {rate} per second makes no sense; take 0.01 to 10 million")));
+            }
+            if self.pattern == Pattern::Checkpoint {
+                return Err(Error::usage("a checkpoint is a burst and has no rate").advise("leave --rate out"));
+            }
+        }
+        if self.durable != Durable::None && !self.pattern.writes() {
+            return Err(Error::usage(format!("--durable {} means nothing for reads", self.durable)));
+        }
+        if self.durable == Durable::Dsync && self.engine == Engine::Mmap {
+            return Err(Error::usage("a mapping ignores O_DSYNC").advise("take --durable fdatasync with mmap"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_go_both_ways() {
+        for word in Pattern::WORDS {
+            assert_eq!(word.parse::<Pattern>().unwrap().to_string(), *word);
+        }
+        assert!("randomread".parse::<Pattern>().unwrap_err().to_string().contains("randread"));
+    }
+
+    #[test]
+    fn nonsense_is_refused_in_words() {
+        let job = |depth, block| Job::new(Pattern::RandRead, Bytes(block), Engine::Psync, depth);
+        assert!(job(1, 4096).check().is_ok());
+        for (depth, block) in [(0, 4096), (1025, 4096), (1, 0), (1, 100), (1, 1 << 40)] {
+            assert!(job(depth, block).check().is_err(), "{depth} {block}");
+        }
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e12] {
+            assert!(job(1, 4096).rate(rate).check().is_err(), "{rate}");
+        }
+        assert!(job(1, 4096).durable(Durable::Dsync).check().is_err());
+    }
+}

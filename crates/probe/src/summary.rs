@@ -1,0 +1,117 @@
+//! From histograms and meters to the figures of a step. Pure but for the session's clock.
+
+use fathom_record::disk::{Latency, Operations, Step, Stream};
+use fathom_stats::Histogram;
+
+use crate::engine::workers;
+use crate::meters::Meters;
+use crate::session::Session;
+use crate::shape::{Durable, Job, Pattern};
+use crate::tracks::{Track, Tracks};
+use crate::window::WindowPlan;
+
+/// A name for files and series: phase, pattern, block and depth.
+pub(crate) fn label(phase: &str, job: &Job) -> String {
+    let phase: String = phase.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let block_kib = job.block.get() as f64 / 1024.0;
+    let load = match job.rate_per_s {
+        Some(rate) => format!("r{rate:.0}"),
+        None => format!("d{}", job.depth),
+    };
+    format!("{phase}-{}-{block_kib}k-{load}", job.pattern)
+}
+
+/// What counts as one operation of a job: a durable write, a plain read or write.
+pub(crate) fn headline(job: &Job) -> &'static [Track] {
+    match (job.pattern, job.durable) {
+        (Pattern::Checkpoint, _) | (_, Durable::None) => &[Track::Read, Track::Write],
+        _ => &[Track::Read, Track::Durable],
+    }
+}
+
+/// Operations per second of all jobs.
+pub(crate) fn operations_per_s(jobs: &[Job], tracks: &[Tracks], elapsed_ns: u64) -> f64 {
+    let ended = jobs.iter().zip(tracks).flat_map(|(job, tracks)| headline(job).iter().map(|track| tracks.get(*track).len()));
+    ended.sum::<u64>() as f64 * 1e9 / elapsed_ns.max(1) as f64
+}
+
+/// The figures of a window.
+pub(crate) fn step(
+    plan: &WindowPlan,
+    tracks: &[Tracks],
+    begin: &Meters,
+    end: &Meters,
+    verified: &[u64],
+    session: &Session<'_>,
+    per_second: Vec<f64>,
+) -> Step {
+    let elapsed_ns = end.taken_ns.saturating_sub(begin.taken_ns).max(1);
+    let threads: u32 = plan.jobs.iter().map(|job| workers(job, session.cpus)).sum();
+    let end_ns = session.now_ns();
+    let operations = operations_per_s(&plan.jobs, tracks, elapsed_ns) * elapsed_ns as f64 / 1e9;
+    let waited = end.waited_ns.zip(begin.waited_ns).map(|(end, begin)| end.saturating_sub(begin) as f64);
+    let streams = plan.jobs.iter().zip(tracks).zip(verified);
+    Step {
+        phase: plan.phase.clone(),
+        begin_ns: end_ns.saturating_sub(elapsed_ns),
+        end_ns,
+        streams: streams.map(|((job, tracks), verified)| stream(job, tracks, elapsed_ns, *verified)).collect(),
+        run_queue_wait_pct: waited.map(|waited| 100.0 * waited / (elapsed_ns as f64 * f64::from(threads.max(1)))),
+        cpu_us_per_operation: (operations > 0.0).then(|| (end.cpu_ns - begin.cpu_ns) as f64 / 1e3 / operations),
+        machine_busy_pct: end.busy_pct_since(begin),
+        devices: end.devices_since(begin),
+        per_second,
+    }
+}
+
+fn stream(job: &Job, tracks: &Tracks, elapsed_ns: u64, verified: u64) -> Stream {
+    let kinds = [
+        ("read", Track::Read, Some(Track::ReadResponse)),
+        ("write", Track::Write, (job.durable == Durable::None).then_some(Track::WriteResponse)),
+        ("sync", Track::Sync, None),
+        ("durable", Track::Durable, Some(Track::WriteResponse)),
+    ];
+    let operations = kinds.into_iter().filter_map(|(kind, track, response)| {
+        let bytes = match (kind, job.pattern) {
+            ("sync", _) => 0,
+            ("durable", Pattern::Checkpoint) => job.burst_requests() * job.block.get(),
+            _ => job.block.get(),
+        };
+        operations(kind, tracks.get(track), response.map(|response| tracks.get(response)), bytes, elapsed_ns)
+    });
+    Stream {
+        pattern: job.pattern.to_string(),
+        block_bytes: job.block.get(),
+        engine: job.engine.to_string(),
+        depth: job.depth,
+        durable: job.durable.to_string(),
+        rate_per_s: job.rate_per_s,
+        operations: operations.collect(),
+        little_gap: little_gap(job, tracks, elapsed_ns),
+        verified,
+    }
+}
+
+fn operations(kind: &str, histogram: &Histogram, response: Option<&Histogram>, bytes: u64, elapsed_ns: u64) -> Option<Operations> {
+    let per_s = histogram.len() as f64 * 1e9 / elapsed_ns as f64;
+    Some(Operations {
+        kind: kind.to_owned(),
+        count: histogram.len(),
+        per_s,
+        mib_per_s: per_s * bytes as f64 / f64::from(1u32 << 20),
+        latency: Latency::of(histogram)?,
+        response: response.and_then(Latency::of),
+    })
+}
+
+/// Little's law on ourselves (disk.md 4): the time all requests took, per time, is how many were in flight.
+/// Meaningless for an open loop, whose number in flight varies, and for bursts, which have gaps.
+fn little_gap(job: &Job, tracks: &Tracks, elapsed_ns: u64) -> Option<f64> {
+    if job.rate_per_s.is_some() || job.pattern == Pattern::Checkpoint {
+        return None;
+    }
+    let total_ns = |track: &Track| tracks.get(*track).mean_ns().map(|mean| mean * tracks.get(*track).len() as f64);
+    let spent: Vec<f64> = headline(job).iter().filter_map(total_ns).collect();
+    let in_flight = spent.iter().sum::<f64>() / elapsed_ns as f64;
+    (!spent.is_empty()).then(|| (in_flight - f64::from(job.depth)).abs() / f64::from(job.depth))
+}

@@ -1,0 +1,281 @@
+//! One window: jobs run side by side for a while, and everything that can be known about it is taken together.
+//!
+//! Order matters. All workers are up before the first request; what ends during warm-up is thrown away; device
+//! counters, CPU times and latencies are read at the same two moments; requests in flight at the end do not count.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::thread::{Builder, Scope};
+use std::time::Duration;
+
+use fathom_errors::{Error, Kind, Result};
+use fathom_record::Reading;
+use fathom_record::disk::Step;
+use fathom_units::Nanos;
+
+use crate::arrivals::Arrivals;
+use crate::clock::{now_ns, sleep_until};
+use crate::crew::{Crew, Starter};
+use crate::engine::mapping::Mapping;
+use crate::engine::{threads, uring, workers};
+use crate::file::BlockFile;
+use crate::meters::Meters;
+use crate::session::{Interval, Session};
+use crate::shape::{Engine, Job, Pattern};
+use crate::summary;
+use crate::target::Access;
+use crate::tracks::{Track, Tracks};
+
+/// Readings are taken this often.
+const INTERVAL_NS: u64 = 1_000_000_000;
+/// How often a window looks at signals and errors.
+const GLANCE: Duration = Duration::from_millis(20);
+/// A worker needs a shallow stack: its buffer is mapped apart.
+const STACK_BYTES: usize = 128 << 10;
+
+/// What to run, and for how long.
+#[derive(Clone, Debug)]
+pub struct WindowPlan {
+    /// The name of the part of a profile it belongs to.
+    pub phase: String,
+    /// What runs side by side.
+    pub jobs: Vec<Job>,
+    /// How long is measured.
+    pub length: Nanos,
+    /// How long before that is thrown away.
+    pub warm_up: Nanos,
+}
+
+impl WindowPlan {
+    /// One job for `length`, after a warm-up of a tenth of it, between 50 ms and 2 s.
+    pub fn new(phase: &str, jobs: Vec<Job>, length: Nanos) -> Self {
+        let warm_up = Nanos((length.get() / 10).clamp(50_000_000, 2_000_000_000));
+        WindowPlan { phase: phase.to_owned(), jobs, length, warm_up }
+    }
+}
+
+/// What a window brought.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The figures.
+    pub step: Step,
+    /// The jobs as they ran.
+    pub jobs: Vec<Job>,
+    /// The whole distributions, per job.
+    pub tracks: Vec<Tracks>,
+    /// How long it took until all workers were ready, in nanoseconds.
+    pub ready_after_ns: u64,
+    /// The first operation that failed; the window ended there.
+    pub error: Option<Error>,
+    /// Whether a signal cut the window short.
+    pub interrupted: bool,
+}
+
+impl Session<'_> {
+    /// Runs `plan` and tells the sink.
+    ///
+    /// # Errors
+    /// When the window could not begin, or the sink refused. An operation that failed is in [`Outcome::error`].
+    pub fn run(&mut self, plan: &WindowPlan) -> Result<Outcome> {
+        for job in &plan.jobs {
+            job.check()?;
+            self.check_against_target(job)?;
+        }
+        let files = plan.jobs.iter().map(|job| self.files_for(job)).collect::<Result<Vec<_>>>()?;
+        let starter = Starter::default();
+        self.windows += 1;
+        let seed = self.seed.split(self.windows);
+        let mut crews: Vec<Crew<'_>> = Vec::new();
+        // The borrow of stamper and generations must not lock up `self`, whose sink is told in between.
+        let (stamper, generations) = (self.stamper.clone(), self.generations.take());
+        for (job, index) in plan.jobs.iter().zip(0u64..) {
+            let workers = u64::from(workers(job, self.cpus));
+            let (size, journal) = (self.target.size().get(), self.target.journal_bytes());
+            let seed = seed.split(index);
+            crews.push(Crew::new(job, workers, size, journal, seed, &stamper, generations.as_ref(), &starter));
+        }
+        let outcome = self.run_crews(plan, &files, &mut crews, &starter);
+        drop(crews);
+        self.generations = generations;
+        let outcome = outcome?;
+        self.sink.step(&outcome)?;
+        Ok(outcome)
+    }
+
+    fn check_against_target(&self, job: &Job) -> Result<()> {
+        let (align, size) = (self.target.alignment(), self.target.size());
+        if job.engine != Engine::Mmap && job.block.get() % align != 0 {
+            let what = format!("a block of {} does not suit direct I/O here, which needs multiples of {align} bytes", job.block);
+            return Err(Error::usage(what).advise(format!("take --block {align} or more")));
+        }
+        let slots = u64::from(job.depth) * if self.generations.is_some() { 2 } else { 1 };
+        if size.get() / job.block.get() < slots.max(2) {
+            let what = format!("a file of {size} has too few blocks of {} for a depth of {}", job.block, job.depth);
+            return Err(Error::usage(what).advise("take a larger --size, a smaller --block or a smaller --depth"));
+        }
+        if self.generations.is_some() && job.block.get() % crate::stamp::CHUNK as u64 != 0 {
+            return Err(Error::usage("--verify needs a block that is a multiple of 4K"));
+        }
+        Ok(())
+    }
+
+    fn files_for(&mut self, job: &Job) -> Result<(PathBuf, File)> {
+        let access = Access {
+            direct: self.target.is_direct() && job.engine != Engine::Mmap,
+            dsync: job.durable == crate::shape::Durable::Dsync,
+            read_only: !job.pattern.writes(),
+        };
+        if job.pattern == Pattern::Append {
+            return self.target.journal(access);
+        }
+        Ok((self.target.path().to_owned(), self.target.reopen(access)?))
+    }
+
+    fn run_crews(
+        &mut self,
+        plan: &WindowPlan,
+        files: &[(PathBuf, File)],
+        crews: &mut [Crew<'_>],
+        starter: &Starter,
+    ) -> Result<Outcome> {
+        let mappings = map_files(files, crews)?;
+        let began = now_ns();
+        for crew in crews.iter_mut() {
+            crew.arrivals = crew.job.rate_per_s.map(|rate| {
+                let random = crew.seed.split(u64::MAX);
+                Arrivals::new(rate, began + 20_000_000, random)
+            });
+        }
+        let crews = &*crews;
+        std::thread::scope(|scope| {
+            let mut spawned = 0;
+            for ((crew, (path, file)), mapping) in crews.iter().zip(files).zip(&mappings) {
+                for index in 0..crew.workers {
+                    let spawn = match mapping {
+                        Some(mapping) => spawn_threads(scope, mapping, path, crew, index),
+                        None if crew.job.engine == Engine::IoUring => spawn_ring(scope, file, path, crew, index),
+                        None => spawn_threads(scope, file, path, crew, index),
+                    };
+                    if let Err(error) = spawn {
+                        crew.fail(error);
+                        break;
+                    }
+                    spawned += 1;
+                }
+            }
+            while starter.ready() < spawned && !starter.stopping() {
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            let ready_after_ns = now_ns() - began;
+            starter.start();
+            let measured = self.measure(plan, crews, starter, ready_after_ns);
+            starter.stop();
+            crews.iter().for_each(|crew| crew.rally.wake());
+            measured
+        })
+    }
+
+    /// Watches a running window from its warm-up to its end.
+    fn measure(&mut self, plan: &WindowPlan, crews: &[Crew<'_>], starter: &Starter, ready_after_ns: u64) -> Result<Outcome> {
+        let mut spare = Tracks::default();
+        let mut total: Vec<Tracks> = vec![Tracks::default(); crews.len()];
+        let interrupted = self.pass_time(now_ns() + plan.warm_up.get(), starter);
+        for crew in crews {
+            crew.shards.drain(&mut Tracks::default(), &mut spare);
+        }
+        let begin = Meters::read(self);
+        let mut last = begin.clone();
+        let end_ns = begin.taken_ns + plan.length.get();
+        let mut per_second = Vec::new();
+        let mut interrupted = interrupted;
+        while last.taken_ns < end_ns && !interrupted && !starter.stopping() {
+            interrupted = self.pass_time((last.taken_ns + INTERVAL_NS).min(end_ns), starter);
+            let mut interval: Vec<Tracks> = Vec::new();
+            for (crew, total) in crews.iter().zip(&mut total) {
+                let mut tracks = Tracks::default();
+                crew.shards.drain(&mut tracks, &mut spare);
+                total.merge(&tracks);
+                interval.push(tracks);
+            }
+            let now = Meters::read(self);
+            // A sliver at the end would only add noise to the per-second list.
+            if now.taken_ns - last.taken_ns > INTERVAL_NS / 2 || per_second.is_empty() {
+                per_second.push(summary::operations_per_s(&plan.jobs, &interval, now.taken_ns - last.taken_ns));
+            }
+            self.tell_interval(plan, &interval, &last, &now)?;
+            last = now;
+        }
+        starter.stop();
+        let verified = crews.iter().map(|crew| crew.verified.load(Ordering::Relaxed)).collect::<Vec<_>>();
+        let step = summary::step(plan, &total, &begin, &last, &verified, self, per_second);
+        let error = crews.iter().find_map(Crew::take_error);
+        Ok(Outcome { step, jobs: plan.jobs.clone(), tracks: total, ready_after_ns, error, interrupted })
+    }
+
+    /// Waits until `deadline_ns`, a signal (true) or a worker's error.
+    fn pass_time(&self, deadline_ns: u64, starter: &Starter) -> bool {
+        while now_ns() < deadline_ns && !starter.stopping() {
+            if self.signals.stopped() {
+                return true;
+            }
+            sleep_until(deadline_ns.min(now_ns() + GLANCE.as_nanos() as u64));
+        }
+        self.signals.stopped()
+    }
+
+    fn tell_interval(&mut self, plan: &WindowPlan, interval: &[Tracks], from: &Meters, to: &Meters) -> Result<()> {
+        let elapsed_ns = to.taken_ns - from.taken_ns;
+        let end = self.now_ns();
+        let window_ns = (end.saturating_sub(elapsed_ns), end);
+        let mut readings: Vec<Reading> = Vec::new();
+        let mut latencies = Vec::new();
+        for (job, tracks) in plan.jobs.iter().zip(interval) {
+            let label = summary::label(&plan.phase, job);
+            for track in Track::ALL {
+                let histogram = tracks.get(track);
+                if histogram.is_empty() {
+                    continue;
+                }
+                let name = format!("{label}-{}", track.name());
+                let per_s = histogram.len() as f64 * 1e9 / elapsed_ns as f64;
+                readings.push(Reading::new(format!("probe.{name}.per_s"), "1/s", window_ns, per_s));
+                latencies.push((name, histogram));
+            }
+        }
+        readings.extend(to.readings_since(from, window_ns));
+        self.sink.interval(&Interval { window_ns, readings: &readings, latencies: &latencies })
+    }
+}
+
+fn map_files<'f>(files: &'f [(PathBuf, File)], crews: &[Crew<'_>]) -> Result<Vec<Option<Mapping<'f>>>> {
+    let map = |((_, file), crew): (&'f (PathBuf, File), &Crew<'_>)| {
+        let size = if crew.job.pattern == Pattern::Append { crew.journal_bytes } else { crew.size_bytes };
+        (crew.job.engine == Engine::Mmap).then(|| Mapping::new(file, size, crew.job.pattern.writes())).transpose()
+    };
+    files.iter().zip(crews).map(map).collect()
+}
+
+fn spawn_threads<'s, F: BlockFile>(
+    scope: &'s Scope<'s, '_>,
+    file: &'s F,
+    path: &'s PathBuf,
+    crew: &'s Crew<'s>,
+    index: u64,
+) -> Result<()> {
+    let work = move || threads::work(file, path, crew, index).unwrap_or_else(|error| crew.fail(error));
+    spawn(scope, work)
+}
+
+fn spawn_ring<'s>(scope: &'s Scope<'s, '_>, file: &'s File, path: &'s PathBuf, crew: &'s Crew<'s>, index: u64) -> Result<()> {
+    let work = move || uring::work(file, path, crew, index).unwrap_or_else(|error| crew.fail(error));
+    spawn(scope, work)
+}
+
+fn spawn<'s>(scope: &'s Scope<'s, '_>, work: impl FnOnce() + Send + 's) -> Result<()> {
+    let spawned = Builder::new().name("probe".into()).stack_size(STACK_BYTES).spawn_scoped(scope, work);
+    spawned.map(drop).map_err(|e| {
+        let what = "cannot start another thread";
+        Error::new(Kind::Unsupported, what).because(e).advise("raise 'ulimit -u' and the cgroup's pids.max, or take a smaller --depth")
+    })
+}
