@@ -1,1 +1,11 @@
-//! Being built.
+//! End to end: the built program, as a person or a script runs it. One module per topic.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking"
+)]
+
+mod cleanup;
+mod storage;

@@ -1,1 +1,23 @@
-//! Being built.
+//! Real disks and awkward ones for the tests, and the program under test with a leash.
+//!
+//! Fixtures need root and say on standard error why they are skipped without it. Each takes itself down when it
+//! goes out of scope, also in a panic; mounts, devices and cgroups that a killed test run left are taken down by
+//! the next. It is not part of the product.
+
+mod fathom;
+mod fuse;
+mod leftovers;
+mod real_disk;
+mod scratch;
+mod tmpfs;
+
+pub use fathom::{Fathom, Output, Running};
+pub use fuse::FuseMount;
+pub use leftovers::leftovers;
+pub use real_disk::RealDisk;
+pub use scratch::{Scratch, fill, is_root};
+pub use tmpfs::Tmpfs;
+// What tests need to name when they ask for a disk.
+pub use fathom_process::Ledger;
+pub use fathom_storage::{Cap, CapLimits, Filesystem, FilesystemOptions};
+pub use fathom_units::Bytes;

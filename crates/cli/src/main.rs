@@ -1,6 +1,8 @@
 //! The door: parse, hand over to one verb, turn its outcome into an exit code. The only place that exits.
 
+mod live;
 mod output;
+mod probing;
 mod verbs;
 
 use std::process::ExitCode;
@@ -27,9 +29,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
 
 /// One sentence on standard error, and the code that its kind stands for.
 fn fail(error: &anyhow::Error) -> ExitCode {
-    let kind = error.chain().find_map(|cause| cause.downcast_ref::<Error>()).map(Error::kind);
+    let ours = error.chain().find_map(|cause| cause.downcast_ref::<Error>());
+    // Ours tells its own cause; anyhow's chain would tell it twice.
+    let text = ours.map_or_else(|| format!("{error:#}"), Error::to_string);
+    let kind = ours.map(Error::kind);
     if kind != Some(Kind::OutputClosed) {
-        output::note(&format!("fathom: {error:#}"));
+        output::note(&format!("fathom: {text}"));
     }
     ExitCode::from(kind.map_or(3, Kind::exit_code))
 }

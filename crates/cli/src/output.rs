@@ -3,23 +3,25 @@
 //! Results go to standard output, all else (progress, warnings) to standard error, so that a pipe gets a clean
 //! document.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
-use fathom_errors::{Error, Result};
+use fathom_errors::{Error, Kind, Result};
+use serde::Serialize;
 
 /// Writes `text` and a newline to standard output at once.
-pub fn line(text: &str) -> Result<()> {
+pub(crate) fn line(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|e| Error::io("write to", "standard output", e))
+    writeln!(out, "{text}")
+        .and_then(|()| out.flush())
+        .map_err(|e| Error::io("write to", "standard output", e))
 }
 
 /// Writes a note for a person to standard error; one that cannot be delivered is dropped.
-pub fn note(text: &str) {
+pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Whether a person is looking at standard error (progress that overwrites itself is allowed).
-#[allow(dead_code, reason = "used by the verbs that show progress")]
-pub fn is_interactive() -> bool {
-    io::stderr().is_terminal()
+/// A value as one line of strict JSON.
+pub(crate) fn json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::new(Kind::Malformed, "cannot write JSON").because(e))
 }

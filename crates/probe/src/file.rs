@@ -66,5 +66,8 @@ pub(crate) fn whole(moved: usize, wanted: usize, action: &str) -> io::Result<()>
         return Ok(());
     }
     let what = format!("short {action}: {moved} of {wanted} bytes");
-    Err(io::Error::new(if action == "write" { io::ErrorKind::WriteZero } else { io::ErrorKind::UnexpectedEof }, what))
+    Err(io::Error::new(
+        if action == "write" { io::ErrorKind::WriteZero } else { io::ErrorKind::UnexpectedEof },
+        what,
+    ))
 }

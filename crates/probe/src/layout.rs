@@ -31,7 +31,7 @@ pub struct LayoutPlan {
 ///
 /// # Errors
 /// Any write that fails; the file then goes with `target`.
-pub fn lay_out(
+pub(crate) fn lay_out(
     target: &mut Target,
     stamper: &Stamper,
     plan: &LayoutPlan,
@@ -96,11 +96,20 @@ fn second_pass(
     Ok(rate(at - from, now_ns() - began))
 }
 
-fn write_stride(target: &Target, stamper: &Stamper, buffer: &mut AlignedBuffer, at: u64, total: u64) -> Result<()> {
+fn write_stride(
+    target: &Target,
+    stamper: &Stamper,
+    buffer: &mut AlignedBuffer,
+    at: u64,
+    total: u64,
+) -> Result<()> {
     let len = usize::try_from(STRIDE.min(total - at)).unwrap_or(0);
     let stride = buffer.as_mut_slice().get_mut(..len).unwrap_or_default();
     stamper.fill(stride, at, FIRST_GENERATION);
-    target.file().write_at(stride, at).map_err(|e| Error::io("lay out", target.path(), e).advise(format!("it was at offset {at}")))
+    target
+        .file()
+        .write_at(stride, at)
+        .map_err(|e| Error::io("lay out", target.path(), e).advise(format!("it was at offset {at}")))
 }
 
 fn sync(target: &Target) -> Result<()> {

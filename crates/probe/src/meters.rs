@@ -31,7 +31,7 @@ impl Meters {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         Meters {
             disks: session.sampler.as_mut().and_then(|sampler| sampler.sample().ok()),
-            cpus: CpuTimes::read(&View::live()),
+            cpus: CpuTimes::read(&View::live()).ok(),
             waited_ns: sched::process_wait().map(|stat| stat.waited_ns),
             cpu_ns: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
             leaves: session.target.place().leaves.clone(),
@@ -65,7 +65,7 @@ impl Meters {
 
     /// Busy share of all CPUs since `before`, percent, steal included.
     pub(crate) fn busy_pct_since(&self, before: &Meters) -> Option<f64> {
-        let shares = self.cpus.as_ref()?.shares_since(before.cpus.as_ref()?)?;
+        let shares = self.cpus.as_ref()?.shares_since(before.cpus.as_ref()?);
         Some(100.0 - shares.idle_pct - shares.iowait_pct)
     }
 
@@ -86,7 +86,9 @@ impl Meters {
             add("aqu_sz", "requests", Some(device.aqu_sz));
             add("util_pct", "%", Some(device.util_pct));
         }
-        readings.extend(self.busy_pct_since(before).map(|busy| Reading::new("host.busy_pct", "%", window_ns, busy)));
+        readings.extend(
+            self.busy_pct_since(before).map(|busy| Reading::new("host.busy_pct", "%", window_ns, busy)),
+        );
         readings
     }
 }

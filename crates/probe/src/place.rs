@@ -17,7 +17,19 @@ use crate::signature;
 
 /// File systems whose data lie behind a network or a process.
 const REMOTE: [&str; 14] = [
-    "nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "glusterfs", "lustre", "afs", "9p", "virtiofs", "ocfs2", "gfs2",
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "ceph",
+    "glusterfs",
+    "lustre",
+    "afs",
+    "9p",
+    "virtiofs",
+    "ocfs2",
+    "gfs2",
     "beegfs",
 ];
 /// File systems that keep their data in memory.
@@ -69,12 +81,15 @@ impl Place {
         }
         if !metadata.is_dir() {
             let what = format!("{} is a file, not a directory", path.display());
-            return Err(Error::new(Kind::NotOurs, what).advise("name the directory; the probe makes its own files there"));
+            return Err(Error::new(Kind::NotOurs, what)
+                .advise("name the directory; the probe makes its own files there"));
         }
         let place = look_at_directory(canonical, &view, permits)?;
         if place.mount.as_ref().is_some_and(|mount| mount.has_option("ro")) {
             let what = format!("{} is mounted read-only", place.path.display());
-            return Err(Error::new(Kind::ReadOnly, what).advise("the probe needs a directory that it can write to"));
+            return Err(
+                Error::new(Kind::ReadOnly, what).advise("the probe needs a directory that it can write to")
+            );
         }
         Ok(place)
     }
@@ -111,8 +126,13 @@ fn look_at_directory(path: PathBuf, view: &View, permits: &Permits) -> Result<Pl
     let remote = REMOTE.contains(&file_system.as_str()) || file_system.starts_with("fuse");
     // fuseblk is a local disk behind a process (ntfs-3g): the process is what would be measured.
     if remote && !permits.any_file_system {
-        let what = format!("{} is on {file_system}, so the figures would be a network's or a process's, not a disk's", path.display());
-        return Err(Error::new(Kind::Unsupported, what).advise("probe the disk where it is, or insist with --any-fs"));
+        let what = format!(
+            "{} is on {file_system}, so the figures would be a network's or a process's, not a disk's",
+            path.display()
+        );
+        return Err(
+            Error::new(Kind::Unsupported, what).advise("probe the disk where it is, or insist with --any-fs")
+        );
     }
     let room = statvfs(&path).map_err(|e| Error::io("look at", &path, e))?;
     let tree = BlockTree::read(view);
@@ -142,7 +162,13 @@ fn names(devices: &[&Device]) -> Vec<String> {
     devices.iter().map(|device| device.name.clone()).collect()
 }
 
-fn look_at_device(path: PathBuf, number: DeviceNumber, view: &View, writes: bool, permits: &Permits) -> Result<Place> {
+fn look_at_device(
+    path: PathBuf,
+    number: DeviceNumber,
+    view: &View,
+    writes: bool,
+    permits: &Permits,
+) -> Result<Place> {
     let tree = BlockTree::read(view);
     let device = tree.by_number(number);
     let name = device.map_or_else(|| number.to_string(), |device| device.name.clone());
@@ -150,7 +176,8 @@ fn look_at_device(path: PathBuf, number: DeviceNumber, view: &View, writes: bool
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(if writes { rustix::fs::OFlags::EXCL.bits() as i32 } else { 0 });
     let mut file = options.open(&path).map_err(|e| {
-        Error::io("open", &path, e).advise("a device that is mounted or part of a RAID or LVM is in use; name a directory on it")
+        Error::io("open", &path, e)
+            .advise("a device that is mounted or part of a RAID or LVM is in use; name a directory on it")
     })?;
     let size = file.seek(SeekFrom::End(0)).map_err(|e| Error::io("measure", &path, e))?;
     if writes {
@@ -174,12 +201,15 @@ fn refuse_to_destroy(file: &mut File, path: &Path, name: &str, size: u64, permit
     file.rewind().and_then(|()| file.read_exact(&mut head)).map_err(|e| Error::io("read", path, e))?;
     if let Some(found) = signature::find(&head) {
         let what = format!("{} holds {found}, which writing would destroy", path.display());
-        return Err(Error::new(Kind::NotOurs, what)
-            .advise("name a directory on it, probe it with --pattern randread, or wipe it yourself (wipefs -a) first"));
+        return Err(Error::new(Kind::NotOurs, what).advise(
+            "name a directory on it, probe it with --pattern randread, or wipe it yourself (wipefs -a) first",
+        ));
     }
     match &permits.destroy {
         Some(typed) if typed == name => Ok(()),
-        Some(typed) => Err(Error::usage(format!("--destroy {typed} is not the device at {} ({name})", path.display()))),
+        Some(typed) => {
+            Err(Error::usage(format!("--destroy {typed} is not the device at {} ({name})", path.display())))
+        }
         None => {
             let what = format!("writing to the device {} would destroy what is on it", path.display());
             Err(Error::new(Kind::NotOurs, what).advise(format!("if that is meant, add --destroy {name}")))

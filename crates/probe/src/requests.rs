@@ -31,7 +31,14 @@ pub(crate) struct Requests {
 impl Requests {
     /// Requests of worker `index` of `workers` over `size_bytes` bytes; `exclusive` gives each its own region and
     /// never has one block in flight twice.
-    pub(crate) fn new(job: &Job, size_bytes: u64, index: u64, workers: u64, exclusive: bool, seed: &Seeded) -> Self {
+    pub(crate) fn new(
+        job: &Job,
+        size_bytes: u64,
+        index: u64,
+        workers: u64,
+        exclusive: bool,
+        seed: &Seeded,
+    ) -> Self {
         let block = job.block.get();
         let all = size_bytes / block;
         let (first, blocks) = if exclusive && job.pattern != Pattern::Append {

@@ -56,7 +56,14 @@ pub struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// A session on `target`; `verify` stamps checksums and checks every read; times count from `zero`.
-    pub fn new(target: Target, seed: u64, verify: bool, signals: Signals, zero: Instant, sink: &'a mut dyn Sink) -> Self {
+    pub fn new(
+        target: Target,
+        seed: u64,
+        verify: bool,
+        signals: Signals,
+        zero: Instant,
+        sink: &'a mut dyn Sink,
+    ) -> Self {
         let view = View::live();
         let initial = if target.is_reused() { 0 } else { FIRST_GENERATION };
         let generations = verify.then(|| Generations::new(seed, target.size().get(), initial));
@@ -115,7 +122,14 @@ impl<'a> Session<'a> {
         if self.target.is_reused() && !self.target.place().is_device {
             let bytes = self.target.size().get();
             let (seconds, mib_per_s) = (0.0, 0.0);
-            return Ok(Some(Layout { bytes, seconds, mib_per_s, rewritten: None, reused: true, cut_short: false }));
+            return Ok(Some(Layout {
+                bytes,
+                seconds,
+                mib_per_s,
+                rewritten: None,
+                reused: true,
+                cut_short: false,
+            }));
         }
         let (sink, signals) = (&mut *self.sink, &self.signals);
         let layout = layout::lay_out(&mut self.target, &self.stamper, plan, |done, total| {
@@ -149,7 +163,8 @@ fn volatile_devices(view: &View, target: &Target) -> Vec<String> {
     let queue_of = |name: &&String| tree.by_name(name).map(|device| device.queue());
     let leaves = target.place().leaves.iter();
     let volatile = |name: &&String| {
-        queue_of(name).and_then(|queue| view.value(&format!("{queue}/write_cache"))).as_deref() == Some("write back")
+        queue_of(name).and_then(|queue| view.value(&format!("{queue}/write_cache"))).as_deref()
+            == Some("write back")
     };
     leaves.filter(volatile).cloned().collect()
 }

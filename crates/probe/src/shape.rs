@@ -84,7 +84,15 @@ macro_rules! words {
     };
 }
 
-words!(Pattern, "pattern", RandRead = "randread", RandWrite = "randwrite", RandRw = "randrw", Append = "append", Checkpoint = "checkpoint");
+words!(
+    Pattern,
+    "pattern",
+    RandRead = "randread",
+    RandWrite = "randwrite",
+    RandRw = "randrw",
+    Append = "append",
+    Checkpoint = "checkpoint"
+);
 words!(Engine, "engine", Psync = "psync", IoUring = "io_uring", Mmap = "mmap");
 words!(Durable, "durability", None = "none", Fdatasync = "fdatasync", Dsync = "dsync");
 
@@ -126,7 +134,16 @@ impl Job {
     /// seconds and large enough to outgrow a device's write queue.
     pub fn new(pattern: Pattern, block: Bytes, engine: Engine, depth: u32) -> Self {
         let burst = Bytes::mib(32);
-        Job { pattern, block, engine, depth, durable: Durable::None, rate_per_s: None, burst, burst_rest: Nanos(0) }
+        Job {
+            pattern,
+            block,
+            engine,
+            depth,
+            durable: Durable::None,
+            rate_per_s: None,
+            burst,
+            burst_rest: Nanos(0),
+        }
     }
 
     /// The same with `durable`.
@@ -151,7 +168,10 @@ impl Job {
     /// Refuses what cannot be run, in words.
     pub fn check(&self) -> Result<()> {
         if self.depth == 0 || self.depth > DEPTH_MAX {
-            return Err(Error::usage(format!("a depth of {} makes no sense; take 1 to {DEPTH_MAX}", self.depth)));
+            return Err(Error::usage(format!(
+                "a depth of {} makes no sense; take 1 to {DEPTH_MAX}",
+                self.depth
+            )));
         }
         if self.block.get() < 512 || self.block > Bytes::mib(64) || self.block.get() % 512 != 0 {
             let what = format!("a block of {} makes no sense", self.block);
@@ -159,17 +179,23 @@ impl Job {
         }
         if let Some(rate) = self.rate_per_s {
             if !(rate.is_finite() && (0.01..=10e6).contains(&rate)) {
-                return Err(Error::usage(format!("a rate of {rate} per second makes no sense; take 0.01 to 10 million")));
+                return Err(Error::usage(format!(
+                    "a rate of {rate} per second makes no sense; take 0.01 to 10 million"
+                )));
             }
             if self.pattern == Pattern::Checkpoint {
-                return Err(Error::usage("a checkpoint is a burst and has no rate").advise("leave --rate out"));
+                return Err(
+                    Error::usage("a checkpoint is a burst and has no rate").advise("leave --rate out")
+                );
             }
         }
         if self.durable != Durable::None && !self.pattern.writes() {
             return Err(Error::usage(format!("--durable {} means nothing for reads", self.durable)));
         }
         if self.durable == Durable::Dsync && self.engine == Engine::Mmap {
-            return Err(Error::usage("a mapping ignores O_DSYNC").advise("take --durable fdatasync with mmap"));
+            return Err(
+                Error::usage("a mapping ignores O_DSYNC").advise("take --durable fdatasync with mmap")
+            );
         }
         Ok(())
     }

@@ -29,7 +29,8 @@ const SIGNATURES: &[(&str, usize, &[u8])] = &[
 
 /// What the head of a device holds; `None` when nothing known is there.
 pub(crate) fn find(head: &[u8]) -> Option<&'static str> {
-    let hit = |(_, offset, bytes): &&(&str, usize, &[u8])| head.get(*offset..offset + bytes.len()) == Some(*bytes);
+    let hit =
+        |(_, offset, bytes): &&(&str, usize, &[u8])| head.get(*offset..offset + bytes.len()) == Some(*bytes);
     SIGNATURES.iter().find(hit).map(|(what, _, _)| *what)
 }
 

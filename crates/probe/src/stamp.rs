@@ -67,7 +67,12 @@ impl Stamper {
     ///
     /// # Errors
     /// [`Kind::Corruption`], naming offset, what was expected and what was found.
-    pub fn verify(&self, block: &[u8], offset: u64, expected: impl Fn(u64) -> Option<(u64, u64)>) -> Result<u64> {
+    pub fn verify(
+        &self,
+        block: &[u8],
+        offset: u64,
+        expected: impl Fn(u64) -> Option<(u64, u64)>,
+    ) -> Result<u64> {
         let mut scratch = [0u8; CHUNK];
         let mut checked = 0;
         for (i, chunk) in block.chunks_exact(CHUNK).enumerate() {
@@ -78,7 +83,13 @@ impl Stamper {
         Ok(checked)
     }
 
-    fn verify_chunk(&self, chunk: &[u8], at: u64, expected: Option<(u64, u64)>, scratch: &mut [u8; CHUNK]) -> Result<()> {
+    fn verify_chunk(
+        &self,
+        chunk: &[u8],
+        at: u64,
+        expected: Option<(u64, u64)>,
+        scratch: &mut [u8; CHUNK],
+    ) -> Result<()> {
         let wrong = |what: String| {
             let advice = "the storage returned other data than was written; do not trust it with a database";
             Err(Error::new(Kind::Corruption, format!("block at offset {at}: {what}")).advise(advice))
@@ -100,7 +111,8 @@ impl Stamper {
         payload(&self.pool, scratch, stamp);
         let sum = word(chunk, 4);
         put(scratch, 4, sum);
-        if let Some(first) = chunk.chunks_exact(512).zip(scratch.chunks_exact(512)).position(|(a, b)| a != b) {
+        if let Some(first) = chunk.chunks_exact(512).zip(scratch.chunks_exact(512)).position(|(a, b)| a != b)
+        {
             return wrong(format!("is torn or damaged from byte {} on", first * 512));
         }
         put(scratch, 4, 0);
@@ -113,8 +125,11 @@ impl Stamper {
 
 /// The stamp at the start of a chunk, if it is one of ours.
 pub fn read_stamp(chunk: &[u8]) -> Option<Stamp> {
-    (chunk.len() >= HEADER_WORDS * 8 && word(chunk, 0) == MAGIC)
-        .then(|| Stamp { offset: word(chunk, 1), generation: word(chunk, 2), seed: word(chunk, 3) })
+    (chunk.len() >= HEADER_WORDS * 8 && word(chunk, 0) == MAGIC).then(|| Stamp {
+        offset: word(chunk, 1),
+        generation: word(chunk, 2),
+        seed: word(chunk, 3),
+    })
 }
 
 /// One fixed pool for all runs: what varies is the key, so that any version can check another's data.

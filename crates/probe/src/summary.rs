@@ -31,7 +31,10 @@ pub(crate) fn headline(job: &Job) -> &'static [Track] {
 
 /// Operations per second of all jobs.
 pub(crate) fn operations_per_s(jobs: &[Job], tracks: &[Tracks], elapsed_ns: u64) -> f64 {
-    let ended = jobs.iter().zip(tracks).flat_map(|(job, tracks)| headline(job).iter().map(|track| tracks.get(*track).len()));
+    let ended = jobs
+        .iter()
+        .zip(tracks)
+        .flat_map(|(job, tracks)| headline(job).iter().map(|track| tracks.get(*track).len()));
     ended.sum::<u64>() as f64 * 1e9 / elapsed_ns.max(1) as f64
 }
 
@@ -43,7 +46,7 @@ pub(crate) fn step(
     end: &Meters,
     verified: &[u64],
     session: &Session<'_>,
-    per_second: Vec<f64>,
+    per_interval: Vec<f64>,
 ) -> Step {
     let elapsed_ns = end.taken_ns.saturating_sub(begin.taken_ns).max(1);
     let threads: u32 = plan.jobs.iter().map(|job| workers(job, session.cpus)).sum();
@@ -55,12 +58,20 @@ pub(crate) fn step(
         phase: plan.phase.clone(),
         begin_ns: end_ns.saturating_sub(elapsed_ns),
         end_ns,
-        streams: streams.map(|((job, tracks), verified)| stream(job, tracks, elapsed_ns, *verified)).collect(),
-        run_queue_wait_pct: waited.map(|waited| 100.0 * waited / (elapsed_ns as f64 * f64::from(threads.max(1)))),
-        cpu_us_per_operation: (operations > 0.0).then(|| (end.cpu_ns - begin.cpu_ns) as f64 / 1e3 / operations),
+        streams: streams
+            .map(|((job, tracks), verified)| stream(job, tracks, elapsed_ns, *verified))
+            .collect(),
+        run_queue_wait_pct: waited
+            .map(|waited| 100.0 * waited / (elapsed_ns as f64 * f64::from(threads.max(1)))),
+        cpu_us_per_operation: (operations > 0.0)
+            .then(|| (end.cpu_ns - begin.cpu_ns) as f64 / 1e3 / operations),
         machine_busy_pct: end.busy_pct_since(begin),
+        generator_busy_pct: Some(
+            100.0 * (end.cpu_ns - begin.cpu_ns) as f64
+                / (elapsed_ns as f64 * f64::from(threads.clamp(1, session.cpus))),
+        ),
         devices: end.devices_since(begin),
-        per_second,
+        per_interval,
     }
 }
 
@@ -92,7 +103,13 @@ fn stream(job: &Job, tracks: &Tracks, elapsed_ns: u64, verified: u64) -> Stream 
     }
 }
 
-fn operations(kind: &str, histogram: &Histogram, response: Option<&Histogram>, bytes: u64, elapsed_ns: u64) -> Option<Operations> {
+fn operations(
+    kind: &str,
+    histogram: &Histogram,
+    response: Option<&Histogram>,
+    bytes: u64,
+    elapsed_ns: u64,
+) -> Option<Operations> {
     let per_s = histogram.len() as f64 * 1e9 / elapsed_ns as f64;
     Some(Operations {
         kind: kind.to_owned(),
@@ -110,7 +127,8 @@ fn little_gap(job: &Job, tracks: &Tracks, elapsed_ns: u64) -> Option<f64> {
     if job.rate_per_s.is_some() || job.pattern == Pattern::Checkpoint {
         return None;
     }
-    let total_ns = |track: &Track| tracks.get(*track).mean_ns().map(|mean| mean * tracks.get(*track).len() as f64);
+    let total_ns =
+        |track: &Track| tracks.get(*track).mean_ns().map(|mean| mean * tracks.get(*track).len() as f64);
     let spent: Vec<f64> = headline(job).iter().filter_map(total_ns).collect();
     let in_flight = spent.iter().sum::<f64>() / elapsed_ns as f64;
     (!spent.is_empty()).then(|| (in_flight - f64::from(job.depth)).abs() / f64::from(job.depth))

@@ -27,13 +27,13 @@ const SPARE_BYTES: u64 = 64 << 20;
 
 /// How the files are to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
+pub(crate) struct Access {
     /// Bypass the page cache.
-    pub direct: bool,
+    pub(crate) direct: bool,
     /// O_DSYNC: each write is durable when it returns.
-    pub dsync: bool,
+    pub(crate) dsync: bool,
     /// For reading only.
-    pub read_only: bool,
+    pub(crate) read_only: bool,
 }
 
 /// The data file (or device) under test.
@@ -56,7 +56,13 @@ impl Target {
     ///
     /// # Errors
     /// Not enough room, no direct I/O, a file of that name that is not ours, another probe at work there.
-    pub fn open(place: Place, size: Option<Bytes>, direct: bool, writes: bool, ledger: &Ledger) -> Result<Target> {
+    pub fn open(
+        place: Place,
+        size: Option<Bytes>,
+        direct: bool,
+        writes: bool,
+        ledger: &Ledger,
+    ) -> Result<Target> {
         let (path, file, guard, found) = if place.is_device {
             let file = open(&place.path, Access { direct, dsync: false, read_only: !writes })?;
             (place.path.clone(), file, None, Some(place.total_bytes))
@@ -66,7 +72,18 @@ impl Target {
         let size = decide_size(&place, size, found)?;
         let alignment = if direct { place.alignment(&file) } else { 1 };
         let reused = found.is_some_and(|found| found >= size.get());
-        Ok(Target { path, place, ledger: ledger.clone(), file, guard, journal: None, size, direct, alignment, reused })
+        Ok(Target {
+            path,
+            place,
+            ledger: ledger.clone(),
+            file,
+            guard,
+            journal: None,
+            size,
+            direct,
+            alignment,
+            reused,
+        })
     }
 
     /// Where it is and what is under it.
@@ -176,7 +193,8 @@ fn open(path: &Path, access: Access) -> Result<File> {
     opened.map_err(|e| {
         if access.direct && e.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) {
             let what = format!("the file system of {} has no direct I/O", path.display());
-            return Error::new(Kind::Unsupported, what).advise("--buffered measures it through the page cache");
+            return Error::new(Kind::Unsupported, what)
+                .advise("--buffered measures it through the page cache");
         }
         Error::io("open", path, e)
     })
@@ -251,7 +269,8 @@ fn take_away_ours(path: &Path) -> Result<()> {
     let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
     let mut head = [0; CHUNK];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
-    let blank_or_stamped = metadata.is_file() && (metadata.len() == 0 || (read.is_ok() && (read_stamp(&head).is_some() || head == [0; CHUNK])));
+    let blank_or_stamped = metadata.is_file()
+        && (metadata.len() == 0 || (read.is_ok() && (read_stamp(&head).is_some() || head == [0; CHUNK])));
     if !blank_or_stamped {
         let what = format!("{} exists and is not a file of ours", path.display());
         return Err(Error::new(Kind::NotOurs, what).advise("move it away, or probe another directory"));
@@ -265,7 +284,11 @@ fn decide_size(place: &Place, asked: Option<Bytes>, found: Option<u64>) -> Resul
     if place.is_device {
         let size = asked.map_or(place.total_bytes, Bytes::get);
         if size > place.total_bytes {
-            let what = format!("a size of {} is more than the device has ({})", Bytes(size), Bytes(place.total_bytes));
+            let what = format!(
+                "a size of {} is more than the device has ({})",
+                Bytes(size),
+                Bytes(place.total_bytes)
+            );
             return Err(Error::usage(what));
         }
         return Ok(whole_chunks(size));
@@ -276,11 +299,15 @@ fn decide_size(place: &Place, asked: Option<Bytes>, found: Option<u64>) -> Resul
     match asked {
         Some(size) if size < SIZE_MIN => {
             let advice = "smaller files fit into any cache and say nothing about a disk";
-            Err(Error::usage(format!("a size of {size} is too small; take at least {SIZE_MIN}")).advise(advice))
+            Err(Error::usage(format!("a size of {size} is too small; take at least {SIZE_MIN}"))
+                .advise(advice))
         }
         // The append file comes beside the data file.
         Some(size) if size.get().saturating_add(JOURNAL_BYTES.min(size.get())) > room => {
-            let what = format!("a size of {size} (and a journal file beside it) does not fit: {where_} has {} free", Bytes(room));
+            let what = format!(
+                "a size of {size} (and a journal file beside it) does not fit: {where_} has {} free",
+                Bytes(room)
+            );
             Err(Error::new(Kind::NoSpace, what).advise("take a smaller --size or free some room"))
         }
         Some(size) => Ok(whole_chunks(size.get())),
@@ -290,8 +317,13 @@ fn decide_size(place: &Place, asked: Option<Bytes>, found: Option<u64>) -> Resul
             }
             let quarter = room.saturating_sub(SPARE_BYTES) / 4;
             if quarter < SIZE_MIN.get() {
-                let what = format!("{where_} has only {} free, too little to probe without filling it up", Bytes(room));
-                return Err(Error::new(Kind::NoSpace, what).advise("free some room, or insist with --size 16M"));
+                let what = format!(
+                    "{where_} has only {} free, too little to probe without filling it up",
+                    Bytes(room)
+                );
+                return Err(
+                    Error::new(Kind::NoSpace, what).advise("free some room, or insist with --size 16M")
+                );
             }
             Ok(whole_chunks(quarter.min(Bytes::gib(2).get()) >> 20 << 20))
         }

@@ -27,8 +27,10 @@ use crate::summary;
 use crate::target::Access;
 use crate::tracks::{Track, Tracks};
 
-/// Readings are taken this often.
+/// Readings are taken this often, or four times in a short window, so that each step has replicates.
 const INTERVAL_NS: u64 = 1_000_000_000;
+/// Below this a reading is noise.
+const INTERVAL_MIN_NS: u64 = 200_000_000;
 /// How often a window looks at signals and errors.
 const GLANCE: Duration = Duration::from_millis(20);
 /// A worker needs a shallow stack: its buffer is mapped apart.
@@ -93,7 +95,16 @@ impl Session<'_> {
             let workers = u64::from(workers(job, self.cpus));
             let (size, journal) = (self.target.size().get(), self.target.journal_bytes());
             let seed = seed.split(index);
-            crews.push(Crew::new(job, workers, size, journal, seed, &stamper, generations.as_ref(), &starter));
+            crews.push(Crew::new(
+                job,
+                workers,
+                size,
+                journal,
+                seed,
+                &stamper,
+                generations.as_ref(),
+                &starter,
+            ));
         }
         let outcome = self.run_crews(plan, &files, &mut crews, &starter);
         drop(crews);
@@ -106,13 +117,19 @@ impl Session<'_> {
     fn check_against_target(&self, job: &Job) -> Result<()> {
         let (align, size) = (self.target.alignment(), self.target.size());
         if job.engine != Engine::Mmap && job.block.get() % align != 0 {
-            let what = format!("a block of {} does not suit direct I/O here, which needs multiples of {align} bytes", job.block);
+            let what = format!(
+                "a block of {} does not suit direct I/O here, which needs multiples of {align} bytes",
+                job.block
+            );
             return Err(Error::usage(what).advise(format!("take --block {align} or more")));
         }
         let slots = u64::from(job.depth) * if self.generations.is_some() { 2 } else { 1 };
         if size.get() / job.block.get() < slots.max(2) {
-            let what = format!("a file of {size} has too few blocks of {} for a depth of {}", job.block, job.depth);
-            return Err(Error::usage(what).advise("take a larger --size, a smaller --block or a smaller --depth"));
+            let what =
+                format!("a file of {size} has too few blocks of {} for a depth of {}", job.block, job.depth);
+            return Err(
+                Error::usage(what).advise("take a larger --size, a smaller --block or a smaller --depth")
+            );
         }
         if self.generations.is_some() && job.block.get() % crate::stamp::CHUNK as u64 != 0 {
             return Err(Error::usage("--verify needs a block that is a multiple of 4K"));
@@ -154,7 +171,9 @@ impl Session<'_> {
                 for index in 0..crew.workers {
                     let spawn = match mapping {
                         Some(mapping) => spawn_threads(scope, mapping, path, crew, index),
-                        None if crew.job.engine == Engine::IoUring => spawn_ring(scope, file, path, crew, index),
+                        None if crew.job.engine == Engine::IoUring => {
+                            spawn_ring(scope, file, path, crew, index)
+                        }
                         None => spawn_threads(scope, file, path, crew, index),
                     };
                     if let Err(error) = spawn {
@@ -177,7 +196,13 @@ impl Session<'_> {
     }
 
     /// Watches a running window from its warm-up to its end.
-    fn measure(&mut self, plan: &WindowPlan, crews: &[Crew<'_>], starter: &Starter, ready_after_ns: u64) -> Result<Outcome> {
+    fn measure(
+        &mut self,
+        plan: &WindowPlan,
+        crews: &[Crew<'_>],
+        starter: &Starter,
+        ready_after_ns: u64,
+    ) -> Result<Outcome> {
         let mut spare = Tracks::default();
         let mut total: Vec<Tracks> = vec![Tracks::default(); crews.len()];
         let interrupted = self.pass_time(now_ns() + plan.warm_up.get(), starter);
@@ -187,10 +212,11 @@ impl Session<'_> {
         let begin = Meters::read(self);
         let mut last = begin.clone();
         let end_ns = begin.taken_ns + plan.length.get();
-        let mut per_second = Vec::new();
+        let mut per_interval = Vec::new();
+        let interval_ns = (plan.length.get() / 4).clamp(INTERVAL_MIN_NS, INTERVAL_NS);
         let mut interrupted = interrupted;
         while last.taken_ns < end_ns && !interrupted && !starter.stopping() {
-            interrupted = self.pass_time((last.taken_ns + INTERVAL_NS).min(end_ns), starter);
+            interrupted = self.pass_time((last.taken_ns + interval_ns).min(end_ns), starter);
             let mut interval: Vec<Tracks> = Vec::new();
             for (crew, total) in crews.iter().zip(&mut total) {
                 let mut tracks = Tracks::default();
@@ -200,15 +226,19 @@ impl Session<'_> {
             }
             let now = Meters::read(self);
             // A sliver at the end would only add noise to the per-second list.
-            if now.taken_ns - last.taken_ns > INTERVAL_NS / 2 || per_second.is_empty() {
-                per_second.push(summary::operations_per_s(&plan.jobs, &interval, now.taken_ns - last.taken_ns));
+            if now.taken_ns - last.taken_ns > interval_ns / 2 || per_interval.is_empty() {
+                per_interval.push(summary::operations_per_s(
+                    &plan.jobs,
+                    &interval,
+                    now.taken_ns - last.taken_ns,
+                ));
             }
             self.tell_interval(plan, &interval, &last, &now)?;
             last = now;
         }
         starter.stop();
         let verified = crews.iter().map(|crew| crew.verified.load(Ordering::Relaxed)).collect::<Vec<_>>();
-        let step = summary::step(plan, &total, &begin, &last, &verified, self, per_second);
+        let step = summary::step(plan, &total, &begin, &last, &verified, self, per_interval);
         let error = crews.iter().find_map(Crew::take_error);
         Ok(Outcome { step, jobs: plan.jobs.clone(), tracks: total, ready_after_ns, error, interrupted })
     }
@@ -224,7 +254,13 @@ impl Session<'_> {
         self.signals.stopped()
     }
 
-    fn tell_interval(&mut self, plan: &WindowPlan, interval: &[Tracks], from: &Meters, to: &Meters) -> Result<()> {
+    fn tell_interval(
+        &mut self,
+        plan: &WindowPlan,
+        interval: &[Tracks],
+        from: &Meters,
+        to: &Meters,
+    ) -> Result<()> {
         let elapsed_ns = to.taken_ns - from.taken_ns;
         let end = self.now_ns();
         let window_ns = (end.saturating_sub(elapsed_ns), end);
@@ -251,7 +287,9 @@ impl Session<'_> {
 fn map_files<'f>(files: &'f [(PathBuf, File)], crews: &[Crew<'_>]) -> Result<Vec<Option<Mapping<'f>>>> {
     let map = |((_, file), crew): (&'f (PathBuf, File), &Crew<'_>)| {
         let size = if crew.job.pattern == Pattern::Append { crew.journal_bytes } else { crew.size_bytes };
-        (crew.job.engine == Engine::Mmap).then(|| Mapping::new(file, size, crew.job.pattern.writes())).transpose()
+        (crew.job.engine == Engine::Mmap)
+            .then(|| Mapping::new(file, size, crew.job.pattern.writes()))
+            .transpose()
     };
     files.iter().zip(crews).map(map).collect()
 }
@@ -267,7 +305,13 @@ fn spawn_threads<'s, F: BlockFile>(
     spawn(scope, work)
 }
 
-fn spawn_ring<'s>(scope: &'s Scope<'s, '_>, file: &'s File, path: &'s PathBuf, crew: &'s Crew<'s>, index: u64) -> Result<()> {
+fn spawn_ring<'s>(
+    scope: &'s Scope<'s, '_>,
+    file: &'s File,
+    path: &'s PathBuf,
+    crew: &'s Crew<'s>,
+    index: u64,
+) -> Result<()> {
     let work = move || uring::work(file, path, crew, index).unwrap_or_else(|error| crew.fail(error));
     spawn(scope, work)
 }
@@ -276,6 +320,8 @@ fn spawn<'s>(scope: &'s Scope<'s, '_>, work: impl FnOnce() + Send + 's) -> Resul
     let spawned = Builder::new().name("probe".into()).stack_size(STACK_BYTES).spawn_scoped(scope, work);
     spawned.map(drop).map_err(|e| {
         let what = "cannot start another thread";
-        Error::new(Kind::Unsupported, what).because(e).advise("raise 'ulimit -u' and the cgroup's pids.max, or take a smaller --depth")
+        Error::new(Kind::Unsupported, what)
+            .because(e)
+            .advise("raise 'ulimit -u' and the cgroup's pids.max, or take a smaller --depth")
     })
 }

@@ -48,17 +48,28 @@ pub struct Layout {
     pub bytes: u64,
     /// Seconds it took, the final sync included.
     pub seconds: f64,
-    /// MiB per second of the first pass.
+    /// MiB per second of the whole pass.
     pub mib_per_s: f64,
-    /// MiB per second when the same region was written again; absent where no second pass ran.
+    /// A region at the file's end was written twice: its MiB per second then and again. Absent without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub second_pass_mib_per_s: Option<f64>,
+    pub rewritten: Option<Rewritten>,
     /// Whether a file kept from an earlier run was used, so that nothing was written.
     #[serde(default)]
     pub reused: bool,
     /// Whether the time budget cut the file short of the size asked for.
     #[serde(default)]
     pub cut_short: bool,
+}
+
+/// The same region written for the first and for the second time, both with their sync.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rewritten {
+    /// Bytes of the region.
+    pub bytes: u64,
+    /// MiB per second the first time.
+    pub first_mib_per_s: f64,
+    /// MiB per second the second time.
+    pub second_mib_per_s: f64,
 }
 
 /// A latency distribution in figures. Nanoseconds throughout.
@@ -153,7 +164,11 @@ impl Stream {
     pub fn headline(&self) -> impl Iterator<Item = &Operations> {
         let durable = self.kind("durable").is_some() && self.pattern != "checkpoint";
         self.operations.iter().filter(move |operations| {
-            if durable { matches!(operations.kind.as_str(), "durable" | "read") } else { matches!(operations.kind.as_str(), "read" | "write") }
+            if durable {
+                matches!(operations.kind.as_str(), "durable" | "read")
+            } else {
+                matches!(operations.kind.as_str(), "read" | "write")
+            }
         })
     }
 
@@ -216,21 +231,48 @@ pub struct Step {
     /// The machine's busy share over the step, percent of all CPUs, steal included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy_pct: Option<f64>,
+    /// CPU time of the probe as a share of what its threads could have had, percent. Near 100 the generator,
+    /// not the disk, was the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_busy_pct: Option<f64>,
     /// The devices under the test file.
     #[serde(default)]
     pub devices: Vec<DeviceView>,
-    /// Headline operations per second, one value a second.
+    /// Headline operations per second in each interval of the window, a second or a quarter of the window long.
     #[serde(default)]
-    pub per_second: Vec<f64>,
+    pub per_interval: Vec<f64>,
 }
 
 impl Step {
     /// The share of run-queue wait above which a verdict on the disk is withheld (disk.md 5).
     pub const RUN_QUEUE_LIMIT_PCT: f64 = 5.0;
 
-    /// Whether the probe had to wait for a CPU so much that the figures say more about the CPU.
+    /// The share of its CPU time above which the generator is taken for the bottleneck.
+    pub const GENERATOR_LIMIT_PCT: f64 = 90.0;
+
+    /// Whether the figures say more about the CPU than about the disk: the probe waited for a CPU, or used all
+    /// that it could use.
     pub fn cpu_bound(&self) -> bool {
         self.run_queue_wait_pct.is_some_and(|pct| pct > Self::RUN_QUEUE_LIMIT_PCT)
+            || self.generator_busy_pct.is_some_and(|pct| pct > Self::GENERATOR_LIMIT_PCT)
+    }
+
+    /// Headline operations per second of all streams.
+    pub fn per_s(&self) -> f64 {
+        self.streams.iter().map(Stream::per_s).sum()
+    }
+
+    /// Headline MiB per second of all streams.
+    pub fn mib_per_s(&self) -> f64 {
+        self.streams.iter().map(Stream::mib_per_s).sum()
+    }
+
+    /// The mean latency of the first stream's headline operations.
+    pub fn mean_latency_ns(&self) -> Option<f64> {
+        let stream = self.streams.first()?;
+        let total: f64 = stream.headline().map(|o| o.latency.mean_ns * o.count as f64).sum();
+        let count: f64 = stream.headline().map(|o| o.count as f64).sum();
+        (count > 0.0).then(|| total / count)
     }
 }
 

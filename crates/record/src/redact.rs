@@ -4,8 +4,15 @@
 //! replaced by `***`, the rest stays, since a run that cannot be repeated from its manifest is half a record.
 
 /// Flags whose value is a secret, without the leading dashes.
-const SECRET_FLAGS: [&str; 7] =
-    ["password", "p-password", "pass", "token", "secret", "tlsCertificateKeyFilePassword", "awsSecretAccessKey"];
+const SECRET_FLAGS: [&str; 7] = [
+    "password",
+    "p-password",
+    "pass",
+    "token",
+    "secret",
+    "tlsCertificateKeyFilePassword",
+    "awsSecretAccessKey",
+];
 
 /// The arguments with the values of secret flags, and credentials in URIs, replaced.
 pub fn without_secrets(arguments: impl IntoIterator<Item = String>) -> Vec<String> {

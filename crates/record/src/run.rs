@@ -32,12 +32,18 @@ impl Run {
         let folder = folder.into();
         let path = folder.join(MANIFEST);
         let text = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
-        let malformed = |e| Error::new(Kind::Malformed, format!("{} is not a manifest", path.display())).because(e);
+        let malformed =
+            |e| Error::new(Kind::Malformed, format!("{} is not a manifest", path.display())).because(e);
         let head: serde_json::Value = serde_json::from_str(&text).map_err(malformed)?;
         let schema = head.get("schema").and_then(serde_json::Value::as_u64).unwrap_or(0);
         if schema > u64::from(SCHEMA) {
-            let what = format!("{} was written by a newer version (schema {schema}, we read up to {SCHEMA})", folder.display());
-            return Err(Error::new(Kind::Unsupported, what).advise("open it with that version or a newer one"));
+            let what = format!(
+                "{} was written by a newer version (schema {schema}, we read up to {SCHEMA})",
+                folder.display()
+            );
+            return Err(
+                Error::new(Kind::Unsupported, what).advise("open it with that version or a newer one")
+            );
         }
         let manifest = serde_json::from_value(head).map_err(malformed)?;
         Ok(Run { folder, manifest })
@@ -71,7 +77,9 @@ impl Run {
         let entries = fs::read_dir(&folder).map_err(|e| Error::io("list", &folder, e))?;
         let mut names: Vec<String> = entries
             .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok()?.strip_suffix(".hlog").map(str::to_owned))
+            .filter_map(|entry| {
+                entry.file_name().into_string().ok()?.strip_suffix(".hlog").map(str::to_owned)
+            })
             .collect();
         names.sort();
         Ok(names)
@@ -92,7 +100,9 @@ impl Run {
 }
 
 fn decode(interval: &IntervalLogHistogram<'_>, path: &Path) -> Result<Histogram> {
-    let bad = |why: String| Error::new(Kind::Malformed, format!("{} holds a broken histogram", path.display())).because(why);
+    let bad = |why: String| {
+        Error::new(Kind::Malformed, format!("{} holds a broken histogram", path.display())).because(why)
+    };
     let bytes = STANDARD.decode(interval.encoded_histogram()).map_err(|e| bad(e.to_string()))?;
     let counts = hdrhistogram::serialization::Deserializer::new()
         .deserialize::<u64, _>(&mut bytes.as_slice())
@@ -166,7 +176,11 @@ mod tests {
         let whole = fill(&mut writer);
         let folder = writer.folder().to_owned();
         drop(writer);
-        for (file, torn) in [(RESULTS, "{\"type\":\"me"), (SERIES_LINES, "{\"na"), ("latency/randread-read.hlog", "3.000,1.0")] {
+        for (file, torn) in [
+            (RESULTS, "{\"type\":\"me"),
+            (SERIES_LINES, "{\"na"),
+            ("latency/randread-read.hlog", "3.000,1.0"),
+        ] {
             let mut text = fs::read(folder.join(file)).unwrap();
             text.extend_from_slice(torn.as_bytes());
             fs::write(folder.join(file), text).unwrap();

@@ -64,7 +64,8 @@ fn write_columns(file: File, readings: &[Reading]) -> Result<(), ParquetError> {
 /// Reads all readings of `path`.
 pub(crate) fn read(path: &Path) -> Result<Vec<Reading>> {
     let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
-    read_rows(file).map_err(|e| Error::new(Kind::Malformed, format!("cannot read {}", path.display())).because(e))
+    read_rows(file)
+        .map_err(|e| Error::new(Kind::Malformed, format!("cannot read {}", path.display())).because(e))
 }
 
 fn read_rows(file: File) -> Result<Vec<Reading>, ParquetError> {

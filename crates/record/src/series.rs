@@ -23,6 +23,12 @@ pub struct Reading {
 impl Reading {
     /// A reading over a window.
     pub fn new(name: impl Into<String>, unit: &str, window_ns: (u64, u64), value: f64) -> Self {
-        Reading { name: name.into(), unit: unit.to_owned(), begin_ns: window_ns.0, end_ns: window_ns.1, value }
+        Reading {
+            name: name.into(),
+            unit: unit.to_owned(),
+            begin_ns: window_ns.0,
+            end_ns: window_ns.1,
+            value,
+        }
     }
 }

@@ -46,7 +46,9 @@ impl RunWriter {
         let folder = (0..1000)
             .map(|n| parent.join(if n == 0 { base.clone() } else { format!("{base}-{n}") }))
             .find(|folder| !folder.exists())
-            .ok_or_else(|| Error::new(Kind::Busy, format!("no free name for a run under {}", parent.display())))?;
+            .ok_or_else(|| {
+                Error::new(Kind::Busy, format!("no free name for a run under {}", parent.display()))
+            })?;
         let latency = folder.join(LATENCY);
         fs::create_dir_all(&latency).map_err(|e| Error::io("create", &latency, e))?;
         let writer = RunWriter {
@@ -121,7 +123,9 @@ impl RunWriter {
             .begin_log_with(&mut text, &mut serializer)
             .map_err(|e| Error::io("write", &path, e))?
             .write_histogram(histogram.counts(), begin, length, None);
-        written.map_err(|e| Error::new(Kind::Io, format!("cannot encode {}", path.display())).because(e.to_string()))?;
+        written.map_err(|e| {
+            Error::new(Kind::Io, format!("cannot encode {}", path.display())).because(e.to_string())
+        })?;
         match self.logs.get_mut(name) {
             Some(log) => log.write_all(&text).map_err(|e| Error::io("write", &path, e)),
             None => Ok(()),

@@ -1,1 +1,10 @@
-//! Being built.
+//! Findings in, text for people out. No sockets, no devices, no colour.
+
+mod disk;
+mod findings;
+mod fio;
+mod wrap;
+
+pub use disk::{entry_lines, phase_heading, shape};
+pub use findings::findings_text;
+pub use fio::{FioStep, fio_json};

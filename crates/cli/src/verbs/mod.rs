@@ -1,11 +1,15 @@
 //! The table of verbs. A verb is one file that exports `command()`, `Config` and `run(Config)`.
 
+mod cleanup;
+mod disk;
+mod doctor;
+
 use anyhow::Result;
-use clap::{ArgMatches, Command};
+use clap::{ArgMatches, Command, FromArgMatches};
 
 /// How a verb ended when nothing went wrong with the tool itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// All well: exit code 0.
     Clean,
     /// A finding, or operations that failed: exit code 1.
@@ -27,10 +31,17 @@ struct Verb {
 }
 
 /// Every verb, in the order that help lists them.
-static VERBS: &[Verb] = &[];
+static VERBS: &[Verb] = &[
+    Verb { command: disk::command, run: |matches| disk::run(disk::Config::from_arg_matches(matches)?) },
+    Verb { command: doctor::command, run: |matches| doctor::run(doctor::Config::from_arg_matches(matches)?) },
+    Verb {
+        command: cleanup::command,
+        run: |matches| cleanup::run(cleanup::Config::from_arg_matches(matches)?),
+    },
+];
 
 /// The whole command line.
-pub fn command() -> Command {
+pub(crate) fn command() -> Command {
     Command::new("fathom")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Tells whether storage is what holds a MongoDB back, proves it, and finds what to change")
@@ -41,7 +52,7 @@ pub fn command() -> Command {
 }
 
 /// Runs the verb that was named.
-pub fn dispatch(matches: &ArgMatches) -> Result<Outcome> {
+pub(crate) fn dispatch(matches: &ArgMatches) -> Result<Outcome> {
     let Some((name, matches)) = matches.subcommand() else { anyhow::bail!("no verb was named") };
     match VERBS.iter().find(|verb| (verb.command)().get_name() == name) {
         Some(verb) => (verb.run)(matches),

@@ -60,7 +60,11 @@ impl<F: BlockFile> Worker<'_, F> {
                     started => started,
                 },
             };
-            if request.write { self.write(request, intended)? } else { self.read(request, intended)? }
+            if request.write {
+                self.write(request, intended)?
+            } else {
+                self.read(request, intended)?
+            }
             self.requests.ended(request.offset);
         }
         Ok(())
@@ -125,7 +129,8 @@ impl<F: BlockFile> Worker<'_, F> {
         let begin = now_ns();
         let written = self.file.write_at(self.buffer.as_slice(), request.offset);
         let end = now_ns();
-        if let Some(generations) = self.crew.generations.filter(|_| self.crew.job.pattern != Pattern::Append) {
+        if let Some(generations) = self.crew.generations.filter(|_| self.crew.job.pattern != Pattern::Append)
+        {
             let generation = if written.is_ok() { generation } else { 0 };
             generations.wrote(request.offset, self.buffer.len(), generation);
         }

@@ -122,7 +122,14 @@ impl<'a> Ring<'a> {
             file,
             path,
             crew,
-            requests: Requests::new(crew.job, size, index, crew.workers, crew.generations.is_some(), &crew.seed),
+            requests: Requests::new(
+                crew.job,
+                size,
+                index,
+                crew.workers,
+                crew.generations.is_some(),
+                &crew.seed,
+            ),
             shard: crew.shards.of(usize::try_from(index).unwrap_or(0)),
             waiting_ns: None,
             burst_left: crew.job.burst_requests(),
@@ -219,7 +226,10 @@ impl<'a> Ring<'a> {
             *slot = Slot { offset, write, generation, intended_ns, ..Slot::default() };
         }
         let entry = self.entry(request, at, block as u32).user_data(u64::from(index));
-        if request.write && self.crew.job.durable == Durable::Fdatasync && self.crew.job.pattern != Pattern::Checkpoint {
+        if request.write
+            && self.crew.job.durable == Durable::Fdatasync
+            && self.crew.job.pattern != Pattern::Checkpoint
+        {
             let sync = opcode::Fsync::new(FILE).flags(FsyncFlags::DATASYNC).build();
             self.push(&[entry.flags(Flags::IO_LINK), sync.user_data(u64::from(index) | SYNC_BIT)])?;
         } else {
@@ -266,7 +276,14 @@ impl<'a> Ring<'a> {
         };
         match submitted {
             Ok(_) => Ok(()),
-            Err(e) if matches!(e.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN)) => Ok(()),
+            Err(e)
+                if matches!(
+                    e.raw_os_error(),
+                    Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN)
+                ) =>
+            {
+                Ok(())
+            }
             Err(e) => Err(Error::io("submit requests to", self.path, e)),
         }
     }
@@ -299,7 +316,9 @@ impl<'a> Ring<'a> {
         let block = self.crew.job.block.get() as usize;
         let action = if slot.write { "write" } else { "read" };
         let moved = outcome(result).and_then(|moved| whole(moved, block, action));
-        let linked = slot.write && self.crew.job.durable == Durable::Fdatasync && self.crew.job.pattern != Pattern::Checkpoint;
+        let linked = slot.write
+            && self.crew.job.durable == Durable::Fdatasync
+            && self.crew.job.pattern != Pattern::Checkpoint;
         if slot.write && self.crew.job.pattern != Pattern::Append {
             if let Some(generations) = self.crew.generations {
                 generations.wrote(slot.offset, block, if moved.is_ok() { slot.generation } else { 0 });

@@ -1,0 +1,178 @@
+//! One disk probing from the first look to the findings: what `disk` and `checkup` share.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Result;
+use fathom_errors::Error;
+use fathom_host::cgroup::{Cgroups, Limit};
+use fathom_host::{BlockTree, View};
+use fathom_probe::judge::{self, Documents, Evidence};
+use fathom_probe::{
+    Engine, Job, LadderPlan, LayoutPlan, Pace, Permits, Place, Session, Slo, Target, WindowPlan,
+};
+use fathom_process::{Ledger, Signals};
+use fathom_record::disk::{Entry, Layout};
+use fathom_record::{Finding, Manifest, RunWriter};
+use fathom_units::{Bytes, Nanos};
+
+use crate::live::Live;
+use crate::output;
+
+/// What to run once the file is laid out.
+#[derive(Clone, Debug)]
+pub(crate) enum Plan {
+    /// All shapes in turn.
+    Profile(Pace, Engine),
+    /// One shape up the ladder.
+    Ladder(LadderPlan),
+    /// One shape at one depth or rate.
+    Window(WindowPlan),
+    /// The highest rate that holds an objective.
+    Objective(Job, Slo, Nanos),
+}
+
+impl Plan {
+    fn writes(&self) -> bool {
+        match self {
+            Plan::Profile(..) => true,
+            Plan::Ladder(ladder) => ladder.job.pattern.writes(),
+            Plan::Window(window) => window.jobs.iter().any(|job| job.pattern.writes()),
+            Plan::Objective(job, ..) => job.pattern.writes(),
+        }
+    }
+}
+
+/// Where, how and what to probe.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) dir: PathBuf,
+    pub(crate) size: Option<Bytes>,
+    pub(crate) direct: bool,
+    pub(crate) permits: Permits,
+    pub(crate) verify: bool,
+    pub(crate) keep: bool,
+    pub(crate) seed: u64,
+    pub(crate) documents: Documents,
+    pub(crate) layout_budget: Option<Nanos>,
+    pub(crate) plan: Plan,
+}
+
+/// What a probing brought; the results themselves are with the [`Live`].
+#[derive(Debug, Default)]
+pub(crate) struct Probed {
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) interrupted: bool,
+    /// The first operation that failed; what was measured before it stands.
+    pub(crate) error: Option<Error>,
+}
+
+/// A run folder for `verb` under `parent`, or a note why there is none: a measurement is worth having without.
+pub(crate) fn open_run(
+    verb: &str,
+    parent: Option<PathBuf>,
+    seed: u64,
+    dir: &std::path::Path,
+) -> Option<RunWriter> {
+    let mut manifest = Manifest::new(verb, env!("CARGO_PKG_VERSION"), std::env::args());
+    manifest.seed = seed;
+    manifest.environment = fathom_host::environment::facts(&View::live(), Some(dir));
+    let parent = match parent {
+        Some(parent) => Ok(parent),
+        None => fathom_process::ledger::state_folder().map(|folder| folder.join("runs")),
+    };
+    match parent.and_then(|parent| RunWriter::create(&parent, manifest)) {
+        Ok(run) => Some(run),
+        Err(error) => {
+            output::note(&format!("fathom: this run is not kept: {error}"));
+            None
+        }
+    }
+}
+
+/// Looks, lays out, runs, judges. Whatever was made is undone when this returns, also by an error.
+pub(crate) fn probe(wanted: &Wanted, live: &mut Live, signals: &Signals) -> Result<Probed> {
+    let ledger = Ledger::open()?;
+    let place = Place::look(&wanted.dir, wanted.plan.writes(), &wanted.permits)?;
+    let target = Target::open(place.clone(), wanted.size, wanted.direct, wanted.plan.writes(), &ledger)?;
+    let zero = live.run.as_ref().map_or_else(Instant::now, RunWriter::started);
+    let mut session = Session::new(target, wanted.seed, wanted.verify, signals.clone(), zero, live);
+    let second_pass = if matches!(wanted.plan, Plan::Profile(..)) { Bytes::mib(64) } else { Bytes(0) };
+    let layout_plan = LayoutPlan { budget_ns: wanted.layout_budget.map(Nanos::get), second_pass };
+    let layout = session.begin(&layout_plan, wanted.plan.writes())?;
+    let mut probed = Probed::default();
+    if !session.interrupted() {
+        probed.error = carry_out(&mut session, &wanted.plan)?;
+    }
+    if probed.error.is_none() && wanted.verify {
+        probed.error = recheck(&mut session);
+    }
+    probed.interrupted = session.interrupted();
+    let cache_is_volatile = session.cache_is_volatile();
+    session.close(wanted.keep)?;
+    judge(wanted, live, &place, layout.as_ref(), cache_is_volatile, &mut probed)?;
+    Ok(probed)
+}
+
+fn carry_out(session: &mut Session<'_>, plan: &Plan) -> Result<Option<Error>> {
+    Ok(match plan {
+        Plan::Profile(pace, engine) => session.profile(*pace, *engine)?.error,
+        Plan::Ladder(ladder) => session.climb(ladder)?.error,
+        Plan::Window(window) => session.measure_step(window)?.error,
+        Plan::Objective(job, slo, step) => {
+            let closed = session.measure_step(&WindowPlan::new("closed loop", vec![job.clone()], *step))?;
+            match closed.error {
+                Some(error) => Some(error),
+                None if session.interrupted() => None,
+                None => session.hold(job, slo, closed.step.per_s(), *step)?.1,
+            }
+        }
+    })
+}
+
+/// Reads everything back; damage is an error to report beside the figures.
+fn recheck(session: &mut Session<'_>) -> Option<Error> {
+    match session.recheck() {
+        Ok(checked) => {
+            output::note(&format!("verified: {checked} blocks of 4 KiB hold what was written"));
+            None
+        }
+        Err(error) => Some(error),
+    }
+}
+
+fn judge(
+    wanted: &Wanted,
+    live: &mut Live,
+    place: &Place,
+    layout: Option<&Layout>,
+    cache_is_volatile: Option<bool>,
+    probed: &mut Probed,
+) -> Result<()> {
+    let steps = live.steps();
+    for meaning in judge::meanings(&steps, live.knee(), wanted.documents) {
+        fathom_probe::Sink::result(live, &Entry::Meaning(meaning))?;
+    }
+    let evidence = Evidence {
+        steps: &steps,
+        knee: live.knee(),
+        layout,
+        limits: limits(place),
+        cache_is_volatile,
+        in_memory: place.is_memory().then_some(place.file_system.as_str()),
+    };
+    probed.findings = judge::findings(&evidence);
+    Ok(())
+}
+
+/// The I/O limits that our own cgroup sets on the devices under a place, at any layer.
+fn limits(place: &Place) -> Vec<(String, Limit)> {
+    let view = View::live();
+    let (tree, groups) = (BlockTree::read(&view), Cgroups::of(&view, None));
+    let Some(top) = place.device.as_deref().and_then(|name| tree.by_name(name)) else { return Vec::new() };
+    let mut limits = Vec::new();
+    for device in tree.layers(top) {
+        limits.extend(groups.io_limits(device.number).into_iter().map(|limit| (device.name.clone(), limit)));
+    }
+    limits
+}

@@ -1,0 +1,363 @@
+//! `fathom disk`: what a disk can do for a database, where its knee is, and what spoils it.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::Result;
+use clap::{Args, Command, ValueEnum};
+use fathom_errors::Error;
+use fathom_probe::judge::Documents;
+use fathom_probe::{DEPTH_MAX, Durable, Engine, Job, LadderPlan, Pace, Pattern, Permits, Slo, WindowPlan};
+use fathom_process::Signals;
+use fathom_record::State;
+use fathom_report::{findings_text, fio_json};
+use fathom_units::{Bytes, Nanos};
+use serde_json::json;
+
+use super::Outcome;
+use crate::live::{Format, Live, WIDTH};
+use crate::output;
+use crate::probing::{self, Plan, Probed, Wanted};
+
+const EXAMPLES: &str = "\
+EXAMPLES:
+  fathom disk --dir /var/lib/mongodb               all that mongod does, in turn
+  fathom disk --pattern randread --depth 1..1024   the whole ladder of random reads
+  fathom disk --pattern append --durable fdatasync --time 30s
+  fathom disk --pattern randread --block 32K --slo 'p99<5ms'
+  fathom disk --pattern randrw --depth 32 --verify
+  fathom disk --pattern randread --rate 500 --json=fio > job.json
+
+Sizes are powers of two (4K = 4096 bytes); durations read 30s, 2m, 500ms. Results
+go to standard output and into a run folder, notes to standard error.
+Exit codes: 0 ok, 1 a finding or failed operations, 2 usage, 3 environment.";
+
+/// What the command line may say.
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    /// Directory on the disk to probe (or a block device; see --destroy)
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+    /// Size of the test file; a quarter of the free room up to 2G where absent
+    #[arg(long)]
+    size: Option<Bytes>,
+    /// The shapes to run in turn, unless --pattern picks one
+    #[arg(long, value_enum, default_value = "mongodb")]
+    profile: Profile,
+    /// One shape: randread, randwrite, randrw, append or checkpoint
+    #[arg(long)]
+    pattern: Option<Pattern>,
+    /// Bytes per request; 4K for reads, writes and appends, 32K for randrw and checkpoint
+    #[arg(long)]
+    block: Option<Bytes>,
+    /// psync (a thread per request), io_uring, or mmap (through the page cache)
+    #[arg(long)]
+    engine: Option<Engine>,
+    /// Requests in flight: a number, or a ladder such as 1..1024
+    #[arg(long)]
+    depth: Option<Depth>,
+    /// How long each step is measured
+    #[arg(long)]
+    time: Option<Nanos>,
+    /// What makes a write durable: none, fdatasync (after each) or dsync
+    #[arg(long)]
+    durable: Option<Durable>,
+    /// Open loop: Poisson arrivals per second; latency counts from the intended start
+    #[arg(long)]
+    rate: Option<f64>,
+    /// Find the highest rate that holds a latency objective, such as 'p99<5ms'
+    #[arg(long, conflicts_with = "rate")]
+    slo: Option<Slo>,
+    /// Stamp every block, check every read, and read all back at the end
+    #[arg(long)]
+    verify: bool,
+    /// Keep the test file, so that the next run need not lay it out
+    #[arg(long)]
+    keep: bool,
+    /// Ten seconds instead of two minutes: fewer and shorter steps, a smaller file
+    #[arg(long)]
+    quick: bool,
+    /// Go through the page cache instead of O_DIRECT
+    #[arg(long)]
+    buffered: bool,
+    /// Probe a network or FUSE file system all the same
+    #[arg(long)]
+    any_fs: bool,
+    /// Write to the block device that --dir names; NAME is its kernel name, typed out
+    #[arg(long, value_name = "NAME")]
+    destroy: Option<String>,
+    /// Documents to speak of in sentences
+    #[arg(long, default_value_t = Documents::default().count)]
+    documents: u64,
+    /// Bytes of each of them
+    #[arg(long, default_value = "1K")]
+    document_size: Bytes,
+    /// Seed of all random streams
+    #[arg(long, default_value_t = 42)]
+    seed: u64,
+    /// Print JSON: one document, a line per result, or fio's json+ document
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "document", value_name = "SHAPE")]
+    json: Option<Json>,
+    /// Where run folders go [default: the state folder's runs/]
+    #[arg(long, value_name = "DIR")]
+    runs: Option<PathBuf>,
+    /// Keep no run folder
+    #[arg(long)]
+    no_record: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Profile {
+    Mongodb,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Json {
+    Document,
+    Lines,
+    Fio,
+}
+
+/// One depth or a ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Depth {
+    first: u32,
+    last: u32,
+}
+
+impl FromStr for Depth {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (first, last) = text.split_once("..").unwrap_or((text, text));
+        let number = |text: &str| {
+            text.trim_start_matches('=').trim().parse::<u32>().ok().filter(|n| (1..=DEPTH_MAX).contains(n))
+        };
+        match (number(first), number(last)) {
+            (Some(first), Some(last)) if first <= last => Ok(Depth { first, last }),
+            _ => Err(Error::usage(format!(
+                "'{text}' is no depth; take a number from 1 to {DEPTH_MAX} or a ladder such as 1..{DEPTH_MAX}"
+            ))),
+        }
+    }
+}
+
+/// The command line of the verb.
+pub(crate) fn command() -> Command {
+    Config::augment_args(Command::new("disk"))
+        .about("Probe a disk: IOPS, latency, the knee, caps, and what they mean for a database")
+        .long_about(None)
+        .after_help(EXAMPLES)
+}
+
+/// Probes, prints, and judges.
+pub(crate) fn run(config: Config) -> Result<Outcome> {
+    let signals = Signals::install()?;
+    let wanted = config.wanted()?;
+    let format = match config.json {
+        None => Format::Text,
+        Some(Json::Document) => Format::Document,
+        Some(Json::Lines) => Format::Lines,
+        Some(Json::Fio) => Format::Fio,
+    };
+    let run = if config.no_record {
+        None
+    } else {
+        probing::open_run("disk", config.runs.clone(), config.seed, &config.dir)
+    };
+    let mut live = Live::new(format, run);
+    let folder = live.run.as_ref().map(|run| run.folder().to_owned());
+    let outcome = probing::probe(&wanted, &mut live, &signals);
+    let probed = match outcome {
+        Ok(probed) => probed,
+        Err(error) => {
+            live.end(State::Failed, Some(error.to_string()), &[]);
+            return Err(error);
+        }
+    };
+    let state = match &probed {
+        Probed { error: Some(_), .. } => State::Failed,
+        Probed { interrupted: true, .. } => State::Interrupted,
+        _ => State::Complete,
+    };
+    live.end(state, probed.error.as_ref().map(Error::to_string), &probed.findings);
+    show(&live, &probed, state, folder.as_deref())?;
+    match probed.error {
+        Some(error) => Err(error.into()),
+        None if probed.findings.iter().any(fathom_record::Finding::is_alarm) => Ok(Outcome::Findings),
+        None => Ok(Outcome::Clean),
+    }
+}
+
+fn show(live: &Live, probed: &Probed, state: State, folder: Option<&std::path::Path>) -> Result<()> {
+    let document = || {
+        json!({
+            "schema": fathom_record::SCHEMA,
+            "fathom_version": env!("CARGO_PKG_VERSION"),
+            "verb": "disk",
+            "state": state,
+            "error": probed.error.as_ref().map(Error::to_string),
+            "run_folder": folder,
+            "findings": probed.findings,
+        })
+    };
+    match live.format {
+        Format::Text => {
+            output::line("")?;
+            if probed.interrupted {
+                output::line("Interrupted: the figures above are what was measured until then.")?;
+            }
+            let findings = findings_text(&probed.findings, WIDTH, false);
+            output::line(if findings.is_empty() {
+                "Nothing spoils this disk that the probe can see."
+            } else {
+                &findings
+            })?;
+            if let Some(folder) = folder.filter(|_| live.run_is_kept()) {
+                output::line(&format!("\nRun folder: {}", folder.display()))?;
+            }
+        }
+        Format::Lines => {
+            let mut last = document();
+            last["type"] = json!("end");
+            output::line(&last.to_string())?;
+        }
+        Format::Document => {
+            let mut whole = document();
+            whole["results"] = json!(live.entries);
+            output::line(&whole.to_string())?;
+        }
+        Format::Fio => {
+            let (directory, size) = live.subject();
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            let unix_ms = u64::try_from(now.as_millis()).unwrap_or(0);
+            let text = fio_json(&live.fio, env!("CARGO_PKG_VERSION"), &directory, size, unix_ms);
+            output::line(&text.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+impl Config {
+    /// The plan that the flags describe; refuses what contradicts itself.
+    fn wanted(&self) -> Result<Wanted> {
+        let plan = self.plan()?;
+        let quick_size = self.quick.then_some(Bytes::mib(256));
+        Ok(Wanted {
+            dir: self.dir.clone(),
+            size: self.size.or(quick_size.filter(|_| self.roomy())),
+            direct: !self.buffered,
+            permits: Permits { any_file_system: self.any_fs, destroy: self.destroy.clone() },
+            verify: self.verify,
+            keep: self.keep,
+            seed: self.seed,
+            documents: Documents { count: self.documents.max(1), bytes: self.document_size },
+            // A size that was asked for is laid out whole, however long that takes.
+            layout_budget: self.size.is_none().then_some(if self.quick {
+                Nanos::secs(4)
+            } else {
+                Nanos::secs(30)
+            }),
+            plan,
+        })
+    }
+
+    /// Whether the quick size surely fits; if not, the default (a quarter of the room) decides.
+    fn roomy(&self) -> bool {
+        rustix::fs::statvfs(&self.dir)
+            .is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) > Bytes::gib(2).get())
+    }
+
+    fn plan(&self) -> Result<Plan> {
+        let one_shape = self.pattern.is_some()
+            || self.block.is_some()
+            || self.depth.is_some()
+            || self.durable.is_some()
+            || self.rate.is_some()
+            || self.slo.is_some();
+        let Profile::Mongodb = self.profile;
+        if !one_shape {
+            let pace = if self.quick { Pace::Quick } else { Pace::Full };
+            return Ok(Plan::Profile(pace, self.engine.unwrap_or_else(default_engine)));
+        }
+        let pattern = self.pattern.unwrap_or(if self.durable.is_some() {
+            Pattern::RandWrite
+        } else {
+            Pattern::RandRead
+        });
+        let mut job = self.job(pattern);
+        let climbs = self.rate.is_none()
+            && self.slo.is_none()
+            && !matches!(pattern, Pattern::Append | Pattern::Checkpoint);
+        match self.depth {
+            Some(Depth { first, last }) if first < last => {
+                if self.rate.is_some() || self.slo.is_some() {
+                    return Err(Error::usage("a ladder of depths and a fixed rate exclude each other").into());
+                }
+                Ok(Plan::Ladder(self.ladder(job, first, last, true)?))
+            }
+            None if climbs => Ok(Plan::Ladder(self.ladder(job, 1, DEPTH_MAX, false)?)),
+            depth => {
+                let open_loop = self.rate.is_some() || self.slo.is_some();
+                let otherwise = match pattern {
+                    _ if open_loop => 128,
+                    Pattern::Checkpoint => 4,
+                    _ => 1,
+                };
+                job.depth = depth.map_or(otherwise, |depth| depth.first);
+                job.rate_per_s = self.rate;
+                job.check()?;
+                if let Some(slo) = &self.slo {
+                    job.clone().rate(1.0).check()?;
+                    return Ok(Plan::Objective(job, slo.clone(), self.step(Nanos::secs(5))?));
+                }
+                let window = WindowPlan::new(pattern.word(), vec![job], self.step(Nanos::secs(10))?);
+                Ok(Plan::Window(window))
+            }
+        }
+    }
+
+    fn job(&self, pattern: Pattern) -> Job {
+        let page = matches!(pattern, Pattern::RandRw | Pattern::Checkpoint);
+        let block = self.block.unwrap_or(if page { Bytes::kib(32) } else { Bytes::kib(4) });
+        let engine = self
+            .engine
+            .unwrap_or_else(|| if pattern == Pattern::Append { Engine::Psync } else { default_engine() });
+        let durable = if pattern == Pattern::Append { Durable::Fdatasync } else { Durable::None };
+        Job::new(pattern, block, engine, 1).durable(self.durable.unwrap_or(durable))
+    }
+
+    fn ladder(&self, job: Job, depth_min: u32, depth_max: u32, complete: bool) -> Result<LadderPlan> {
+        job.check()?;
+        let phase = job.pattern.word().to_owned();
+        let step = self.step(if self.quick { Nanos::millis(500) } else { Nanos::millis(2_500) })?;
+        Ok(LadderPlan {
+            phase,
+            job,
+            depth_min,
+            depth_max,
+            step,
+            complete,
+            factor: if self.quick { 4 } else { 2 },
+        })
+    }
+
+    fn step(&self, default: Nanos) -> Result<Nanos> {
+        let time = self.time.unwrap_or(default);
+        if !(Nanos::millis(10)..=Nanos::secs(30 * 86_400)).contains(&time) {
+            return Err(Error::usage(format!("--time {time} makes no sense; take 10ms to 30 days")).into());
+        }
+        Ok(time)
+    }
+}
+
+/// io_uring where the kernel gives it; the thread engine, with a note, where it does not.
+pub(crate) fn default_engine() -> Engine {
+    match fathom_probe::io_uring_available() {
+        Ok(()) => Engine::IoUring,
+        Err(error) => {
+            output::note(&format!("fathom: {error}; probing with psync"));
+            Engine::Psync
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The knee in words: R1, Xmax, N* = Xmax R1 (disk.md 4), and which model of throughput fits.
+
+use fathom_record::disk::{Knee, Step};
+use fathom_stats::{Level, fit};
+use fathom_units::{Nanos, count, decimal};
+
+use crate::ladder::levels;
+
+/// The verdict over a ladder's steps; `None` without a step at depth 1.
+///
+/// Steps in which the probe itself was short of CPU are left out. When they are what would have shown the
+/// plateau, the verdict is withheld and says so: what is left is a lower bound.
+pub fn knee(phase: &str, steps: &[Step]) -> Option<Knee> {
+    let clean: Vec<Step> = steps.iter().filter(|step| !step.cpu_bound()).cloned().collect();
+    let starved: Vec<&Step> = steps.iter().filter(|step| step.cpu_bound()).collect();
+    let trusted = if depths(&clean).any(|depth| depth == 1) { &clean } else { steps };
+    let bounds = fathom_stats::knee(&levels(trusted))?;
+    let replicates: Vec<Level> = trusted.iter().flat_map(replicates).collect();
+    let models = fit(&replicates).ok();
+    let withheld = withheld(&clean, &starved, bounds.plateau_reached);
+    let rivals = models.as_ref().map_or_else(Vec::new, |models| {
+        let mut rivals: Vec<_> =
+            models.fits.iter().map(|fit| (fit.model.name().to_owned(), fit.aicc, fit.residual_sd)).collect();
+        rivals.sort_by(|a, b| a.1.total_cmp(&b.1));
+        rivals
+    });
+    let top = depths(trusted).max().unwrap_or(1);
+    let words = words(
+        &bounds,
+        models.as_ref().and_then(|m| m.peak.as_ref().map(|p| p.concurrency)),
+        top,
+        withheld.is_some(),
+    );
+    Some(Knee {
+        phase: phase.to_owned(),
+        latency_at_one_ns: bounds.latency_at_one_ns,
+        throughput_max_per_s: bounds.throughput_max_per_s,
+        concurrency: bounds.concurrency_at_knee,
+        model: models.map_or_else(|| "too few steps".to_owned(), |models| models.best.name().to_owned()),
+        rivals,
+        words,
+        withheld,
+    })
+}
+
+fn depths(steps: &[Step]) -> impl Iterator<Item = u32> + '_ {
+    steps.iter().filter_map(|step| step.streams.first().map(|stream| stream.depth))
+}
+
+/// A step's intervals as replicates of its level.
+fn replicates(step: &Step) -> Vec<Level> {
+    let Some(concurrency) = step.streams.first().map(|stream| f64::from(stream.depth)) else {
+        return Vec::new();
+    };
+    let level = |throughput: &f64| Level { concurrency, throughput: *throughput };
+    step.per_interval.iter().filter(|per_s| **per_s > 0.0).map(level).collect()
+}
+
+fn withheld(clean: &[Step], starved: &[&Step], plateau_reached: bool) -> Option<String> {
+    let first = starved.first()?;
+    let depth = first.streams.first()?.depth;
+    if plateau_reached && !clean.is_empty() && depths(clean).any(|depth| depth == 1) {
+        return None;
+    }
+    let why = match first.run_queue_wait_pct.filter(|pct| *pct > Step::RUN_QUEUE_LIMIT_PCT) {
+        Some(pct) => format!("the probe waited {pct:.0} % of its time for a CPU"),
+        None => {
+            format!("the probe used {:.0} % of the CPU it can use", first.generator_busy_pct.unwrap_or(100.0))
+        }
+    };
+    Some(format!(
+        "from {depth} in flight on {why}, so the CPU and not the disk set the figures there; repeat on an idle machine"
+    ))
+}
+
+fn words(bounds: &fathom_stats::Knee, peak: Option<f64>, top: u32, withheld: bool) -> String {
+    let (r1, most) = (Nanos(bounds.latency_at_one_ns as u64), count(bounds.throughput_max_per_s));
+    if withheld || !bounds.plateau_reached {
+        return format!(
+            "One request at a time takes {r1}; throughput still grew at {top} in flight, so the disk does at least {most} per second."
+        );
+    }
+    let at = decimal(bounds.concurrency_at_knee.max(1.0));
+    let mut words = format!(
+        "One request at a time takes {r1}; the disk gives at most {most} per second, reached with about {at} in flight. More than that only waits: latency is then in flight / {most}."
+    );
+    if let Some(peak) = peak {
+        words.push_str(&format!(" Beyond {} in flight throughput falls again.", count(peak)));
+    }
+    words
+}

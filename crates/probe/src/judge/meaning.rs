@@ -1,0 +1,108 @@
+//! What the figures mean for somebody's data, in sentences with the arithmetic.
+
+use fathom_record::disk::{Knee, Meaning, Step};
+use fathom_units::{Bytes, Nanos, count, decimal, hours};
+
+use super::{flush, nearest, of_shape};
+
+/// WiredTiger's leaf page on disk before compression (`leaf_page_max=32KB`, MongoDB's default).
+const PAGE_BYTES: u64 = 32 << 10;
+
+/// The data to speak of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Documents {
+    /// How many.
+    pub count: u64,
+    /// Bytes each.
+    pub bytes: Bytes,
+}
+
+impl Default for Documents {
+    /// The study's 100 million documents (articles.md 1), of 1 KiB.
+    fn default() -> Self {
+        Documents { count: 100_000_000, bytes: Bytes::kib(1) }
+    }
+}
+
+/// Every sentence that the steps support.
+pub fn meanings(steps: &[Step], knee: Option<&Knee>, documents: Documents) -> Vec<Meaning> {
+    let mut meanings = Vec::new();
+    meanings.extend(cold_scan(steps, documents));
+    meanings.extend(point_reads(steps));
+    meanings.extend(commits(steps));
+    meanings.extend(resembles(knee));
+    meanings
+}
+
+fn meaning(id: &str, sentence: String, arithmetic: String) -> Meaning {
+    Meaning { id: id.to_owned(), sentence, arithmetic }
+}
+
+/// A scan reads one page after another by one cursor, so what counts is the latency of one request.
+fn cold_scan(steps: &[Step], documents: Documents) -> Option<Meaning> {
+    let one = of_shape(steps, "randread", PAGE_BYTES)
+        .find(|step| step.streams.first().is_some_and(|s| s.depth == 1))?;
+    let per_s = one.per_s();
+    let per_page = (PAGE_BYTES as f64 / documents.bytes.get().max(1) as f64).max(1.0);
+    let reads_per_document = (documents.bytes.get() as f64 / PAGE_BYTES as f64).max(1.0);
+    let pages = documents.count as f64 / per_page * reads_per_document;
+    (per_s > 0.0).then(|| {
+        meaning(
+            "cold-scan",
+            format!(
+                "A cold scan of {} documents of {} takes about {} when its pages are scattered.",
+                count(documents.count as f64), documents.bytes, hours(pages / per_s)
+            ),
+            format!(
+                "{} documents / {} per 32 KiB page = {} page reads; one cursor reads them one at a time at {}/s",
+                count(documents.count as f64), decimal(per_page), count(pages), decimal(per_s)
+            ),
+        )
+    })
+}
+
+fn point_reads(steps: &[Step]) -> Option<Meaning> {
+    let most = of_shape(steps, "randread", PAGE_BYTES).max_by(|a, b| a.per_s().total_cmp(&b.per_s()))?;
+    let (per_s, depth) = (most.per_s(), most.streams.first()?.depth);
+    (per_s > 0.0).then(|| {
+        meaning(
+            "point-reads",
+            format!(
+                "Past RAM it serves about {} point reads per second; with half of the pages in cache, {}.",
+                count(per_s), count(per_s * 2.0)
+            ),
+            format!("each miss is one 32 KiB page read; the disk gave {}/s of them with {depth} in flight; half of them missing: {} / 0.5", count(per_s), count(per_s)),
+        )
+    })
+}
+
+fn commits(steps: &[Step]) -> Option<Meaning> {
+    let durable = flush::journal_step(steps)?.streams.first()?.kind("durable")?;
+    let (per_s, mean) = (durable.per_s, Nanos(durable.latency.mean_ns as u64));
+    Some(meaning(
+        "journaled-commits",
+        format!(
+            "One writer that waits for the journal (j: true) commits {} times per second; writers that wait together share a sync.",
+            count(per_s)
+        ),
+        format!(
+            "append and fdatasync take {mean} on average, so 1 s / {mean} = {}/s syncs; every sync may carry many writers' commits",
+            count(per_s)
+        ),
+    ))
+}
+
+fn resembles(knee: Option<&Knee>) -> Option<Meaning> {
+    let knee = knee.filter(|knee| knee.withheld.is_none())?;
+    let latency_ms = knee.latency_at_one_ns / 1e6;
+    let class = nearest(knee.throughput_max_per_s, latency_ms)?;
+    Some(meaning(
+        "resembles",
+        format!("It behaves like {}. Beware: {}.", class.name, class.warning),
+        format!(
+            "{} random reads per second at most, {} for one",
+            count(knee.throughput_max_per_s),
+            Nanos(knee.latency_at_one_ns as u64)
+        ),
+    ))
+}

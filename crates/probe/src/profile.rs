@@ -1,0 +1,136 @@
+//! `--profile mongodb`: the shapes that a mongod makes, in turn, then together.
+//!
+//! Depths follow mongod: reads up to its 128 tickets describe the server, beyond them the device (disk.md 4); one
+//! journal stream, since mongod has one log; checkpoints as bursts of 32 KiB pages with an fsync. The first shape
+//! is measured again at the end, so that a disk that slows down while one looks is seen.
+
+use fathom_errors::{Error, Result};
+use fathom_record::disk::{Knee, Step};
+use fathom_units::{Bytes, Nanos};
+
+use crate::ladder::LadderPlan;
+use crate::session::Session;
+use crate::shape::{Durable, Engine, Job, Pattern};
+use crate::window::WindowPlan;
+
+/// The phase that repeats the reference shape at the end.
+pub(crate) const REFERENCE_AGAIN: &str = "reference again";
+/// The depth of the reference shape.
+const REFERENCE_DEPTH: u32 = 16;
+
+/// How long a profile may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// About a minute and a half besides the layout pass.
+    Full,
+    /// Within some ten seconds: fewer rungs, shorter windows.
+    Quick,
+}
+
+impl Pace {
+    fn rung(self) -> Nanos {
+        match self {
+            Pace::Full => Nanos::millis(2_500),
+            Pace::Quick => Nanos::millis(500),
+        }
+    }
+
+    fn shape(self) -> Nanos {
+        match self {
+            Pace::Full => Nanos::secs(4),
+            Pace::Quick => Nanos::millis(800),
+        }
+    }
+}
+
+/// What a profile brought, besides what the sink was told.
+#[derive(Debug, Default)]
+pub struct Profile {
+    /// Every step in order.
+    pub steps: Vec<Step>,
+    /// The knee of random reads.
+    pub knee: Option<Knee>,
+    /// The first operation that failed.
+    pub error: Option<Error>,
+    /// Whether a signal cut it short.
+    pub interrupted: bool,
+}
+
+impl Session<'_> {
+    /// Runs the whole profile.
+    pub fn profile(&mut self, pace: Pace, engine: Engine) -> Result<Profile> {
+        let mut profile = Profile::default();
+        let small = Job::new(Pattern::RandRead, Bytes::kib(4), engine, 1);
+        let factor = if pace == Pace::Quick { 4 } else { 2 };
+        let ladder = LadderPlan {
+            phase: "random reads".into(),
+            job: small,
+            depth_min: 1,
+            depth_max: 1024,
+            step: pace.rung(),
+            complete: false,
+            factor,
+        };
+        let climb = self.climb(&ladder)?;
+        profile.steps = climb.steps;
+        profile.knee = climb.knee;
+        profile.error = climb.error;
+        for window in shapes(pace, engine) {
+            if profile.error.is_some() || self.interrupted() {
+                break;
+            }
+            let window = self.patient(window, &profile.steps);
+            let outcome = self.measure_step(&window)?;
+            profile.error = outcome.error;
+            if outcome.step.per_s() > 0.0 {
+                profile.steps.push(outcome.step);
+            }
+        }
+        profile.interrupted = self.interrupted();
+        Ok(profile)
+    }
+
+    /// A slow disk needs a longer look: long enough for about 20 operations, but never more than 15 s.
+    fn patient(&self, mut window: WindowPlan, steps: &[Step]) -> WindowPlan {
+        let Some(one) = steps.iter().find(|step| step.streams.first().is_some_and(|s| s.depth == 1)) else {
+            return window;
+        };
+        let mean_ns = one.mean_latency_ns().unwrap_or(0.0);
+        let bursts = window.jobs.iter().any(|job| job.pattern == Pattern::Checkpoint);
+        let wanted = if bursts { mean_ns * 1_100.0 } else { mean_ns * 20.0 };
+        window.length = window.length.max(Nanos((wanted as u64).min(15_000_000_000)));
+        window
+    }
+}
+
+/// Every shape after the ladder.
+fn shapes(pace: Pace, engine: Engine) -> Vec<WindowPlan> {
+    let (page, small) = (Bytes::kib(32), Bytes::kib(4));
+    let job = |pattern, block, depth| Job::new(pattern, block, engine, depth);
+    // mongod's log is written by one thread after the other: psync is what it does.
+    let journal = Job::new(Pattern::Append, small, Engine::Psync, 1).durable(Durable::Fdatasync);
+    let checkpoint = job(Pattern::Checkpoint, page, 4);
+    let together = vec![
+        job(Pattern::RandRead, page, 16),
+        journal.clone(),
+        Job { burst_rest: Nanos::secs(1), ..checkpoint.clone() },
+    ];
+    let mut plans = vec![
+        ("page reads", vec![job(Pattern::RandRead, page, 1)]),
+        ("page reads", vec![job(Pattern::RandRead, page, 32)]),
+        ("page reads", vec![job(Pattern::RandRead, page, 128)]),
+        ("random writes", vec![job(Pattern::RandWrite, small, 1)]),
+        ("random writes", vec![job(Pattern::RandWrite, small, 32)]),
+        ("mixed", vec![job(Pattern::RandRw, page, 32)]),
+        ("journal", vec![journal]),
+        ("checkpoint", vec![checkpoint]),
+        ("all together", together),
+        (REFERENCE_AGAIN, vec![job(Pattern::RandRead, small, REFERENCE_DEPTH)]),
+    ];
+    if pace == Pace::Quick {
+        plans.retain(|(phase, jobs)| !jobs.iter().any(|job| *phase == "page reads" && job.depth == 128));
+    }
+    let long = |phase: &str| matches!(phase, "checkpoint" | "all together" | "journal");
+    let length = |phase: &str| if long(phase) { Nanos(pace.shape().get() * 2) } else { pace.shape() };
+    plans.into_iter().map(|(phase, jobs)| WindowPlan::new(phase, jobs, length(phase))).collect()
+}

@@ -1,0 +1,156 @@
+//! What processes that died owe, and paying it for them, last made first undone.
+//!
+//! A journal counts as dead only when nobody holds its lock and its process no longer runs. It refuses to touch a
+//! living owner's things, and to forget a thing that could not be undone: that stays in the journal with the
+//! reason.
+
+use std::path::{Path, PathBuf};
+
+use fathom_errors::{Error, Kind, Result};
+
+use super::journal::{Contents, Journal, Owed, Step, journals, owner_by_name};
+use super::state_folder;
+use crate::process_id::{boot_id, pid_namespace};
+use crate::undo::{self, Circumstances, Undone};
+use crate::{ProcessId, Thing};
+
+/// A thing that a dead process owes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Who made it; `None` where the journal does not say.
+    pub owner: Option<ProcessId>,
+    /// What is owed. For a journal that cannot be read, the journal itself.
+    pub thing: Thing,
+}
+
+/// What became of a thing.
+#[derive(Debug)]
+pub enum Fate {
+    /// It was there, and is no more.
+    Undone,
+    /// It had already gone, or somebody else's stands in its place.
+    Gone,
+    /// It could not be undone and stays in the journal.
+    Kept(Error),
+}
+
+/// What was done about one thing.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Whose thing it was and what.
+    pub found: Found,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// Undoes everything that dead processes owe, by the journals in the state folder.
+pub fn undo_dead() -> Result<Vec<Outcome>> {
+    undo_dead_in(&state_folder()?)
+}
+
+/// The same for a given state folder.
+pub fn undo_dead_in(state: &Path) -> Result<Vec<Outcome>> {
+    let mut outcomes = Vec::new();
+    for path in journals(&state.join("undo"))? {
+        // One bad journal must not keep the others from being worked off.
+        match settle_journal(&path) {
+            Ok(settled) => outcomes.extend(settled),
+            Err(error) => outcomes.push(about_journal(&path, error)),
+        }
+    }
+    Ok(outcomes)
+}
+
+/// What [`undo_dead`] would try to undo, in that order; changes nothing.
+pub fn dead_things() -> Result<Vec<Found>> {
+    dead_things_in(&state_folder()?)
+}
+
+/// The same for a given state folder.
+pub fn dead_things_in(state: &Path) -> Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for path in journals(&state.join("undo"))? {
+        match open_dead(&path) {
+            Ok(Some((_, contents))) => {
+                let owner = contents.owner;
+                found
+                    .extend(contents.owed.into_values().rev().map(|owed| Found { owner, thing: owed.thing }));
+            }
+            Ok(None) => {}
+            Err(error) => found.push(about_journal(&path, error).found),
+        }
+    }
+    Ok(found)
+}
+
+/// The journal and what it says, if its owner is dead.
+fn open_dead(path: &Path) -> Result<Option<(Journal, Contents)>> {
+    let Some(mut journal) = Journal::seize(path)? else { return Ok(None) };
+    let Some(contents) = journal.contents()? else {
+        let what = format!("the undo journal {} was written by a later version of fathom", path.display());
+        return Err(Error::new(Kind::Unsupported, what).advise("run the cleanup of that version"));
+    };
+    Ok((!owner_lives(path, &contents)?).then_some((journal, contents)))
+}
+
+/// Whether the process that the journal names still runs. A process of another boot does not; one of another
+/// container cannot be looked up by number, and there the lock has already spoken.
+fn owner_lives(path: &Path, contents: &Contents) -> Result<bool> {
+    match contents.owner {
+        Some(owner) => {
+            let ours = contents.boot_id == boot_id()? && contents.pid_namespace == pid_namespace();
+            Ok(ours && owner.lives())
+        }
+        None => Ok(owner_by_name(path).is_some_and(ProcessId::lives)),
+    }
+}
+
+fn settle_journal(path: &Path) -> Result<Vec<Outcome>> {
+    let Some((mut journal, contents)) = open_dead(path)? else { return Ok(Vec::new()) };
+    journal.cut_torn_end()?;
+    let same_boot = contents.boot_id == boot_id()?;
+    let owner = contents.owner;
+    let mut outcomes = Vec::new();
+    let mut kept = Vec::new();
+    for (id, owed) in contents.owed.into_iter().rev() {
+        let fate = settle_one(&owed, same_boot, &kept);
+        match &fate {
+            Fate::Undone | Fate::Gone => journal.add(&Step::Undone { id })?,
+            Fate::Kept(error) => {
+                journal.add(&Step::Kept { id, reason: error.to_string() })?;
+                kept.push(owed.thing.clone());
+            }
+        }
+        outcomes.push(Outcome { found: Found { owner, thing: owed.thing }, fate });
+    }
+    if contents.unreadable > 0 {
+        let what = format!("{} lines of {} make no sense", contents.unreadable, path.display());
+        let advice = "look whether they name things still there, undo those, and delete the journal";
+        outcomes.push(about_journal(path, Error::new(Kind::Malformed, what).advise(advice)));
+    } else if kept.is_empty() {
+        journal.remove()?;
+    }
+    Ok(outcomes)
+}
+
+fn settle_one(owed: &Owed, same_boot: bool, kept: &[Thing]) -> Fate {
+    // A file must not be pulled from under a loop device that could not be detached.
+    if let Some(user) = kept.iter().find(|user| stands_on(user, &owed.thing)) {
+        return Fate::Kept(Error::new(Kind::Busy, format!("{} is in use by the {user}", owed.thing)));
+    }
+    let circumstances = Circumstances { same_boot, recorded_unix_ns: owed.at_unix_ns };
+    match undo::undo(&owed.thing, circumstances) {
+        Ok(Undone::Now) => Fate::Undone,
+        Ok(Undone::Before) => Fate::Gone,
+        Err(error) => Fate::Kept(error),
+    }
+}
+
+fn stands_on(user: &Thing, base: &Thing) -> bool {
+    matches!((user, base), (Thing::Loop { backing, .. }, Thing::File { path, .. }) if backing == path)
+}
+
+fn about_journal(path: &Path, error: Error) -> Outcome {
+    let found = Found { owner: owner_by_name(path), thing: Thing::file(PathBuf::from(path)) };
+    Outcome { found, fate: Fate::Kept(error) }
+}

@@ -1,0 +1,111 @@
+//! Programs of the system that we run to the end: found also where `sbin` is not on the path, and heard when they
+//! complain.
+//!
+//! It refuses to run anything through a shell, and to leave a missing program to an unclear message: the error
+//! names the Debian package.
+
+use std::env;
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use fathom_errors::{Error, Kind, Result};
+
+/// Where Debian keeps administration programs; the path of an ordinary user lacks them.
+const ADMINISTRATION: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// One call of a program.
+#[derive(Debug)]
+pub struct Tool {
+    name: String,
+    command: Command,
+}
+
+impl Tool {
+    /// The program `name`, which Debian's `package` brings.
+    pub fn new(name: &str, package: &str) -> Result<Tool> {
+        let Some(path) = find(name) else {
+            let what = format!("the program {name} is not installed");
+            return Err(Error::new(Kind::Unsupported, what).advise(format!("apt-get install {package}")));
+        };
+        let mut command = Command::new(path);
+        command.env("LC_ALL", "C").stdin(Stdio::null());
+        Ok(Tool { name: name.to_owned(), command })
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Tool {
+        self.command.arg(arg);
+        self
+    }
+
+    /// Adds several arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Tool {
+        self.command.args(args);
+        self
+    }
+
+    /// Runs it and returns its standard output; an exit code other than 0 is an error that carries the last line
+    /// of its complaint.
+    pub fn run(mut self) -> Result<String> {
+        let output = self.command.output().map_err(|e| Error::io("run", &self.name, e))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        let complaint =
+            complaint.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no message");
+        let what = format!("{} failed ({}): {complaint}", self.name, output.status);
+        Err(Error::new(kind_of_complaint(complaint), what))
+    }
+}
+
+/// The kind behind the text that `strerror(3)` gives in the C locale; programs tell us no error number.
+fn kind_of_complaint(complaint: &str) -> Kind {
+    let kinds = [
+        ("Permission denied", Kind::Permission),
+        ("Operation not permitted", Kind::Permission),
+        ("must be superuser", Kind::Permission),
+        ("No space left", Kind::NoSpace),
+        ("Read-only file system", Kind::ReadOnly),
+        ("resource busy", Kind::Busy),
+        ("temporarily unavailable", Kind::Busy),
+        ("No such", Kind::NotFound),
+    ];
+    kinds.iter().find(|(text, _)| complaint.contains(text)).map_or(Kind::Unsupported, |&(_, kind)| kind)
+}
+
+/// The first executable file of that name on the path, then in the administration folders.
+fn find(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());
+    let mut candidates = folders.chain(ADMINISTRATION.map(PathBuf::from)).map(|folder| folder.join(name));
+    candidates.find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_names_its_package() {
+        let error = Tool::new("mkfs.no-such", "no-such-progs").unwrap_err();
+        assert_eq!(error.kind(), Kind::Unsupported);
+        assert!(error.to_string().ends_with("apt-get install no-such-progs"));
+    }
+
+    #[test]
+    fn a_failure_carries_the_last_line_of_the_complaint() {
+        let error = Tool::new("ls", "coreutils").unwrap().arg("/no/such/path").run().unwrap_err();
+        assert_eq!(error.kind(), Kind::NotFound);
+        assert!(error.to_string().contains("No such file"), "{error}");
+        assert_eq!(Tool::new("echo", "coreutils").unwrap().arg("a").run().unwrap(), "a\n");
+    }
+}

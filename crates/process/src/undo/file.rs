@@ -1,0 +1,124 @@
+//! Files and folders: removed only when they are the very ones that were made.
+//!
+//! A maker that died between making and identifying leaves a record without identity. Then only an empty file or
+//! folder is removed, born no earlier than the record: a maker identifies a file before it writes the first byte.
+//! It refuses to remove a folder with anything in it.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::Path;
+use std::time::SystemTime;
+
+use fathom_errors::{Error, Kind, Result};
+
+use super::{Circumstances, Undone};
+use crate::Identity;
+use crate::thing::unix_ns;
+
+/// File times come from a clock that ticks a few milliseconds behind the one we read; a second covers any tick.
+const CLOCK_SLACK_NS: u64 = 1_000_000_000;
+
+pub(super) fn unlink(
+    path: &Path,
+    identity: Option<Identity>,
+    circumstances: Circumstances,
+) -> Result<Undone> {
+    let Some(found) = look(path)? else { return Ok(Undone::Before) };
+    match identity {
+        Some(identity) if found.is_file() && identity.is(Identity::of(&found), circumstances.same_boot) => {}
+        Some(_) => return Ok(Undone::Before),
+        None if found.is_file() && found.len() == 0 && is_young(&found, circumstances) => {}
+        None => return Err(unknown(path, "file")),
+    }
+    gone_is_fine(fs::remove_file(path)).map_err(|e| Error::io("remove", path, e))
+}
+
+pub(super) fn remove_folder(path: &Path, identity: Option<Identity>, known: Circumstances) -> Result<Undone> {
+    let Some(found) = look(path)? else { return Ok(Undone::Before) };
+    match identity {
+        Some(identity) if found.is_dir() && identity.is(Identity::of(&found), known.same_boot) => {}
+        Some(_) => return Ok(Undone::Before),
+        None if found.is_dir() && is_young(&found, known) => {}
+        None => return Err(unknown(path, "folder")),
+    }
+    gone_is_fine(fs::remove_dir(path)).map_err(|e| {
+        let not_empty = e.kind() == io::ErrorKind::DirectoryNotEmpty;
+        let error = Error::io("remove", path, e);
+        if not_empty { error.with_kind(Kind::NotOurs).advise("move what is in it elsewhere") } else { error }
+    })
+}
+
+/// What stands at `path`; `None` for nothing.
+fn look(path: &Path) -> Result<Option<Metadata>> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(e) if is_gone(&e) => Ok(None),
+        Err(e) => Err(Error::io("look at", path, e)),
+    }
+}
+
+fn gone_is_fine(result: io::Result<()>) -> io::Result<Undone> {
+    match result {
+        Ok(()) => Ok(Undone::Now),
+        Err(e) if is_gone(&e) => Ok(Undone::Before),
+        Err(e) => Err(e),
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn is_young(found: &Metadata, circumstances: Circumstances) -> bool {
+    let born = found.created().or_else(|_| found.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    unix_ns(born).saturating_add(CLOCK_SLACK_NS) >= circumstances.recorded_unix_ns
+}
+
+fn unknown(path: &Path, kind: &str) -> Error {
+    let what = format!("the {kind} {} may not be the one that was recorded", path.display());
+    Error::new(Kind::NotOurs, what).advise("look at it and remove it by hand")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Circumstances = Circumstances { same_boot: true, recorded_unix_ns: 1 };
+    const LATER: Circumstances = Circumstances { same_boot: true, recorded_unix_ns: u64::MAX };
+
+    #[test]
+    fn without_identity_only_a_young_and_empty_file_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        fs::write(&path, "data").unwrap();
+        assert_eq!(unlink(&path, None, NOW).unwrap_err().kind(), Kind::NotOurs);
+        fs::write(&path, "").unwrap();
+        assert_eq!(unlink(&path, None, LATER).unwrap_err().kind(), Kind::NotOurs);
+        assert_eq!(unlink(&path, None, NOW).unwrap(), Undone::Now);
+        assert_eq!(unlink(&path, None, NOW).unwrap(), Undone::Before);
+    }
+
+    #[test]
+    fn another_file_in_its_place_survives() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        fs::write(&path, "ours").unwrap();
+        let identity = Identity::at(&path).unwrap();
+        fs::write(folder.path().join("g"), "theirs").unwrap();
+        fs::rename(folder.path().join("g"), &path).unwrap();
+        assert_eq!(unlink(&path, Some(identity), NOW).unwrap(), Undone::Before);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
+    }
+
+    #[test]
+    fn a_folder_with_something_in_it_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d");
+        fs::create_dir(&path).unwrap();
+        let identity = Identity::at(&path).unwrap();
+        fs::write(path.join("x"), "").unwrap();
+        assert_eq!(remove_folder(&path, Some(identity), NOW).unwrap_err().kind(), Kind::NotOurs);
+        fs::remove_file(path.join("x")).unwrap();
+        assert_eq!(remove_folder(&path, Some(identity), NOW).unwrap(), Undone::Now);
+    }
+}

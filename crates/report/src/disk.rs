@@ -1,0 +1,226 @@
+//! A disk probe's results as lines for an 80-column terminal, from the record alone.
+//!
+//! A table row is 80 columns: kind, depth, operations per second, MB/s (MiB), four latencies, the Little's-law
+//! gap, the share of time waited for a CPU, and beside it the device's own await (read/write/flush, ms) and
+//! average queue size. A figure that could not be had is a dash.
+
+use fathom_record::disk::{
+    DeviceView, Entry, Knee, Latency, Layout, Objective, Operations, Step, Stream, Subject,
+};
+use fathom_units::{Bytes, Nanos, count, decimal};
+
+use crate::wrap::wrap;
+
+/// The head of the table of steps.
+const STEP_HEADER: &str =
+    "kind depth  ops/s  MB/s    p50    p99  p99.9    max N-XR  cpu r/w/f await aqu-sz";
+
+/// One line or more for a result; `header` asks for the heading of its phase before a step.
+pub fn entry_lines(entry: &Entry, header: bool, width: usize) -> Vec<String> {
+    match entry {
+        Entry::Subject(subject) => subject_lines(subject, width),
+        Entry::Layout(layout) => layout_lines(layout, width),
+        Entry::Step(step) => step_lines(step, header),
+        Entry::Knee(knee) => knee_lines(knee, width),
+        Entry::Objective(objective) => objective_lines(objective, width),
+        Entry::Meaning(meaning) => {
+            let mut lines = wrap(&meaning.sentence, "  ", "  ", width);
+            lines.extend(wrap(&format!("({})", meaning.arithmetic), "      ", "      ", width));
+            lines
+        }
+    }
+}
+
+fn subject_lines(subject: &Subject, width: usize) -> Vec<String> {
+    let device = subject.device.as_ref().map_or_else(String::new, |device| format!(" on {device}"));
+    let cache = if subject.direct {
+        format!("direct I/O, aligned to {} bytes", subject.alignment_bytes)
+    } else {
+        "through the page cache".to_owned()
+    };
+    let text = format!(
+        "Probing {} ({}{device}), {}, {cache}.",
+        subject.directory,
+        subject.file_system,
+        Bytes(subject.size_bytes)
+    );
+    wrap(&text, "", "  ", width)
+}
+
+fn layout_lines(layout: &Layout, width: usize) -> Vec<String> {
+    let mut text = if layout.reused {
+        format!("Using the {} file kept from an earlier run; nothing was written.", Bytes(layout.bytes))
+    } else {
+        format!(
+            "Laid out {} of incompressible data in {} s, {} MB/s.",
+            Bytes(layout.bytes),
+            decimal(layout.seconds),
+            decimal(layout.mib_per_s)
+        )
+    };
+    if layout.cut_short {
+        text.push_str(" The time for it ran out, so the file is shorter than asked for.");
+    }
+    if let Some(rewritten) = &layout.rewritten {
+        text.push_str(&format!(
+            " Its last {} again: {} MB/s after {}.",
+            Bytes(rewritten.bytes),
+            decimal(rewritten.second_mib_per_s),
+            decimal(rewritten.first_mib_per_s)
+        ));
+    }
+    wrap(&text, "", "  ", width)
+}
+
+/// `randread 4 KiB, io_uring` and the like.
+pub fn shape(stream: &Stream) -> String {
+    let durable = if stream.durable == "none" { String::new() } else { format!(", {} each", stream.durable) };
+    let durable =
+        if stream.pattern == "checkpoint" { ", fsync after each burst".to_owned() } else { durable };
+    let rate =
+        stream.rate_per_s.map_or_else(String::new, |rate| format!(", {} per second offered", decimal(rate)));
+    format!("{} {}, {}{durable}{rate}", stream.pattern, Bytes(stream.block_bytes), stream.engine)
+}
+
+/// The heading of a phase: its name and what runs in it.
+pub fn phase_heading(step: &Step) -> String {
+    let shapes: Vec<String> = step.streams.iter().map(shape).collect();
+    format!("{}: {}", step.phase, shapes.join(" + "))
+}
+
+fn step_lines(step: &Step, header: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if header {
+        lines.push(String::new());
+        lines.extend(wrap(&phase_heading(step), "", "  ", 80));
+        lines.push(STEP_HEADER.to_owned());
+    }
+    for (i, stream) in step.streams.iter().enumerate() {
+        for (j, operations) in stream.operations.iter().enumerate() {
+            // The device and the CPU are the step's, so they stand in its first row only.
+            lines.push(row(step, stream, operations, i == 0 && j == 0));
+            lines.extend(operations.response.as_ref().map(|response| response_row(stream, response)));
+        }
+    }
+    lines
+}
+
+fn row(step: &Step, stream: &Stream, operations: &Operations, leads: bool) -> String {
+    let kind = match operations.kind.as_str() {
+        "durable" if stream.pattern == "checkpoint" => "burst",
+        "durable" => "both",
+        other => other,
+    };
+    let gap = stream.little_gap.filter(|_| leads).map_or_else(|| "-".into(), |gap| percent(gap * 100.0));
+    let cpu = step.run_queue_wait_pct.filter(|_| leads).map_or_else(|| "-".into(), percent);
+    let (awaits, queue) = match step.devices.as_slice() {
+        devices if leads && !devices.is_empty() => device_figures(devices),
+        _ => ("-".into(), "-".into()),
+    };
+    let mib = if operations.mib_per_s > 0.0 { short(operations.mib_per_s) } else { "-".into() };
+    let line = format!(
+        "{kind:<5}{:>5} {:>6}{mib:>6}{}{gap:>5}{cpu:>5} {awaits:>11}{queue:>7}",
+        stream.depth,
+        thousands(operations.per_s),
+        latencies(&operations.latency)
+    );
+    line.trim_end().to_owned()
+}
+
+fn response_row(stream: &Stream, response: &Latency) -> String {
+    format!(
+        "{:<5}{:>5} {:>6}{:>6}{}  from the intended start",
+        " resp",
+        stream.depth,
+        "",
+        "",
+        latencies(response)
+    )
+}
+
+fn latencies(latency: &Latency) -> String {
+    let cell = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), compact);
+    format!(
+        "{:>7}{:>7}{:>7}{:>7}",
+        compact(latency.p50_ns),
+        cell(latency.p99_ns),
+        cell(latency.p999_ns),
+        compact(latency.max_ns)
+    )
+}
+
+/// Three digits and a unit, at most six characters: `75.1µs`, `1.52ms`, `12.3s`.
+fn compact(ns: u64) -> String {
+    Nanos(ns).to_string().replace(' ', "").replace("min", "m")
+}
+
+/// At most six characters: `12345`, `123k`.
+fn thousands(per_s: f64) -> String {
+    match per_s {
+        n if n >= 999_950.0 => format!("{:.2}M", n / 1e6),
+        n if n >= 99_950.0 => format!("{:.0}k", n / 1e3),
+        n if n >= 100.0 => format!("{n:.0}"),
+        n => format!("{n:.1}"),
+    }
+}
+
+fn short(mib: f64) -> String {
+    if mib >= 100.0 {
+        format!("{mib:.0}")
+    } else if mib >= 10.0 {
+        format!("{mib:.1}")
+    } else {
+        format!("{mib:.2}")
+    }
+}
+
+fn percent(value: f64) -> String {
+    if value >= 9.95 { format!("{value:.0}%") } else { format!("{value:.1}%") }
+}
+
+/// Awaits of the busiest device, and the sum of queues.
+fn device_figures(devices: &[DeviceView]) -> (String, String) {
+    let ms = |value: Option<f64>| {
+        value.map_or_else(
+            || "-".to_owned(),
+            |ms| match ms {
+                ms if ms < 0.995 => format!("{ms:.2}").trim_start_matches('0').to_owned(),
+                ms if ms < 9.95 => format!("{ms:.1}"),
+                ms => format!("{ms:.0}"),
+            },
+        )
+    };
+    let queue: f64 = devices.iter().map(|device| device.aqu_sz).sum();
+    let busiest = devices.iter().max_by(|a, b| a.aqu_sz.total_cmp(&b.aqu_sz));
+    let awaits = busiest.map_or_else(
+        || "-".into(),
+        |device| format!("{}/{}/{}", ms(device.r_await_ms), ms(device.w_await_ms), ms(device.f_await_ms)),
+    );
+    (awaits, decimal(queue))
+}
+
+fn knee_lines(knee: &Knee, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    lines.extend(wrap(&format!("Knee of {}: {}", knee.phase, knee.words), "", "  ", width));
+    if let Some(why) = &knee.withheld {
+        lines.extend(wrap(&format!("Verdict withheld: {why}."), "  ", "  ", width));
+    }
+    if let Some((_, _, spread)) = knee.rivals.iter().find(|rival| rival.0 == knee.model) {
+        let text = format!(
+            "R1 {}, Xmax {}/s, N* {}; model: {} (residual {:.1} %)",
+            Nanos(knee.latency_at_one_ns as u64),
+            count(knee.throughput_max_per_s),
+            decimal(knee.concurrency),
+            knee.model,
+            spread * 100.0
+        );
+        lines.extend(wrap(&text, "  ", "  ", width));
+    }
+    lines
+}
+
+fn objective_lines(objective: &Objective, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    lines.extend(wrap(&objective.words, "", "  ", width));
+    lines
+}

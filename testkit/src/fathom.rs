@@ -1,0 +1,384 @@
+//! The program under test: run with a time limit, a state folder of its own, and no inherited settings.
+//!
+//! It never outlives its test: a child that overstays is killed with its whole process group, and what it left is
+//! undone.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use fathom_process::ledger;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
+
+use crate::Scratch;
+
+/// Longer than any test should take, shorter than anybody's patience.
+const DEFAULT_LIMIT: Duration = Duration::from_secs(120);
+
+/// A call that is being put together.
+#[derive(Debug)]
+pub struct Fathom {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    variables: Vec<(String, OsString)>,
+    input: Vec<u8>,
+    folder: Option<PathBuf>,
+    state: Option<PathBuf>,
+    processes_file: Option<PathBuf>,
+    limit: Duration,
+}
+
+/// What a call came to.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The exit code; 128 + number for a death by signal, as a shell counts; -1 for one that overstayed.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+    /// Whether it had to be killed for overstaying.
+    pub timed_out: bool,
+}
+
+impl Output {
+    /// The same output, if the exit code was `code`; else the test fails and shows everything.
+    #[track_caller]
+    pub fn expect_code(self, code: i32) -> Output {
+        let Output { stdout, stderr, .. } = &self;
+        assert!(
+            self.code == code,
+            "exit code {} and not {code}, overstayed: {}\n--- stdout\n{stdout}\n--- stderr\n{stderr}",
+            self.code,
+            self.timed_out
+        );
+        self
+    }
+
+    /// Standard output as one JSON document; the test fails where it is not.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|e| panic!("not one JSON document: {e}\n{}", self.stdout))
+    }
+}
+
+impl Fathom {
+    /// A call of the program built for this test: `Fathom::new(env!("CARGO_BIN_EXE_fathom"))`.
+    pub fn new(program: impl Into<PathBuf>) -> Fathom {
+        Fathom {
+            program: program.into(),
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            input: Vec::new(),
+            folder: None,
+            state: None,
+            processes_file: None,
+            limit: DEFAULT_LIMIT,
+        }
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Fathom {
+        self.arguments.push(argument.as_ref().to_owned());
+        self
+    }
+
+    /// Adds several arguments.
+    #[must_use]
+    pub fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Fathom {
+        self.arguments.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets an environment variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Fathom {
+        self.variables.push((name.to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// What it reads from standard input; nothing, unless said.
+    #[must_use]
+    pub fn stdin(mut self, input: impl Into<Vec<u8>>) -> Fathom {
+        self.input = input.into();
+        self
+    }
+
+    /// The folder it starts in.
+    #[must_use]
+    pub fn current_dir(mut self, folder: impl Into<PathBuf>) -> Fathom {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Its state folder; one of its own that goes with it, unless said.
+    #[must_use]
+    pub fn state(mut self, folder: impl Into<PathBuf>) -> Fathom {
+        self.state = Some(folder.into());
+        self
+    }
+
+    /// Starts it inside an I/O cap: `cap.processes_file()`.
+    #[must_use]
+    pub fn under_cap(mut self, processes_file: impl Into<PathBuf>) -> Fathom {
+        self.processes_file = Some(processes_file.into());
+        self
+    }
+
+    /// How long it may take before it is killed.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Fathom {
+        self.limit = limit;
+        self
+    }
+
+    /// Runs it to its end.
+    #[track_caller]
+    pub fn run(self) -> Output {
+        self.spawn().wait()
+    }
+
+    /// Starts it and leaves it running, for signals.
+    #[track_caller]
+    pub fn spawn(self) -> Running {
+        let scratch = Scratch::new().unwrap_or_else(|e| panic!("{e}"));
+        let state = self.state.clone().unwrap_or_else(|| scratch.path());
+        let mut command = match &self.processes_file {
+            None => Command::new(&self.program),
+            // A shell joins the group and then becomes the program.
+            Some(file) => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(file).arg(&self.program);
+                shell
+            }
+        };
+        command.args(&self.arguments).env("FATHOM_STATE", &state).envs(self.variables);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        let mut child =
+            command.spawn().unwrap_or_else(|e| panic!("cannot start {}: {e}", self.program.display()));
+        if let Some(mut stdin) = child.stdin.take() {
+            let input = self.input;
+            // A program that reads nothing closes its end; then there is nobody to write to.
+            thread::spawn(move || drop(stdin.write_all(&input)));
+        }
+        let (stdout, stderr) = (Stream::of(child.stdout.take()), Stream::of(child.stderr.take()));
+        let deadline = Instant::now() + self.limit;
+        Running { child, status: None, stdout, stderr, deadline, state, scratch }
+    }
+}
+
+/// A running program.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    status: Option<ExitStatus>,
+    stdout: Stream,
+    stderr: Stream,
+    deadline: Instant,
+    state: PathBuf,
+    scratch: Scratch,
+}
+
+impl Running {
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its state folder.
+    pub fn state(&self) -> &Path {
+        &self.state
+    }
+
+    /// Sends it a signal (`rustix::process::Signal`).
+    pub fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.raw_pid().filter(|_| self.status.is_none()) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Closes our end of its standard output, as `| head -1` does after its line.
+    pub fn close_stdout(&mut self) {
+        self.stdout.close();
+    }
+
+    /// What it has written to standard output so far.
+    pub fn stdout(&self) -> String {
+        self.stdout.text()
+    }
+
+    /// What it has written to standard error so far.
+    pub fn stderr(&self) -> String {
+        self.stderr.text()
+    }
+
+    /// Waits until standard output holds `text`; false if the program ended, or its time did, without.
+    pub fn wait_for_stdout(&mut self, text: &str) -> bool {
+        loop {
+            let ended = self.has_ended() || Instant::now() >= self.deadline;
+            if self.stdout.text().contains(text) {
+                return true;
+            }
+            if ended {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Whether it has ended. What it started in its process group then ends too.
+    pub fn has_ended(&mut self) -> bool {
+        if self.status.is_none() {
+            // Seen but not yet collected, it keeps its number, so that the group that is killed is surely its own.
+            let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            let seen = self.raw_pid().map(|pid| waitid(WaitId::Pid(pid), how));
+            if matches!(seen, Some(Ok(Some(_)))) {
+                self.kill();
+            }
+        }
+        self.status.is_some()
+    }
+
+    /// Waits for its end, or kills it when its time is over.
+    pub fn wait(mut self) -> Output {
+        let mut pause = Duration::from_millis(1);
+        while !self.has_ended() && Instant::now() < self.deadline {
+            thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+        let timed_out = self.status.is_none();
+        self.kill();
+        let status = self.status.filter(|_| !timed_out);
+        let code = status.and_then(|status| status.code().or(status.signal().map(|signal| 128 + signal)));
+        let (stdout, stderr) = (self.stdout.finish(), self.stderr.finish());
+        Output { code: code.unwrap_or(-1), stdout, stderr, timed_out }
+    }
+
+    fn raw_pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
+
+    /// Kills the program, if it still runs, and whatever it started in its process group.
+    fn kill(&mut self) {
+        if self.status.is_none() {
+            if let Some(pid) = self.raw_pid() {
+                let _ = kill_process_group(pid, Signal::KILL);
+            }
+            self.status = self.child.wait().ok();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+        // A folder that the test named is the test's to look into.
+        if self.state == self.scratch.path() {
+            let _ = ledger::undo_dead_in(&self.state);
+        }
+    }
+}
+
+/// An output pipe, emptied by a thread so that the program never blocks on it.
+#[derive(Debug)]
+struct Stream {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    closing: Arc<AtomicBool>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Stream {
+    fn of(pipe: Option<impl Read + Send + 'static>) -> Stream {
+        let bytes: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let closing: Arc<AtomicBool> = Arc::default();
+        let (into, closed) = (Arc::clone(&bytes), Arc::clone(&closing));
+        let reader = pipe.map(|mut pipe| {
+            thread::spawn(move || {
+                let mut buffer = vec![0; 1 << 16];
+                while !closed.load(Ordering::Acquire) {
+                    match pipe.read(&mut buffer) {
+                        Ok(0) | Err(_) => break,
+                        Ok(length) => {
+                            let mut bytes = into.lock().unwrap_or_else(PoisonError::into_inner);
+                            bytes.extend_from_slice(buffer.get(..length).unwrap_or_default());
+                        }
+                    }
+                }
+            })
+        });
+        Stream { bytes, closing, reader }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
+    /// The pipe is closed after the next piece that arrives.
+    fn close(&mut self) {
+        self.closing.store(true, Ordering::Release);
+    }
+
+    /// Everything that came. A process that outlived the program may hold the pipe; it is not waited for long.
+    fn finish(&mut self) -> String {
+        let start = Instant::now();
+        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished())
+            && start.elapsed() < Duration::from_secs(2)
+        {
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.text()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Fathom {
+        Fathom::new("/bin/sh").args(["-c", script])
+    }
+
+    #[test]
+    fn code_streams_and_standard_input_come_through() {
+        let output = shell("cat; echo complaint >&2; exit 3").stdin("text").run().expect_code(3);
+        assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("text", "complaint\n"));
+        assert!(!output.timed_out);
+    }
+
+    #[test]
+    fn one_that_overstays_is_killed_with_its_children() {
+        let output = shell("echo begun; sleep 600 & wait").limit(Duration::from_millis(300)).run();
+        assert!(output.timed_out && output.code == -1);
+        assert_eq!(output.stdout, "begun\n");
+    }
+
+    #[test]
+    fn a_signal_and_a_reader_that_went_away_arrive() {
+        let mut running = shell("echo ready; sleep 600").spawn();
+        assert!(running.wait_for_stdout("ready"));
+        running.signal(Signal::TERM);
+        assert_eq!(running.wait().code, 128 + 15);
+
+        let mut running = shell("while echo line; do :; done 2> /dev/null; exit 7").spawn();
+        running.close_stdout();
+        assert!(running.wait().code > 0);
+    }
+
+    #[test]
+    fn each_call_has_a_state_folder_of_its_own() {
+        let states: Vec<_> = (0..2).map(|_| shell("echo $FATHOM_STATE").run().stdout).collect();
+        assert_ne!(states[0], states[1]);
+        assert_eq!(shell("echo $FATHOM_STATE").state("/given").run().stdout, "/given\n");
+    }
+}

@@ -1,0 +1,50 @@
+//! A folder behind a file system in user space (Debian's `bindfs`), which a disk probe must recognise.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fathom_errors::{Error, Result};
+use fathom_process::{Guard, Thing, Tool};
+
+use crate::scratch::{Scratch, fixture_ledger, or_skip, root_or_skip};
+
+/// A mounted FUSE file system that shows an empty folder of the disk below.
+#[derive(Debug)]
+pub struct FuseMount {
+    // Taken down in this order; the program ends with its mount.
+    _mount: Guard,
+    _folder: Guard,
+    path: PathBuf,
+    _scratch: Scratch,
+}
+
+impl FuseMount {
+    /// An empty one; `None`, with the reason printed, where this machine cannot have it.
+    pub fn new() -> Result<Option<FuseMount>> {
+        if !root_or_skip() {
+            return Ok(None);
+        }
+        or_skip(make())
+    }
+
+    /// Its top folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn make() -> Result<FuseMount> {
+    let scratch = Scratch::new()?;
+    let ledger = fixture_ledger()?;
+    let below = scratch.path().join("below");
+    fs::create_dir(&below).map_err(|e| Error::io("create", &below, e))?;
+    let path = scratch.path().join(ledger.unique_name() + ".mnt");
+    let folder = ledger.create_directory(&path)?.guard();
+    // bindfs names the folder below as what is mounted.
+    let source = below.to_string_lossy().into_owned();
+    let entry = ledger.will_make(Thing::Mount { target: path.clone(), source })?;
+    let mount = entry.guard();
+    // It returns once the file system is mounted, and serves it from the background.
+    Tool::new("bindfs", "bindfs")?.arg(&below).arg(&path).run()?;
+    Ok(FuseMount { _mount: mount, _folder: folder, path, _scratch: scratch })
+}

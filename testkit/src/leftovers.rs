@@ -1,0 +1,55 @@
+//! What is still there of what a program made, for the assertion that nothing is.
+
+use std::fs;
+use std::path::Path;
+
+use fathom_errors::Result;
+use fathom_host::{Mounts, View};
+
+/// Loop devices and mounts on anything below `folder`, everything in it named by our prefix, the journals below
+/// it, and the cgroups that the process `pid` made; one line each. An empty list is the wanted answer.
+pub fn leftovers(folder: &Path, pid: Option<u32>) -> Result<Vec<String>> {
+    let view = View::live();
+    let mounts = Mounts::read(&view)?;
+    let mut found = Vec::new();
+    for name in view.list("sys/block") {
+        let backing = view.value(&format!("sys/block/{name}/loop/backing_file")).unwrap_or_default();
+        if Path::new(&backing).starts_with(folder) {
+            found.push(format!("loop device {name} on {backing}"));
+        }
+    }
+    for mount in mounts.iter() {
+        if mount.mount_point.starts_with(folder) {
+            found.push(format!("mount at {}", mount.mount_point.display()));
+        }
+        if let Some(pid) = pid.filter(|_| mount.fs_type.starts_with("cgroup")) {
+            add_cgroups(&mount.mount_point, &format!("fathom-{pid}-"), &mut found);
+        }
+    }
+    add_files(folder, &mut found);
+    Ok(found)
+}
+
+fn add_cgroups(folder: &Path, prefix: &str, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            found.push(format!("cgroup {}", entry.path().display()));
+        }
+        add_cgroups(&entry.path(), prefix, found);
+    }
+}
+
+fn add_files(folder: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        if name.starts_with("fathom-") || name.ends_with(".jsonl") {
+            found.push(format!("file {}", path.display()));
+        }
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            add_files(&path, found);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A file system of a chosen kind and size on a loop device.
+
+use std::path::{Path, PathBuf};
+
+use fathom_errors::{Kind, Result};
+use fathom_host::DeviceNumber;
+use fathom_process::Ledger;
+use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, Mounted, format_and_mount};
+use fathom_units::Bytes;
+
+use crate::scratch::{Scratch, fill, fixture_ledger, or_skip, root_or_skip};
+
+/// A mounted file system on a loop device of its own.
+#[derive(Debug)]
+pub struct RealDisk {
+    // Taken down in this order.
+    mounted: Mounted,
+    device: LoopDevice,
+    _scratch: Scratch,
+    ledger: Ledger,
+}
+
+impl RealDisk {
+    /// A fresh, empty one; `None`, with the reason printed, where this machine cannot have it.
+    pub fn new(filesystem: Filesystem, size: Bytes) -> Result<Option<RealDisk>> {
+        RealDisk::with(filesystem, size, &FilesystemOptions::default())
+    }
+
+    /// The same, mounted read-only.
+    pub fn read_only(filesystem: Filesystem, size: Bytes) -> Result<Option<RealDisk>> {
+        RealDisk::with(filesystem, size, &FilesystemOptions { read_only: true, ..Default::default() })
+    }
+
+    /// The same without a byte of room.
+    pub fn full(filesystem: Filesystem, size: Bytes) -> Result<Option<RealDisk>> {
+        let disk = RealDisk::new(filesystem, size)?;
+        if let Some(disk) = &disk {
+            fill(disk.path())?;
+        }
+        Ok(disk)
+    }
+
+    /// The same with options.
+    pub fn with(
+        filesystem: Filesystem,
+        size: Bytes,
+        options: &FilesystemOptions,
+    ) -> Result<Option<RealDisk>> {
+        if !root_or_skip() {
+            return Ok(None);
+        }
+        or_skip(make(filesystem, size, options))
+    }
+
+    /// The top folder of the file system.
+    pub fn path(&self) -> &Path {
+        self.mounted.path()
+    }
+
+    /// The number of the loop device; that of the files differs on btrfs.
+    pub fn device_number(&self) -> DeviceNumber {
+        self.device.number()
+    }
+
+    /// The kernel's name, `loopN`.
+    pub fn device_name(&self) -> String {
+        self.device.name()
+    }
+
+    /// `/dev/loopN`.
+    pub fn device_path(&self) -> PathBuf {
+        self.device.path().to_owned()
+    }
+
+    /// The ledger it stands in, for caps on it.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Takes it down now, and tells what failed.
+    pub fn undo(self) -> Result<()> {
+        self.mounted.undo()?;
+        self.device.undo()
+    }
+}
+
+fn make(filesystem: Filesystem, size: Bytes, options: &FilesystemOptions) -> Result<RealDisk> {
+    let scratch = Scratch::new()?;
+    let ledger = fixture_ledger()?;
+    let direct = LoopDevice::create(&ledger, &scratch.path(), size, LoopOptions::default());
+    let device = match direct {
+        // A folder for temporary files in memory: the tests still hold, through the page cache.
+        Err(error) if error.kind() == Kind::Unsupported => {
+            let buffered = LoopOptions { direct_io: false, ..LoopOptions::default() };
+            LoopDevice::create(&ledger, &scratch.path(), size, buffered)?
+        }
+        device => device?,
+    };
+    let mounted = format_and_mount(&ledger, &device, filesystem, options)?;
+    Ok(RealDisk { mounted, device, _scratch: scratch, ledger })
+}

@@ -1,0 +1,94 @@
+//! A folder of a test's own, and the ledger that all fixtures of the machine share.
+
+use std::env;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+use fathom_errors::{Error, Kind, Result};
+use fathom_process::{Ledger, ledger};
+use tempfile::TempDir;
+
+/// A folder that is removed with everything in it. `$FATHOM_TEST_DIR` says on which disk, else the system's
+/// folder for temporary files.
+#[derive(Debug)]
+pub struct Scratch(TempDir);
+
+impl Scratch {
+    /// A new, empty one.
+    pub fn new() -> Result<Scratch> {
+        let base = base();
+        let made = tempfile::Builder::new().prefix("fathom-test-").tempdir_in(&base);
+        made.map(Scratch).map_err(|e| Error::io("create a folder in", base, e))
+    }
+
+    /// Where it is, free of symbolic links.
+    pub fn path(&self) -> PathBuf {
+        self.0.path().canonicalize().unwrap_or_else(|_| self.0.path().to_owned())
+    }
+}
+
+fn base() -> PathBuf {
+    env::var_os("FATHOM_TEST_DIR").map_or_else(env::temp_dir, PathBuf::from)
+}
+
+/// Whether loop devices, mounts and cgroups can be made.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The ledger for fixtures. Its first use in a process takes down what an earlier, killed test run left.
+pub(crate) fn fixture_ledger() -> Result<Ledger> {
+    static TAKE_DOWN: Once = Once::new();
+    let state = base().join("fathom-testkit-state");
+    TAKE_DOWN.call_once(|| {
+        // Not this test's affair if it fails; the journal remembers.
+        let _ = ledger::undo_dead_in(&state);
+    });
+    Ledger::open_in(&state)
+}
+
+/// `Some` fixture; or `None`, with the reason printed, where this machine cannot have it.
+pub(crate) fn or_skip<T>(made: Result<T>) -> Result<Option<T>> {
+    match made {
+        Ok(fixture) => Ok(Some(fixture)),
+        Err(error) if matches!(error.kind(), Kind::Unsupported | Kind::Permission | Kind::NotFound) => {
+            skip(&error.to_string());
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// `true` for root; else says that the test is skipped.
+pub(crate) fn root_or_skip() -> bool {
+    if !is_root() {
+        skip("not root");
+    }
+    is_root()
+}
+
+#[expect(clippy::print_stderr, reason = "a test tells its reader why it did nothing")]
+fn skip(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
+/// Writes a file `filler` into `folder` until its file system takes no byte more.
+pub fn fill(folder: &Path) -> Result<()> {
+    let path = folder.join("filler");
+    let opened = OpenOptions::new().create(true).append(true).open(&path);
+    let mut file = opened.map_err(|e| Error::io("create", &path, e))?;
+    // Ever smaller pieces, so that the last block is taken too; synced, so that late allocation is done.
+    for piece in [1 << 20, 1 << 16, 1 << 12, 1 << 9, 1] {
+        let zeros = vec![0_u8; piece];
+        loop {
+            match file.write_all(&zeros).and_then(|()| if piece > 512 { file.sync_data() } else { Ok(()) }) {
+                Ok(()) => {}
+                Err(e) if e.kind() == ErrorKind::StorageFull => break,
+                Err(e) => return Err(Error::io("fill", &path, e)),
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! `fathom cleanup` after a death without warning: nothing of ours is left, nothing of anybody else's is touched.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fathom_process::{Ledger, ProcessId, Thing};
+use fathom_storage::{
+    Backing, Cap, CapLimits, Filesystem, FilesystemOptions, LoopDevice, LoopOptions, format_and_mount,
+};
+use fathom_testkit::{Fathom, Output, Scratch, is_root, leftovers};
+use fathom_units::Bytes;
+
+/// Tells the helper process where to make its things; the test binary itself is the helper.
+const PLACE: &str = "FATHOM_TEST_LEAVE_BEHIND";
+
+/// Not a test of its own: makes one of everything, as any verb would, and waits to be killed.
+#[test]
+#[ignore = "the helper process of the other tests here"]
+fn leave_behind() {
+    let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
+    let ledger = Ledger::open_in(&place.join("state")).unwrap();
+    let folder = ledger.create_directory(&place.join("fathom-folder")).unwrap();
+    let (_file, file) = ledger.create_file(&place.join("fathom-folder/fathom-file")).unwrap();
+    let mut sleeper =
+        Command::new("sleep").arg("600").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let process = ledger.will_make(Thing::process(sleeper.id()).unwrap()).unwrap();
+    let privileged = is_root().then(|| {
+        let options = LoopOptions { direct_io: false, backing: Backing::Sparse, logical_block_size: None };
+        let device = LoopDevice::create(&ledger, &place, Bytes(32 << 20), options).unwrap();
+        let mounted =
+            format_and_mount(&ledger, &device, Filesystem::Ext4, &FilesystemOptions::default()).unwrap();
+        let (_, inside) = ledger.create_file(&mounted.path().join("fathom-inside")).unwrap();
+        let cap = Cap::new(&ledger, device.number(), CapLimits::iops(100));
+        if let Ok(cap) = &cap {
+            cap.adopt_process(sleeper.id()).unwrap();
+        }
+        (device, mounted, inside, cap)
+    });
+    fs::write(place.join("ready"), sleeper.id().to_string()).unwrap();
+    thread::sleep(Duration::from_secs(600));
+    drop((folder, file, process, privileged));
+    sleeper.wait().unwrap();
+}
+
+/// A running helper, killed at the end of the test if not before.
+struct Helper {
+    child: std::process::Child,
+    sleeper: ProcessId,
+    scratch: Scratch,
+}
+
+impl Helper {
+    fn start() -> Helper {
+        let scratch = Scratch::new().unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "cleanup::leave_behind", "--ignored", "--nocapture"])
+            .env(PLACE, scratch.path())
+            .stdout(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let ready = scratch.path().join("ready");
+        let start = Instant::now();
+        let sleeper = loop {
+            let text = fs::read_to_string(&ready).unwrap_or_default();
+            if let Some(id) = text.parse().ok().and_then(ProcessId::of) {
+                break id;
+            }
+            assert!(child.try_wait().unwrap().is_none(), "the helper could not make its things");
+            assert!(start.elapsed() < Duration::from_secs(60), "the helper hangs");
+            thread::sleep(Duration::from_millis(10));
+        };
+        Helper { child, sleeper, scratch }
+    }
+
+    fn place(&self) -> PathBuf {
+        self.scratch.path()
+    }
+
+    fn left(&self) -> Vec<String> {
+        leftovers(&self.place(), Some(self.child.id())).unwrap()
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fathom_process::ledger::undo_dead_in(&self.place().join("state"));
+    }
+}
+
+fn cleanup(place: &Path, arguments: &[&str]) -> Output {
+    Fathom::new(env!("CARGO_BIN_EXE_fathom")).arg("cleanup").args(arguments).state(place.join("state")).run()
+}
+
+#[test]
+fn after_kill_9_nothing_is_left() {
+    let mut helper = Helper::start();
+    helper.kill();
+    let before = helper.left();
+    let wanted = if is_root() { 8 } else { 3 };
+    assert!(before.len() >= wanted && helper.sleeper.lives(), "{before:?}");
+
+    let dry = cleanup(&helper.place(), &["--dry-run"]).expect_code(0);
+    assert!(dry.stdout.lines().all(|line| line.starts_with("would undo: ")), "{}", dry.stdout);
+    assert_eq!(helper.left(), before);
+
+    let output = cleanup(&helper.place(), &[]).expect_code(0);
+    assert!(output.stdout.lines().all(|line| line.starts_with("undone: ")), "{}", output.stdout);
+    assert_eq!(output.stdout.lines().count(), dry.stdout.lines().count());
+    assert_eq!(helper.left(), Vec::<String>::new());
+    assert!(!helper.sleeper.lives());
+    assert_eq!(cleanup(&helper.place(), &[]).expect_code(0).stdout, "nothing to undo\n");
+}
+
+#[test]
+fn what_a_living_process_made_stays() {
+    let helper = Helper::start();
+    let before = helper.left();
+    assert_eq!(cleanup(&helper.place(), &[]).expect_code(0).stdout, "nothing to undo\n");
+    assert_eq!(helper.left(), before);
+    assert!(helper.sleeper.lives());
+}
+
+#[test]
+fn two_cleanups_at_once_do_not_disturb_each_other() {
+    let mut helper = Helper::start();
+    helper.kill();
+    let place = helper.place();
+    let others: Vec<_> = (0..3)
+        .map(|_| {
+            let place = place.clone();
+            thread::spawn(move || cleanup(&place, &["--json"]).expect_code(0).json())
+        })
+        .collect();
+    let undone: usize = others
+        .into_iter()
+        .map(|other| other.join().unwrap())
+        .map(|json| {
+            json["things"].as_array().unwrap().iter().filter(|thing| thing["fate"] == "undone").count()
+        })
+        .sum();
+    assert!(undone >= 3, "{undone}");
+    assert_eq!(helper.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_that_replaced_ours_survives_and_a_folder_with_it_is_a_finding() {
+    let mut helper = Helper::start();
+    helper.kill();
+    let theirs = helper.place().join("fathom-folder/fathom-file");
+    fs::remove_file(&theirs).unwrap();
+    fs::write(&theirs, "theirs").unwrap();
+
+    let output = cleanup(&helper.place(), &["--json"]).expect_code(1).json();
+    let fate = |ending: &str| {
+        let things = output["things"].as_array().unwrap();
+        let thing = things.iter().find(|thing| thing["name"].as_str().unwrap().ends_with(ending)).unwrap();
+        thing["fate"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(fate("/fathom-file"), "gone");
+    assert_eq!(fate("/fathom-folder"), "kept");
+    assert_eq!(fs::read_to_string(&theirs).unwrap(), "theirs");
+
+    fs::remove_file(&theirs).unwrap();
+    cleanup(&helper.place(), &[]).expect_code(0);
+    assert_eq!(helper.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_state_folder_that_cannot_be_read_is_one_clear_sentence() {
+    let scratch = Scratch::new().unwrap();
+    let state = scratch.path().join("state");
+    fs::create_dir(&state).unwrap();
+    fs::write(state.join("undo"), "a file where a folder should be").unwrap();
+    let output = cleanup(&scratch.path(), &[]);
+    assert_eq!(output.code, 3, "{output:?}");
+    assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
+}

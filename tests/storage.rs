@@ -1,0 +1,171 @@
+//! Real file systems on loop devices, and limits on them: made, used, undone.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use fathom_errors::Kind;
+use fathom_host::{Mounts, View};
+use fathom_process::Ledger;
+use fathom_storage::{
+    Backing, Cap, CapLimits, Filesystem, FilesystemOptions, LoopDevice, LoopOptions, format_and_mount,
+};
+use fathom_testkit::{FuseMount, RealDisk, Scratch, Tmpfs, is_root, leftovers};
+use fathom_units::Bytes;
+
+fn made_used_undone(filesystem: Filesystem) {
+    let size = Bytes(filesystem.least_size_mib() << 20);
+    let Some(disk) = RealDisk::new(filesystem, size).unwrap() else { return };
+    let path = disk.path().to_owned();
+    let mounts = Mounts::read(&View::live()).unwrap();
+    let mount = mounts.containing(&path).unwrap();
+    assert_eq!(mount.fs_type, filesystem.name());
+    assert!(mount.has_option("noatime"));
+    assert_eq!(mount.source, disk.device_path().to_string_lossy());
+
+    let data: Vec<u8> = (0..1_000_000_u32).map(|i| (i % 251) as u8).collect();
+    let mut file = File::create_new(path.join("data")).unwrap();
+    file.write_all(&data).unwrap();
+    file.sync_all().unwrap();
+    let mut back = Vec::new();
+    File::open(path.join("data")).unwrap().read_to_end(&mut back).unwrap();
+    assert!(back == data);
+    drop(file);
+
+    let scratch = path.parent().unwrap().to_owned();
+    disk.undo().unwrap();
+    assert!(!path.exists());
+    assert_eq!(leftovers(&scratch, None).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn ext4_is_made_used_and_undone() {
+    made_used_undone(Filesystem::Ext4);
+}
+
+#[test]
+fn xfs_is_made_used_and_undone() {
+    made_used_undone(Filesystem::Xfs);
+}
+
+#[test]
+fn btrfs_is_made_used_and_undone() {
+    made_used_undone(Filesystem::Btrfs);
+}
+
+#[test]
+fn a_loop_device_has_the_block_size_and_space_asked_for() {
+    if !is_root() {
+        eprintln!("skipped: not root");
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let ledger = Ledger::open_in(&scratch.path().join("state")).unwrap();
+    let options =
+        LoopOptions { direct_io: false, logical_block_size: Some(4096), backing: Backing::Preallocated };
+    let device = LoopDevice::create(&ledger, &scratch.path(), Bytes(16 << 20), options).unwrap();
+    let queue = format!("sys/block/{}/queue/logical_block_size", device.name());
+    assert_eq!(View::live().number(&queue), Some(4096));
+    let folder = scratch.path();
+    let disk =
+        fs::read_dir(&folder).unwrap().flatten().find(|e| e.path().extension().is_some_and(|x| x == "disk"));
+    assert!(disk.unwrap().metadata().unwrap().blocks() * 512 >= 16 << 20);
+
+    let error = LoopDevice::create(&ledger, &folder, Bytes(5000), options).unwrap_err();
+    assert_eq!(error.kind(), Kind::Usage);
+    let small =
+        format_and_mount(&ledger, &device, Filesystem::Xfs, &FilesystemOptions::default()).unwrap_err();
+    assert_eq!(small.kind(), Kind::Usage);
+    let wrong = FilesystemOptions { mount: "no-such-option".into(), ..Default::default() };
+    format_and_mount(&ledger, &device, Filesystem::Ext4, &wrong).unwrap_err();
+
+    device.undo().unwrap();
+    assert_eq!(leftovers(&folder, None).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn many_loop_devices_at_once_are_no_race() {
+    if !is_root() {
+        eprintln!("skipped: not root");
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let folder = scratch.path();
+    let ledger = Ledger::open_in(&folder.join("state")).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let options = LoopOptions { direct_io: false, ..Default::default() };
+                LoopDevice::create(&ledger, &folder, Bytes(1 << 20), options).unwrap().undo().unwrap();
+            });
+        }
+    });
+    assert_eq!(leftovers(&folder, None).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_panic_takes_the_disk_down() {
+    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes(16 << 20)).unwrap() else { return };
+    let path = disk.path().to_owned();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        let _disk = disk;
+        std::panic::resume_unwind(Box::new("as a failed assertion would"));
+    }));
+    assert!(panicked.is_err() && !path.exists());
+    assert_eq!(leftovers(path.parent().unwrap(), None).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn awkward_disks_are_what_they_claim() {
+    if let Some(disk) = RealDisk::full(Filesystem::Ext4, Bytes(16 << 20)).unwrap() {
+        let error = fs::write(disk.path().join("more"), [1; 4096]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    }
+    if let Some(disk) = RealDisk::read_only(Filesystem::Ext4, Bytes(16 << 20)).unwrap() {
+        let error = fs::write(disk.path().join("x"), "x").unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    }
+    let mounts = |path: &Path| Mounts::read(&View::live()).unwrap().containing(path).unwrap().fs_type.clone();
+    if let Some(memory) = Tmpfs::new(Bytes(1 << 20)).unwrap() {
+        assert_eq!(mounts(memory.path()), "tmpfs");
+        assert!(fs::write(memory.path().join("x"), vec![1; 2 << 20]).is_err());
+    }
+    if let Some(fuse) = FuseMount::new().unwrap() {
+        assert!(mounts(fuse.path()).starts_with("fuse"));
+        fs::write(fuse.path().join("x"), "x").unwrap();
+    }
+}
+
+#[test]
+fn a_cap_holds_its_processes_and_lets_them_go() {
+    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes(32 << 20)).unwrap() else { return };
+    let cap = match Cap::new(disk.ledger(), disk.device_number(), CapLimits::iops(100)) {
+        Ok(cap) => cap,
+        Err(error) if error.kind() == Kind::Unsupported => {
+            eprintln!("skipped: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let mut sleeper = Command::new("sleep").arg("600").spawn().unwrap();
+    let adopted = cap.adopt_process(sleeper.id());
+    let inside = fs::read_to_string(cap.processes_file()).unwrap();
+    let group = cap.path().to_owned();
+    let lifted = cap.lift();
+    let alive = sleeper.try_wait().unwrap().is_none();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    adopted.unwrap();
+    lifted.unwrap();
+    assert_eq!(inside.trim(), sleeper.id().to_string());
+    assert!(alive && !group.exists());
+}
+
+#[test]
+fn a_cap_on_nothing_is_an_error_and_leaves_no_group() {
+    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes(16 << 20)).unwrap() else { return };
+    let nowhere = fathom_host::DeviceNumber { major: 7, minor: 1_048_575 };
+    assert!(Cap::new(disk.ledger(), nowhere, CapLimits::iops(100)).is_err());
+}
