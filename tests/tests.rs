@@ -8,4 +8,8 @@
 )]
 
 mod cleanup;
+mod doctor;
+mod host;
+mod iostat;
+mod mongoperf;
 mod storage;

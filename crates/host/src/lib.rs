@@ -5,7 +5,16 @@
 //! being there. Nothing here changes the machine.
 
 mod block;
+pub mod cgroup;
+pub mod diskstats;
+pub mod doctor;
+pub mod environment;
+pub mod iostat;
+pub mod kernel;
 mod mounts;
+pub mod pressure;
+pub mod rates;
+pub mod sched;
 mod view;
 
 pub use block::{BlockTree, Device, DeviceKind, DeviceNumber};

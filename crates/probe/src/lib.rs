@@ -15,6 +15,7 @@ pub mod judge;
 mod ladder;
 mod layout;
 mod meters;
+pub mod mongoperf;
 mod objective;
 mod place;
 mod profile;

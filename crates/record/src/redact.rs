@@ -39,11 +39,12 @@ pub fn without_secrets(arguments: impl IntoIterator<Item = String>) -> Vec<Strin
     clean
 }
 
-/// Replaces `user:password@` after `://` by `***@`; the last `@` before a slash ends the credentials.
+/// Replaces `user:password@` after `://` by `***@`. The last `@` before the options ends the credentials, also
+/// behind a slash: a password with an unescaped `/` must not slip through.
 fn without_credentials(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
-    let authority_end = rest.find('/').unwrap_or(rest.len());
-    match rest.get(..authority_end).and_then(|authority| authority.rfind('@')) {
+    let options = rest.find('?').unwrap_or(rest.len());
+    match rest.get(..options).and_then(|authority| authority.rfind('@')) {
         Some(at) => format!("{scheme}://***{}", rest.get(at..).unwrap_or_default()),
         None => text.to_owned(),
     }
@@ -65,6 +66,7 @@ mod tests {
                 "--token=abc",
                 "-p",
                 "mongodb.password=x",
+                "mongodb://u:p/ss@h/db?appName=a@b",
                 "--dir",
                 "/data",
             ]
@@ -79,6 +81,7 @@ mod tests {
             "--token=***",
             "-p",
             "mongodb.password=***",
+            "mongodb://***@h/db?appName=a@b",
             "--dir",
             "/data",
         ];

@@ -3,6 +3,8 @@
 mod cleanup;
 mod disk;
 mod doctor;
+mod iostat;
+mod mongoperf;
 
 use anyhow::Result;
 use clap::{ArgMatches, Command, FromArgMatches};
@@ -33,6 +35,11 @@ struct Verb {
 /// Every verb, in the order that help lists them.
 static VERBS: &[Verb] = &[
     Verb { command: disk::command, run: |matches| disk::run(disk::Config::from_arg_matches(matches)?) },
+    Verb {
+        command: mongoperf::command,
+        run: |matches| mongoperf::run(mongoperf::Config::from_arg_matches(matches)?),
+    },
+    Verb { command: iostat::command, run: |matches| iostat::run(iostat::Config::from_matches(matches)?) },
     Verb { command: doctor::command, run: |matches| doctor::run(doctor::Config::from_arg_matches(matches)?) },
     Verb {
         command: cleanup::command,

@@ -8,13 +8,18 @@
 #![expect(unsafe_code, reason = "a file mapping has no safe interface")]
 
 use std::fs::File;
+use std::hint::black_box;
 use std::io;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use fathom_errors::{Error, Kind, Result};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use crate::file::BlockFile;
+
+/// Bytes of a page, at least; where pages are larger, some are touched twice.
+const PAGE: usize = 4096;
 
 /// A whole file, mapped shared.
 pub(crate) struct Mapping<'a> {
@@ -59,6 +64,31 @@ impl<'a> Mapping<'a> {
             madvise(self.start.add(page).as_ptr().cast(), at + len - page, advice)?;
             Ok(self.start.add(at))
         }
+    }
+
+    /// Loads one byte of each page of a range, as mongoperf's mapped reads do.
+    pub(crate) fn load_pages(&self, offset: u64, len: usize) -> io::Result<()> {
+        let from = self.block(offset, len, Advice::LinuxPopulateRead)?;
+        for at in (0..len).step_by(PAGE) {
+            // SAFETY: `at` is inside the range that `block()` checked and populated; other threads and the kernel
+            // change these bytes only by atomic stores or as file content.
+            let byte = unsafe { AtomicU8::from_ptr(from.as_ptr().add(at)) }.load(Ordering::Relaxed);
+            black_box(byte);
+        }
+        Ok(())
+    }
+
+    /// Stores one byte in each page of a range, as mongoperf's mapped writes do: the byte that is there, so that
+    /// the page is dirty and its stamp still holds.
+    pub(crate) fn store_pages(&self, offset: u64, len: usize) -> io::Result<()> {
+        let to = self.block(offset, len, Advice::LinuxPopulateWrite)?;
+        for at in (0..len).step_by(PAGE) {
+            // SAFETY: as above; the pages were populated for writing.
+            let byte = unsafe { AtomicU8::from_ptr(to.as_ptr().add(at)) };
+            // Opaque to the compiler, which could otherwise leave out a store of what was just loaded.
+            byte.store(black_box(byte.load(Ordering::Relaxed)), Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,277 @@
+//! The control groups of a process and the caps they put on it: self-made limits that look like a slow disk.
+//!
+//! A process is in one group per hierarchy: one of version 2, and on older or mixed systems several of version 1
+//! (cgroups(7)). In version 2 every ancestor's `io.max` binds as well, so the walk goes up to the mount's root.
+//! In version 1 throttling is flat: the kernel links a group's throttle to its parent's only in version 2
+//! (torvalds/linux:block/blk-throttle.c `throtl_pd_init`), so an ancestor's `blkio.throttle` file binds nobody
+//! below and is not reported. Caps are set on whole disks and on dm or md devices, never on partitions: ask for
+//! every layer under a file. Nothing is changed here.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::{DeviceNumber, View};
+
+/// What a cap limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LimitKind {
+    /// Reads per second.
+    ReadIops,
+    /// Writes per second.
+    WriteIops,
+    /// Bytes read per second.
+    ReadBytes,
+    /// Bytes written per second.
+    WriteBytes,
+}
+
+impl LimitKind {
+    /// A name for records and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            LimitKind::ReadIops => "read_iops",
+            LimitKind::WriteIops => "write_iops",
+            LimitKind::ReadBytes => "read_bytes_per_s",
+            LimitKind::WriteBytes => "write_bytes_per_s",
+        }
+    }
+}
+
+/// A cap on one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// What is limited.
+    pub kind: LimitKind,
+    /// How much of it per second.
+    pub value: u64,
+    /// The file that says so, as an absolute path.
+    pub file: String,
+}
+
+/// One hierarchy that a process is in: where its group's files are, and the mount they are under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    /// Folder of the group in a [`View`], without a leading slash.
+    folder: PathBuf,
+    /// Folder of the topmost group that can be seen.
+    top: PathBuf,
+}
+
+impl Place {
+    /// The group and its ancestors, innermost first.
+    fn upwards(&self) -> impl Iterator<Item = &Path> {
+        self.folder.ancestors().take_while(|folder| folder.starts_with(&self.top))
+    }
+}
+
+/// One line of `/proc/PID/cgroup`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// Controllers of this hierarchy; empty for version 2.
+    pub controllers: Vec<String>,
+    /// The group's path in the hierarchy, beginning with `/`.
+    pub path: String,
+}
+
+/// Parses `/proc/PID/cgroup`; a line that does not follow the grammar is passed over.
+pub fn parse_membership(text: &str) -> Vec<Membership> {
+    let parse = |line: &str| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        let controllers = controllers.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        path.starts_with('/').then(|| Membership { controllers, path: path.to_owned() })
+    };
+    text.lines().filter_map(parse).collect()
+}
+
+/// A mounted hierarchy.
+#[derive(Clone, Debug)]
+struct Hierarchy {
+    version_2: bool,
+    options: Vec<String>,
+    /// Which group of the hierarchy is mounted: `/`, or a container's own group.
+    root: String,
+    mount_point: PathBuf,
+}
+
+fn parse_hierarchies(mountinfo: &str) -> Vec<Hierarchy> {
+    let parse = |line: &str| {
+        let (left, right) = line.split_once(" - ")?;
+        let mut right = right.split(' ');
+        let fs_type = right.next()?;
+        if !matches!(fs_type, "cgroup" | "cgroup2") {
+            return None;
+        }
+        let options = right.nth(1).unwrap_or("").split(',').map(str::to_owned).collect();
+        let mut left = left.split(' ').skip(3);
+        let root = left.next()?.to_owned();
+        let mount_point = PathBuf::from(left.next()?.trim_start_matches('/'));
+        Some(Hierarchy { version_2: fs_type == "cgroup2", options, root, mount_point })
+    };
+    mountinfo.lines().filter_map(parse).collect()
+}
+
+/// The control groups that one process is in.
+#[derive(Clone, Debug)]
+pub struct Cgroups {
+    view: View,
+    memberships: Vec<Membership>,
+    hierarchies: Vec<Hierarchy>,
+}
+
+impl Cgroups {
+    /// The groups of a process, or of this one. A machine without control groups gives an empty answer, and so
+    /// does a process that has ended.
+    pub fn of(view: &View, pid: Option<u32>) -> Self {
+        let pid = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
+        let memberships = view.text(&format!("proc/{pid}/cgroup")).unwrap_or_default();
+        let mountinfo = view.text("proc/self/mountinfo").unwrap_or_default();
+        Cgroups {
+            view: view.clone(),
+            memberships: parse_membership(&memberships),
+            hierarchies: parse_hierarchies(&mountinfo),
+        }
+    }
+
+    /// Every hierarchy's membership, as the kernel lists them.
+    pub fn memberships(&self) -> &[Membership] {
+        &self.memberships
+    }
+
+    /// The absolute path of the version 2 group, where one is mounted.
+    pub fn unified_folder(&self) -> Option<PathBuf> {
+        Some(Path::new("/").join(self.unified()?.folder))
+    }
+
+    /// The absolute path of the version 1 group of `controller` (`blkio`), where one is mounted.
+    pub fn controller_folder(&self, controller: &str) -> Option<PathBuf> {
+        Some(Path::new("/").join(self.version_1(controller)?.folder))
+    }
+
+    /// Every cap on the device's reads and writes that binds this process, smallest of each kind first.
+    pub fn io_limits(&self, device: DeviceNumber) -> Vec<Limit> {
+        let mut limits = Vec::new();
+        for folder in self.unified().iter().flat_map(Place::upwards) {
+            let file = folder.join("io.max");
+            let text = self.text(&file).unwrap_or_default();
+            limits.extend(
+                parse_io_max(&text, device).into_iter().map(|(kind, value)| limit(kind, value, &file)),
+            );
+        }
+        if let Some(own) = self.version_1("blkio") {
+            for (kind, name) in THROTTLES {
+                let file = own.folder.join(name);
+                let text = self.text(&file).unwrap_or_default();
+                limits.extend(parse_throttle(&text, device).map(|value| limit(*kind, value, &file)));
+            }
+        }
+        limits.sort_by_key(|limit| (limit.kind, limit.value));
+        limits
+    }
+
+    /// The least memory, in bytes, that this group or one above it may use; `None` where none is set.
+    pub fn memory_max_bytes(&self) -> Option<u64> {
+        let unified = self.unified();
+        let version_1 = self.version_1("memory");
+        let files = unified.iter().flat_map(|place| place.upwards().map(|folder| folder.join("memory.max")));
+        let old = version_1.iter().flat_map(|place| place.upwards().map(|f| f.join("memory.limit_in_bytes")));
+        // Version 1 says "no limit" with the largest multiple of a page, so anything from 2^62 is none.
+        files
+            .chain(old)
+            .filter_map(|file| self.text(&file)?.trim().parse().ok())
+            .filter(|max| *max < 1 << 62)
+            .min()
+    }
+
+    /// The least CPU quota of this group or one above it, in CPUs (1.5 = one and a half); `None` where none is set.
+    pub fn cpu_max(&self) -> Option<f64> {
+        let unified = self.unified();
+        let version_1 = self.version_1("cpu");
+        let new = unified.iter().flat_map(Place::upwards).filter_map(|folder| {
+            let text = self.text(&folder.join("cpu.max"))?;
+            let (quota, period) = text.trim().split_once(' ')?;
+            quotient(quota, period)
+        });
+        let old = version_1.iter().flat_map(Place::upwards).filter_map(|folder| {
+            let quota = self.text(&folder.join("cpu.cfs_quota_us"))?;
+            quotient(quota.trim(), self.text(&folder.join("cpu.cfs_period_us"))?.trim())
+        });
+        new.chain(old).min_by(f64::total_cmp)
+    }
+
+    fn unified(&self) -> Option<Place> {
+        let path = &self.memberships.iter().find(|membership| membership.controllers.is_empty())?.path;
+        self.hierarchies
+            .iter()
+            .filter(|hierarchy| hierarchy.version_2)
+            .find_map(|hierarchy| place(hierarchy, path))
+    }
+
+    fn version_1(&self, controller: &str) -> Option<Place> {
+        let has = |names: &[String]| names.iter().any(|name| name == controller);
+        let path = &self.memberships.iter().find(|membership| has(&membership.controllers))?.path;
+        let mut mounted = self.hierarchies.iter().filter(|one| !one.version_2 && has(&one.options));
+        mounted.find_map(|hierarchy| place(hierarchy, path))
+    }
+
+    fn text(&self, file: &Path) -> Option<String> {
+        self.view.text(file.to_str()?)
+    }
+}
+
+/// Where a group's files are, if the mount shows it. A path with `..` is outside of our namespace's root.
+fn place(hierarchy: &Hierarchy, path: &str) -> Option<Place> {
+    let below = Path::new(path).strip_prefix(&hierarchy.root).ok()?;
+    if below.components().any(|part| !matches!(part, Component::Normal(_))) {
+        return None;
+    }
+    Some(Place { folder: hierarchy.mount_point.join(below), top: hierarchy.mount_point.clone() })
+}
+
+fn limit(kind: LimitKind, value: u64, file: &Path) -> Limit {
+    Limit { kind, value, file: format!("/{}", file.display()) }
+}
+
+const THROTTLES: &[(LimitKind, &str)] = &[
+    (LimitKind::ReadIops, "blkio.throttle.read_iops_device"),
+    (LimitKind::WriteIops, "blkio.throttle.write_iops_device"),
+    (LimitKind::ReadBytes, "blkio.throttle.read_bps_device"),
+    (LimitKind::WriteBytes, "blkio.throttle.write_bps_device"),
+];
+
+/// A line of `io.max`: `8:16 rbps=max wbps=1048576 riops=max wiops=120`.
+fn parse_io_max(text: &str, device: DeviceNumber) -> Vec<(LimitKind, u64)> {
+    let words = lines_of(text, device).flat_map(str::split_ascii_whitespace);
+    let parse = |word: &str| {
+        let (key, value) = word.split_once('=')?;
+        let kind = match key {
+            "riops" => LimitKind::ReadIops,
+            "wiops" => LimitKind::WriteIops,
+            "rbps" => LimitKind::ReadBytes,
+            "wbps" => LimitKind::WriteBytes,
+            _ => return None,
+        };
+        Some((kind, value.parse().ok()?))
+    };
+    words.filter_map(parse).collect()
+}
+
+/// A line of `blkio.throttle.*_device`: `8:16 120`.
+fn parse_throttle(text: &str, device: DeviceNumber) -> Option<u64> {
+    lines_of(text, device).find_map(|rest| rest.trim().parse().ok())
+}
+
+fn lines_of(text: &str, device: DeviceNumber) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(move |line| {
+        let (number, rest) = line.split_once(' ')?;
+        number.parse().is_ok_and(|number: DeviceNumber| number == device).then_some(rest)
+    })
+}
+
+fn quotient(quota: &str, period: &str) -> Option<f64> {
+    let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
+    (period > 0).then(|| quota as f64 / period as f64)
+}
+
+#[cfg(test)]
+#[path = "cgroup_tests.rs"]
+mod tests;

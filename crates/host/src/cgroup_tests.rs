@@ -1,0 +1,121 @@
+//! Control groups read from small made-up machines of each kind: version 2, version 1, both, and a container.
+
+use std::fs;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+
+const SDB: DeviceNumber = DeviceNumber { major: 8, minor: 16 };
+
+fn machine(files: &[(&str, &str)]) -> (TempDir, View) {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir_all(folder.path().join("sys")).unwrap();
+    for (path, text) in files {
+        let file = folder.path().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    let view = View::snapshot(folder.path()).unwrap();
+    (folder, view)
+}
+
+#[test]
+fn version_2_caps_bind_from_every_ancestor() {
+    let (_folder, view) = machine(&[
+        ("proc/self/cgroup", "0::/system.slice/mongod.service\n"),
+        ("proc/self/mountinfo", "30 1 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"),
+        (
+            "sys/fs/cgroup/system.slice/io.max",
+            "8:16 rbps=max wbps=1048576 riops=100 wiops=max\n8:0 riops=1\n",
+        ),
+        ("sys/fs/cgroup/system.slice/mongod.service/io.max", "8:16 rbps=max wbps=max riops=300 wiops=120\n"),
+        ("sys/fs/cgroup/system.slice/memory.max", "1073741824\n"),
+        ("sys/fs/cgroup/system.slice/mongod.service/memory.max", "max\n"),
+        ("sys/fs/cgroup/system.slice/mongod.service/cpu.max", "150000 100000\n"),
+    ]);
+    let groups = Cgroups::of(&view, None);
+    let limits = groups.io_limits(SDB);
+    let short: Vec<_> = limits.iter().map(|limit| (limit.kind, limit.value)).collect();
+    assert_eq!(
+        short,
+        [
+            (LimitKind::ReadIops, 100),
+            (LimitKind::ReadIops, 300),
+            (LimitKind::WriteIops, 120),
+            (LimitKind::WriteBytes, 1_048_576)
+        ]
+    );
+    assert_eq!(limits[0].file, "/sys/fs/cgroup/system.slice/io.max");
+    assert_eq!(groups.memory_max_bytes(), Some(1 << 30));
+    assert_eq!(groups.cpu_max(), Some(1.5));
+    assert_eq!(groups.unified_folder().unwrap(), Path::new("/sys/fs/cgroup/system.slice/mongod.service"));
+    assert_eq!(groups.io_limits(DeviceNumber { major: 9, minor: 0 }), []);
+}
+
+#[test]
+fn version_1_caps_bind_from_the_own_group_only() {
+    let (_folder, view) = machine(&[
+        ("proc/77/cgroup", "7:blkio:/db/mongod\n4:memory:/db\n2:cpu,cpuacct:/db\n0::/\n"),
+        (
+            "proc/self/mountinfo",
+            "31 1 0:27 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n\
+             32 1 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+             33 1 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n",
+        ),
+        ("sys/fs/cgroup/blkio/db/mongod/blkio.throttle.read_iops_device", "8:16 100\n8:32 7\n"),
+        ("sys/fs/cgroup/blkio/db/mongod/blkio.throttle.write_bps_device", "8:16 2097152\n"),
+        ("sys/fs/cgroup/blkio/db/blkio.throttle.read_iops_device", "8:16 5\n"),
+        ("sys/fs/cgroup/memory/db/memory.limit_in_bytes", "9223372036854771712\n"),
+        ("sys/fs/cgroup/cpu,cpuacct/db/cpu.cfs_quota_us", "-1\n"),
+        ("sys/fs/cgroup/cpu,cpuacct/db/cpu.cfs_period_us", "100000\n"),
+    ]);
+    let groups = Cgroups::of(&view, Some(77));
+    let limits = groups.io_limits(SDB);
+    let short: Vec<_> = limits.iter().map(|limit| (limit.kind, limit.value)).collect();
+    assert_eq!(short, [(LimitKind::ReadIops, 100), (LimitKind::WriteBytes, 2_097_152)]);
+    assert_eq!((groups.memory_max_bytes(), groups.cpu_max()), (None, None));
+    assert_eq!(groups.controller_folder("blkio").unwrap(), Path::new("/sys/fs/cgroup/blkio/db/mongod"));
+    assert!(Cgroups::of(&view, Some(78)).memberships().is_empty());
+}
+
+#[test]
+fn a_container_sees_its_own_group_as_the_root_of_the_mount() {
+    let (_folder, view) = machine(&[
+        ("proc/self/cgroup", "7:blkio:/docker/abc\n"),
+        ("proc/self/mountinfo", "31 1 0:27 /docker/abc /sys/fs/cgroup/blkio ro - cgroup cgroup rw,blkio\n"),
+        ("sys/fs/cgroup/blkio/blkio.throttle.write_iops_device", "8:16 50\n"),
+    ]);
+    assert_eq!(Cgroups::of(&view, None).io_limits(SDB).len(), 1);
+}
+
+#[test]
+fn a_path_outside_of_the_namespace_is_not_followed() {
+    let (_folder, view) = machine(&[
+        ("proc/self/cgroup", "0::/../../other\n"),
+        ("proc/self/mountinfo", "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+    ]);
+    assert_eq!(Cgroups::of(&view, None).unified_folder(), None);
+}
+
+#[test]
+fn the_live_process_is_in_some_group() {
+    let groups = Cgroups::of(&View::live(), None);
+    if groups.memberships().is_empty() {
+        println!("skipped: this machine has no control groups");
+    }
+    groups.io_limits(SDB);
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "[0-9a-z:=, /.\n-]{0,200}", other in ".{0,200}") {
+        for text in [&text, &other] {
+            parse_membership(text);
+            parse_hierarchies(text);
+            parse_io_max(text, SDB);
+            parse_throttle(text, SDB);
+        }
+    }
+}

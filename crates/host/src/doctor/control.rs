@@ -1,0 +1,208 @@
+//! Limits that a control group puts on the server: on its disk, memory, processors and processes.
+//!
+//! A limit on the data disk is throttling that somebody set up on this very host; a probe or a server under it
+//! measures the limit. Looked at for the running mongod, else for ourselves; which groups bind is
+//! [`crate::cgroup`]'s to know.
+
+use std::path::Path;
+
+use super::{Context, Verdict};
+use crate::cgroup::{Cgroups, LimitKind};
+
+fn groups(context: &Context) -> Cgroups {
+    Cgroups::of(&context.view, context.mongod.as_ref().map(|mongod| mongod.pid))
+}
+
+/// Whose group it is, for claims.
+fn whose(context: &Context) -> String {
+    match &context.mongod {
+        Some(mongod) => format!("mongod (pid {})", mongod.pid),
+        None => "this program (no mongod runs)".to_owned(),
+    }
+}
+
+/// The group's folder for a controller, in whichever version has it, and those above it, without leading slashes.
+fn folders(context: &Context, controller: &str) -> Vec<String> {
+    let groups = groups(context);
+    let Some(own) = groups.controller_folder(controller).or_else(|| groups.unified_folder()) else {
+        return Vec::new();
+    };
+    let within = |folder: &&Path| {
+        let mut mounts = context.mounts.iter().filter(|mount| mount.fs_type.starts_with("cgroup"));
+        mounts.any(|mount| folder.starts_with(&mount.mount_point))
+    };
+    let bare = |folder: &Path| folder.to_string_lossy().trim_matches('/').to_owned();
+    own.ancestors().take_while(within).map(bare).collect()
+}
+
+/// The group's own folder for a controller.
+pub(super) fn own_folder(context: &Context, controller: &str) -> Option<String> {
+    folders(context, controller).into_iter().next()
+}
+
+/// Every folder that any rule may look into; what a snapshot keeps.
+pub(super) fn all_folders(context: &Context) -> Vec<String> {
+    let mut all: Vec<String> =
+        ["blkio", "memory", "cpu", "pids", "io"].iter().flat_map(|name| folders(context, name)).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Each file of that name from the group up, with its text.
+fn values(context: &Context, controller: &str, file: &str) -> Vec<(String, String)> {
+    let paths = folders(context, controller).into_iter().map(|folder| format!("{folder}/{file}"));
+    paths.filter_map(|path| context.view.value(&path).map(|text| (path, text))).collect()
+}
+
+fn unknown(what: &str) -> Vec<Verdict> {
+    let claim = format!("Whether a control group limits {what} cannot be read.");
+    vec![Verdict::cannot_tell(claim, "/proc/PID/cgroup and the mounted hierarchies of the host would tell.")]
+}
+
+fn in_words(kind: LimitKind) -> &'static str {
+    match kind {
+        LimitKind::ReadIops => "reads",
+        LimitKind::WriteIops => "writes",
+        LimitKind::ReadBytes => "bytes read",
+        LimitKind::WriteBytes => "bytes written",
+    }
+}
+
+/// Throttling of the data disk, at any layer.
+pub(super) fn disk(context: &Context) -> Vec<Verdict> {
+    let groups = groups(context);
+    if groups.memberships().is_empty() {
+        return unknown("the disk");
+    }
+    if context.layers.is_empty() {
+        return unseen_disk(context);
+    }
+    let mut verdicts = Vec::new();
+    for device in &context.layers {
+        for limit in groups.io_limits(device.number) {
+            let (number, what) = (device.number, in_words(limit.kind));
+            let lift = if limit.file.ends_with("io.max") {
+                format!("echo '{number} rbps=max wbps=max riops=max wiops=max' > {}", limit.file)
+            } else {
+                format!("echo '{number} 0' > {}", limit.file)
+            };
+            verdicts.push(
+                Verdict::fail(format!(
+                    "A control group allows {} {what} a second on {}: throttling made on this host.",
+                    limit.value, device.name
+                ))
+                .evidence(format!("{}: {} for {number}, {what}", limit.file, limit.value))
+                .evidence(format!("It holds for {}.", whose(context)))
+                .command(lift),
+            );
+        }
+    }
+    if verdicts.is_empty() {
+        let claim = format!("No control group of {} throttles the data disk.", whose(context));
+        verdicts
+            .push(Verdict::pass(claim).evidence(format!("looked in /{}", all_folders(context).join(", /"))));
+    }
+    verdicts
+}
+
+/// Inside a container the disk may be out of sight, and the limit on it in sight.
+fn unseen_disk(context: &Context) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for (path, text) in values(context, "io", "io.max") {
+        for line in text.lines() {
+            let limited = line.split_whitespace().skip(1).any(|limit| !limit.ends_with("=max"));
+            if limited {
+                let number = line.split_whitespace().next().unwrap_or("");
+                verdicts.push(
+                    Verdict::fail(format!(
+                        "A control group throttles device {number}, which may hold the data."
+                    ))
+                    .likely()
+                    .read(&path, line)
+                    .evidence(format!("It holds for {}.", whose(context)))
+                    .wanted(
+                        "On the host, see which disk has this number, and lift its limit or plan with it.",
+                    ),
+                );
+            }
+        }
+    }
+    if verdicts.is_empty() {
+        let claim = "No limit on any disk is visible from here.";
+        let tells = "io.max of the container's group, on the host itself, would tell.";
+        verdicts.push(Verdict::cannot_tell(claim, tells));
+    }
+    verdicts
+}
+
+/// Memory, of which the file cache is a part.
+pub(super) fn memory(context: &Context) -> Vec<Verdict> {
+    let groups = groups(context);
+    if groups.memberships().is_empty() {
+        return unknown("memory");
+    }
+    let Some(bytes) = groups.memory_max_bytes() else {
+        return vec![Verdict::pass(format!("No control group limits the memory of {}.", whose(context)))];
+    };
+    let gib = bytes as f64 / (1_u64 << 30) as f64;
+    let verdict = Verdict::fail(format!(
+        "A control group limits {} to {gib:.1} GiB of memory, file cache included.",
+        whose(context)
+    ))
+    .wanted("mongod sizes its cache by this limit; a cache set by hand must leave room for the file cache.");
+    vec![from(context, verdict, "memory", &["memory.max", "memory.limit_in_bytes"], &bytes.to_string())]
+}
+
+/// Adds the file, of those named, that holds `value`.
+fn from(context: &Context, verdict: Verdict, controller: &str, files: &[&str], value: &str) -> Verdict {
+    let held =
+        files.iter().flat_map(|file| values(context, controller, file)).find(|(_, text)| text == value);
+    match held {
+        Some((path, text)) => verdict.read(&path, text),
+        None => verdict,
+    }
+}
+
+/// Processor time.
+pub(super) fn cpu(context: &Context) -> Vec<Verdict> {
+    let groups = groups(context);
+    if groups.memberships().is_empty() {
+        return unknown("processor time");
+    }
+    let Some(cpus) = groups.cpu_max() else {
+        return vec![Verdict::pass(format!("No control group limits the processors of {}.", whose(context)))];
+    };
+    let verdict =
+        Verdict::fail(format!("A control group gives {} the time of {cpus:.1} processors.", whose(context)))
+            .wanted(
+                "Threads that used up their share wait for the next period, which looks like a slow disk.",
+            );
+    let files = ["cpu.max", "cpu.cfs_quota_us"].iter().flat_map(|file| values(context, "cpu", file));
+    let set = files.filter(|(_, text)| !text.starts_with("max") && !text.starts_with('-'));
+    vec![set.fold(verdict, |verdict, (path, text)| verdict.read(&path, text))]
+}
+
+/// Processes and threads.
+pub(super) fn pids(context: &Context) -> Vec<Verdict> {
+    if groups(context).memberships().is_empty() {
+        return unknown("processes");
+    }
+    let limits = values(context, "pids", "pids.max")
+        .into_iter()
+        .filter_map(|(path, text)| text.parse::<u64>().ok().map(|count| (count, path)));
+    match limits.min() {
+        Some((count, path)) if count < 64_000 => vec![
+            Verdict::fail(format!(
+                "A control group allows {} {count} processes and threads.",
+                whose(context)
+            ))
+            .read(&path, count.to_string())
+            .wanted("mongod needs a thread for each connection."),
+        ],
+        _ => vec![Verdict::pass(format!(
+            "No control group limits the threads of {} below 64000.",
+            whose(context)
+        ))],
+    }
+}

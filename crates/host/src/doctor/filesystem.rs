@@ -1,0 +1,167 @@
+//! The file system that holds the data: its type, its mount options, and where the journal lies.
+
+use fathom_record::Severity;
+
+use super::{Context, Verdict};
+use crate::{Mount, environment};
+
+fn known(context: &Context) -> Option<&Mount> {
+    // Where no mount is known, `device::found` says so once.
+    context.mount.as_ref()
+}
+
+fn line(mount: &Mount) -> String {
+    let (point, kind, source) = (mount.mount_point.display(), &mount.fs_type, public_source(&mount.source));
+    format!("/proc/self/mountinfo: {source} on {point} type {kind} ({})", environment::public_options(mount))
+}
+
+/// What is mounted, without the name of a server (`filer:/export`, `//filer/share`).
+pub(super) fn public_source(source: &str) -> String {
+    if let Some((_, share)) = source.strip_prefix("//").and_then(|rest| rest.split_once('/')) {
+        return format!("//server/{share}");
+    }
+    match source.rsplit_once(":/") {
+        Some((_, path)) => format!("server:/{path}"),
+        None => source.to_owned(),
+    }
+}
+
+/// A line of mountinfo as a snapshot keeps it: options that name people, places or keys are left out.
+pub(super) fn public_line(line: &str) -> String {
+    let Some((left, right)) = line.split_once(" - ") else { return String::new() };
+    let options = |text: &str| {
+        let kept: Vec<&str> = text.split(',').filter(|option| !environment::is_private(option)).collect();
+        kept.join(",")
+    };
+    let left: Vec<String> = left
+        .split(' ')
+        .enumerate()
+        .map(|(at, word)| if at == 5 { options(word) } else { word.to_owned() })
+        .collect();
+    let right: Vec<String> = right
+        .split(' ')
+        .enumerate()
+        .map(|(at, word)| match at {
+            1 => public_source(word),
+            2 => options(word),
+            _ => word.to_owned(),
+        })
+        .collect();
+    format!("{} - {}", left.join(" "), right.join(" "))
+}
+
+/// XFS is advised; others by how bad they are.
+pub(super) fn kind(context: &Context) -> Vec<Verdict> {
+    let Some(mount) = known(context) else { return Vec::new() };
+    let dir = context.dir.display();
+    let verdict = match mount.fs_type.as_str() {
+        "xfs" => Verdict::pass(format!("{dir} is on XFS.")),
+        "ext4" => Verdict::fail(format!("{dir} is on EXT4; mongod warns about that when it starts."))
+            .wanted("Wanted: XFS, strongly recommended with WiredTiger. Only mkfs changes it: move the data to a new volume."),
+        "nfs" | "nfs4" => network(mount),
+        "tmpfs" | "ramfs" => {
+            Verdict::at(Severity::Critical, format!("{dir} is in memory: a restart of the host loses it."))
+        }
+        "overlay" | "aufs" => {
+            Verdict::fail(format!("{dir} is in the container's own writable layer, which is slow and short-lived."))
+                .wanted("Wanted: a volume of its own, on XFS.")
+        }
+        other if other.starts_with("fuse") => {
+            Verdict::fail(format!("{dir} is on FUSE ({other}): each request passes through a process."))
+        }
+        other => Verdict::fail(format!("{dir} is on {other}, not on XFS.")),
+    };
+    vec![verdict.evidence(line(mount))]
+}
+
+fn network(mount: &Mount) -> Verdict {
+    // "bg" never shows in mountinfo: it says only how the mount was tried, so it cannot be judged.
+    let nolock = mount.has_option("nolock") || mount.option("local_lock") == Some("all");
+    let checks =
+        [("hard", mount.has_option("hard")), ("nolock", nolock), ("noatime", mount.has_option("noatime"))];
+    let missing: Vec<&str> = checks.iter().filter(|(_, set)| !set).map(|(name, _)| *name).collect();
+    let claim = if missing.is_empty() {
+        "The data is on NFS, which the vendor discourages.".to_owned()
+    } else {
+        format!("The data is on NFS, which the vendor discourages, without {}.", missing.join(", "))
+    };
+    Verdict::fail(claim).wanted("Wanted: a local XFS; if it must be NFS, the options bg,hard,nolock,noatime.")
+}
+
+/// Reads should not cause writes.
+pub(super) fn access_times(context: &Context) -> Vec<Verdict> {
+    // A container's layer and memory are the wrong place altogether, which `kind` says.
+    let Some(mount) = known(context).filter(|mount| !matches!(mount.fs_type.as_str(), "overlay" | "tmpfs"))
+    else {
+        return Vec::new();
+    };
+    let point = mount.mount_point.display();
+    if mount.has_option("noatime") {
+        return vec![Verdict::pass(format!("{point} is mounted noatime.")).evidence(line(mount))];
+    }
+    let what = if mount.has_option("relatime") {
+        "relatime: some reads still write access times"
+    } else {
+        "without noatime: reads write access times"
+    };
+    vec![
+        Verdict::fail(format!("{point} is mounted {what}."))
+            .evidence(line(mount))
+            .command(format!(
+                "mount -o remount,noatime {point}\n# and noatime among its options in /etc/fstab, as in: {} {point} {} \
+                 defaults,noatime 0 0",
+                public_source(&mount.source), mount.fs_type
+            )),
+    ]
+}
+
+/// fsync must reach the disk.
+pub(super) fn barriers(context: &Context) -> Vec<Verdict> {
+    let Some(mount) = known(context) else { return Vec::new() };
+    let point = mount.mount_point.display();
+    let off = mount.has_option("nobarrier") || mount.option("barrier") == Some("0");
+    let verdict = if off {
+        Verdict::fail(format!("{point} is mounted without barriers: fsync no longer reaches the disk."))
+            .command(format!(
+                "mount -o remount,barrier {point}\n# and without nobarrier or barrier=0 in /etc/fstab"
+            ))
+    } else {
+        Verdict::pass(format!("{point} keeps its write barriers."))
+    };
+    vec![verdict.evidence(line(mount))]
+}
+
+/// Journal and data on one mount, or not.
+pub(super) fn journal(context: &Context) -> Vec<Verdict> {
+    let Some(mount) = known(context) else { return Vec::new() };
+    let Some(journal) = context.mounts.containing(&context.journal) else { return Vec::new() };
+    let evidence = format!(
+        "{} is on {} ({})",
+        context.journal.display(),
+        journal.mount_point.display(),
+        public_source(&journal.source)
+    );
+    if journal.mount_point == mount.mount_point {
+        return vec![Verdict::pass("Journal and data are on one mount.").evidence(evidence)];
+    }
+    vec![
+        Verdict::note("The journal is on a mount of its own, apart from the data.")
+            .evidence(evidence)
+            .evidence(format!("{} is on {} ({})", context.dir.display(), mount.mount_point.display(), public_source(&mount.source)))
+            .wanted("Good for speed; but a snapshot of one volume alone is then no backup, and both need judging."),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_keeps_no_names_of_people_or_servers() {
+        let line = "37 1 0:46 / /smb rw,noatime - cifs //filer/x rw,username=ann,password=hunter2,vers=3.0";
+        assert_eq!(public_line(line), "37 1 0:46 / /smb rw,noatime - cifs //server/x rw,vers=3.0");
+        assert_eq!(public_source("filer.example.org:/export/db"), "server:/export/db");
+        assert_eq!(public_source("/dev/mapper/vg-data"), "/dev/mapper/vg-data");
+        assert_eq!(public_line("nonsense"), "");
+    }
+}

@@ -1,0 +1,141 @@
+//! The limits of the running mongod, from its own `/proc/PID/limits`: ours would say nothing of it.
+
+use super::{Context, Verdict};
+
+/// The vendor's floor for open files and for processes.
+const WANTED: u64 = 64_000;
+
+/// The soft limit called `name`; unlimited is the largest number.
+fn soft(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    match rest.split_whitespace().next()? {
+        "unlimited" => Some(u64::MAX),
+        number => number.parse().ok(),
+    }
+}
+
+fn in_words(value: u64) -> String {
+    if value == u64::MAX { "unlimited".to_owned() } else { value.to_string() }
+}
+
+struct Limits {
+    path: String,
+    text: String,
+}
+
+/// The running server's limits; without one, [`open_files`] says for all rules here that they cannot be told.
+fn read(context: &Context, what: &str) -> Option<Result<Limits, Verdict>> {
+    let path = format!("proc/{}/limits", context.mongod.as_ref()?.pid);
+    Some(match context.view.text(&path) {
+        Some(text) => Ok(Limits { path, text }),
+        None => {
+            let claim = format!("The limits of mongod on {what} may not be read.");
+            Err(Verdict::cannot_tell(claim, format!("/{path}, read as root, would tell.")))
+        }
+    })
+}
+
+/// How many connections the server takes by default: 80 % of its open files, at most a million (the server logs
+/// 838860 for a limit of 1048576 in message 5123300).
+pub(super) fn connections_max(context: &Context) -> Option<u64> {
+    let limits = read(context, "open files")?.ok()?;
+    let files = soft(&limits.text, "Max open files")?;
+    Some((files / 5).saturating_mul(4).saturating_add(files % 5 * 4 / 5).min(1_000_000))
+}
+
+fn floor(limits: &Limits, name: &str, wanted: u64, unit: &str) -> Verdict {
+    let Some(value) = soft(&limits.text, name) else {
+        let claim = format!("/{} has no line '{name}'.", limits.path);
+        return Verdict::cannot_tell(claim, "'prlimit --pid PID' would tell.");
+    };
+    let evidence = format!("/{}: {name}, soft limit {}", limits.path, in_words(value));
+    if value >= wanted {
+        Verdict::pass(format!("mongod may have {} {unit}.", in_words(value))).evidence(evidence)
+    } else {
+        Verdict::fail(format!("mongod may have {value} {unit}, below {wanted}.")).evidence(evidence)
+    }
+}
+
+fn unit_command(context: &Context, line: &str) -> String {
+    if context.mongod.as_ref().is_some_and(|mongod| mongod.pid == 1) {
+        return format!(
+            "# in the container's definition (docker run --ulimit), what systemd calls\n# {line}"
+        );
+    }
+    format!("systemctl edit mongod\n# [Service]\n# {line}")
+}
+
+/// Open files.
+pub(super) fn open_files(context: &Context) -> Vec<Verdict> {
+    match read(context, "open files") {
+        None => {
+            let claim = "No mongod runs here, so its limits (open files, processes, memory) cannot be read.";
+            vec![Verdict::cannot_tell(claim, "/proc/PID/limits of a running mongod would tell.")]
+        }
+        Some(Ok(limits)) => {
+            let verdict = floor(&limits, "Max open files", WANTED, "open files");
+            vec![verdict.command(unit_command(context, "LimitNOFILE=64000"))]
+        }
+        Some(Err(verdict)) => vec![verdict],
+    }
+}
+
+/// Processes and threads: the floor, and at least half the open files.
+pub(super) fn processes(context: &Context) -> Vec<Verdict> {
+    match read(context, "processes") {
+        None => Vec::new(),
+        Some(Ok(limits)) => {
+            let files = soft(&limits.text, "Max open files").unwrap_or(0);
+            let wanted = if files == u64::MAX { WANTED } else { WANTED.max(files / 2) };
+            let verdict = floor(&limits, "Max processes", wanted, "processes and threads");
+            vec![verdict.command(unit_command(context, &format!("LimitNPROC={wanted}")))]
+        }
+        Some(Err(verdict)) => vec![verdict],
+    }
+}
+
+/// What must have no limit at all.
+pub(super) fn unlimited(context: &Context) -> Vec<Verdict> {
+    const NAMES: [(&str, &str); 4] = [
+        ("Max file size", "LimitFSIZE"),
+        ("Max cpu time", "LimitCPU"),
+        ("Max address space", "LimitAS"),
+        ("Max locked memory", "LimitMEMLOCK"),
+    ];
+    let limits = match read(context, "memory, file size and time") {
+        None => return Vec::new(),
+        Some(Ok(limits)) => limits,
+        Some(Err(verdict)) => return vec![verdict],
+    };
+    let bounded: Vec<(&str, &str, u64)> = NAMES
+        .iter()
+        .filter_map(|(name, unit)| Some((*name, *unit, soft(&limits.text, name)?)))
+        .filter(|(.., value)| *value != u64::MAX)
+        .collect();
+    if bounded.is_empty() {
+        let evidence = format!("/{}: file size, cpu time, address space, locked memory", limits.path);
+        return vec![Verdict::pass("mongod's other limits are unlimited.").evidence(evidence)];
+    }
+    let names: Vec<String> = bounded.iter().map(|(name, ..)| name.replacen("Max ", "", 1)).collect();
+    let lines: Vec<String> = bounded.iter().map(|(_, unit, _)| format!("{unit}=infinity")).collect();
+    let verdict = Verdict::fail(format!("mongod's limits are not all unlimited: {}.", names.join(", ")))
+        .command(unit_command(context, &lines.join("\n# ")));
+    vec![bounded.iter().fold(verdict, |verdict, (name, _, value)| {
+        verdict.evidence(format!("/{}: {name}, soft limit {value}", limits.path))
+    })]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn soft_limits_are_the_first_column() {
+        let text = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                    Max cpu time              unlimited            unlimited            seconds   \n\
+                    Max open files            1024                 524288               files     \n";
+        assert_eq!(soft(text, "Max open files"), Some(1024));
+        assert_eq!(soft(text, "Max cpu time"), Some(u64::MAX));
+        assert_eq!(soft(text, "Max processes"), None);
+    }
+}

@@ -1,0 +1,278 @@
+//! A host's files, saved so that it can be judged elsewhere.
+//!
+//! What is kept follows from the table of rules, so a rule can never be blind to a snapshot. What is kept is
+//! also handed on, so nothing that names people, hosts or secrets goes in: a server's environment is reduced to one
+//! variable, its command line to its dbPath, mount options and the initiator's settings to those that rules read.
+//! It refuses to write into a folder with other things in it.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use fathom_errors::{Error, Kind, Result};
+use serde::{Deserialize, Serialize};
+
+use super::files::{self, BASE};
+use super::{Context, Options, RULES, filesystem, mongod};
+use crate::View;
+
+/// The version of the layout; a newer one is refused.
+const SCHEMA: u32 = 1;
+const MANIFEST: &str = "snapshot.json";
+/// Far above any file of `/proc` or `/sys` that a rule reads; a longer one is cut.
+const FILE_BYTES_MAX: u64 = 256 << 10;
+/// A host with more files than this has something that we do not understand.
+const FILES_MAX: usize = 20_000;
+
+/// What a snapshot says of itself, in `snapshot.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    schema: u32,
+    /// False while it is being written: a snapshot that was cut short is refused.
+    complete: bool,
+    /// Who made it.
+    made_by: String,
+    /// `uname -r`.
+    kernel: String,
+    /// `uname -m`.
+    pub(super) architecture: String,
+    /// The data's folder, resolved.
+    pub(super) dir: PathBuf,
+    /// The journal's folder, resolved.
+    #[serde(default)]
+    pub(super) journal: Option<PathBuf>,
+    /// The device number of the mount that holds the data.
+    #[serde(default)]
+    device: Option<String>,
+    /// The running server's version, where a file told.
+    #[serde(default)]
+    pub(super) mongodb: Option<String>,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// How many files.
+    pub files: usize,
+    /// How many bytes in them.
+    pub bytes: u64,
+}
+
+/// What a snapshot says of itself; `None` where it was put together by hand without a manifest.
+pub(super) fn manifest(view: &View) -> Result<Option<Manifest>> {
+    let path = view.root().join(MANIFEST);
+    let Some(text) = view.text(MANIFEST) else { return Ok(None) };
+    let malformed =
+        |what: String| Error::new(Kind::Malformed, what).advise("save it again with fathom doctor --save");
+    let value: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|e| malformed(format!("{} is not JSON", path.display())).because(e))?;
+    if let Some(schema) =
+        value.get("schema").and_then(serde_json::Value::as_u64).filter(|s| *s > u64::from(SCHEMA))
+    {
+        let what = format!("{} has schema {schema}; this version reads up to {SCHEMA}", path.display());
+        return Err(Error::new(Kind::Unsupported, what).advise("judge it with a newer fathom"));
+    }
+    let manifest: Manifest = serde_json::from_value(value)
+        .map_err(|e| malformed(format!("{} is not a host snapshot's manifest", path.display())).because(e))?;
+    if !manifest.complete {
+        return Err(malformed(format!("the snapshot in {} was cut short", view.root().display())));
+    }
+    if !manifest.dir.is_absolute() {
+        return Err(malformed(format!("{}: dir is not an absolute path", path.display())));
+    }
+    Ok(Some(manifest))
+}
+
+/// Saves what the rules read of this host into `into`, a new or empty folder, or an older snapshot of ours.
+pub fn save(view: &View, options: &Options, into: &Path) -> Result<Saved> {
+    let context = Context::read(view, options)?;
+    claim(into)?;
+    let mut manifest = Manifest {
+        schema: SCHEMA,
+        complete: false,
+        made_by: concat!("fathom ", env!("CARGO_PKG_VERSION")).to_owned(),
+        kernel: context.kernel.to_string(),
+        architecture: context.architecture.clone(),
+        dir: context.dir.clone(),
+        journal: Some(context.journal.clone()),
+        device: context.mount.as_ref().map(|mount| mount.number.to_string()),
+        mongodb: context.mongod.as_ref().and_then(|mongod| Some(mongod.version?.to_string())),
+    };
+    write_manifest(into, &manifest)?;
+    let mut saved = Saved { files: 1, bytes: 0 };
+    for folder in ["proc", "sys"] {
+        create_dir(&into.join(folder))?;
+    }
+    let patterns = BASE.iter().chain(RULES.iter().flat_map(|rule| rule.reads));
+    let paths: BTreeSet<String> = patterns.flat_map(|pattern| files::expand(&context, pattern)).collect();
+    if paths.len() > FILES_MAX {
+        let what = format!("a snapshot of this host would need {} files", paths.len());
+        return Err(
+            Error::new(Kind::Unsupported, what).advise("unmount or unmap devices that are not in use")
+        );
+    }
+    let (names, contents): (Vec<&String>, Vec<&String>) = paths.iter().partition(|path| path.ends_with('/'));
+    for path in contents {
+        if let Some(text) = content(&context, path) {
+            write(&into.join(path), text.as_bytes(), &mut saved)?;
+        }
+    }
+    // Names last: a name whose content was kept is a folder already.
+    for folder in names {
+        for name in context.view.list(folder) {
+            let path = into.join(folder).join(name);
+            if !path.exists() {
+                write(&path, b"", &mut saved)?;
+            }
+        }
+    }
+    manifest.complete = true;
+    write_manifest(into, &manifest)?;
+    Ok(saved)
+}
+
+/// Makes `into` ours, or refuses.
+fn claim(into: &Path) -> Result<()> {
+    let entries = match fs::read_dir(into) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return create_dir(into),
+        Err(e) => return Err(Error::io("save a snapshot into", into, e)),
+    };
+    if entries.take(1).next().is_none() {
+        return Ok(());
+    }
+    let text = fs::read_to_string(into.join(MANIFEST)).unwrap_or_default();
+    if serde_json::from_str::<Manifest>(&text).is_err() {
+        let what = format!("{} has other things in it", into.display());
+        return Err(Error::new(Kind::NotOurs, what).advise("name a new or empty folder"));
+    }
+    for folder in ["proc", "sys", "etc"] {
+        let path = into.join(folder);
+        let Ok(kind) = fs::symlink_metadata(&path) else { continue };
+        if !kind.is_dir() {
+            let what = format!("{} is not a folder, as a snapshot's is", path.display());
+            return Err(Error::new(Kind::NotOurs, what).advise("name a new or empty folder"));
+        }
+        fs::remove_dir_all(&path).map_err(|e| Error::io("replace the older snapshot in", &path, e))?;
+    }
+    Ok(())
+}
+
+fn create_dir(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).map_err(|e| Error::io("create", path, e))
+}
+
+fn write(path: &Path, bytes: &[u8], saved: &mut Saved) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        create_dir(folder)?;
+    }
+    fs::write(path, bytes).map_err(|e| Error::io("write", path, e))?;
+    saved.files += 1;
+    saved.bytes += bytes.len() as u64;
+    Ok(())
+}
+
+fn write_manifest(into: &Path, manifest: &Manifest) -> Result<()> {
+    let path = into.join(MANIFEST);
+    let text = serde_json::to_string_pretty(manifest)
+        .map_err(|e| Error::new(Kind::Malformed, "cannot write a snapshot's manifest").because(e))?;
+    fs::write(&path, text + "\n").map_err(|e| Error::io("write", &path, e))
+}
+
+/// The first line of a file that may be long and slow to make (`numa_maps` walks a process's page tables).
+pub(super) fn first_line(view: &View, path: &str) -> Option<String> {
+    let mut line = String::new();
+    let file = File::open(view.root().join(path)).ok()?.take(FILE_BYTES_MAX);
+    BufReader::new(file).read_line(&mut line).ok()?;
+    Some(line.trim_end().to_owned()).filter(|line| !line.is_empty())
+}
+
+/// What a snapshot keeps of a file; `None` where it cannot be read.
+fn content(context: &Context, path: &str) -> Option<String> {
+    let view = &context.view;
+    if path.ends_with("/numa_maps") {
+        return first_line(view, path).map(|line| line + "\n");
+    }
+    let full = view.root().join(path);
+    // A device node or a pipe behind a name would block or never end.
+    if !full.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    File::open(full).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Some(match path {
+        "proc/self/mountinfo" => text.lines().map(|line| filesystem::public_line(line) + "\n").collect(),
+        // One processor stands for all.
+        "proc/cpuinfo" => text.split("\n\n").next().unwrap_or("").to_owned() + "\n",
+        "etc/iscsi/iscsid.conf" => {
+            let kept = |line: &&str| line.trim_start().starts_with("node.session.");
+            let keys = ["nr_sessions", "cmds_max", "queue_depth"];
+            let read = |line: &&str| keys.iter().any(|key| line.contains(key));
+            text.lines().filter(kept).filter(read).map(|line| line.to_owned() + "\n").collect()
+        }
+        _ if path.starts_with("proc/") && path.ends_with("/environ") => match mongod::tunables_in(&text) {
+            Some(value) => format!("GLIBC_TUNABLES={value}\0"),
+            None => String::new(),
+        },
+        _ if path.starts_with("proc/") && path.ends_with("/cmdline") => {
+            let db_path = context.mongod.as_ref().and_then(|mongod| mongod.db_path.clone());
+            db_path
+                .map_or_else(|| "mongod\0".to_owned(), |dir| format!("mongod\0--dbpath\0{}\0", dir.display()))
+        }
+        // What kind it is, without the identity after it.
+        _ if path.ends_with("/dm/uuid") => text.split('-').next().unwrap_or("").trim().to_owned() + "-\n",
+        _ => text,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_somebody_else_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("letter"), "dear").unwrap();
+        let error = save(&View::live(), &Options { dir: Some("/".into()), mongodb: None }, folder.path());
+        assert_eq!(error.unwrap_err().kind(), Kind::NotOurs);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_snapshot_is_judged_as_the_host_is_and_can_be_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { dir: Some("/".into()), mongodb: None };
+        for _ in 0..2 {
+            let saved = save(&View::live(), &options, folder.path()).unwrap();
+            assert!(saved.files > 20 && saved.bytes < 4 << 20, "{saved:?}");
+        }
+        let view = View::snapshot(folder.path()).unwrap();
+        let judged = super::super::examine(&view, &Options::default()).unwrap();
+        let live = super::super::examine(&View::live(), &options).unwrap();
+        assert_eq!(judged.findings, live.findings);
+    }
+
+    #[test]
+    fn newer_and_broken_manifests_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["proc", "sys"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let view = View::snapshot(folder.path()).unwrap();
+        assert!(manifest(&view).unwrap().is_none());
+        for (text, kind) in [
+            ("{\"schema\": 2}", Kind::Unsupported),
+            ("{", Kind::Malformed),
+            ("{\"schema\": 1}", Kind::Malformed),
+            (
+                "{\"schema\":1,\"complete\":false,\"made_by\":\"x\",\"kernel\":\"6\",\"architecture\":\"x86_64\",\"dir\":\"/\"}",
+                Kind::Malformed,
+            ),
+        ] {
+            fs::write(folder.path().join(MANIFEST), text).unwrap();
+            assert_eq!(manifest(&view).unwrap_err().kind(), kind, "{text}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that a target of the Makefile wants and this machine lacks: setup/install.sh TARGET.
+#
+# Targets: build, test, bench, fuzz. A row is: the targets that want the tool, whether they can do without it, how it is
+# recognised, its package. Without root and sudo, or without apt, the command to run is printed, and only a missing
+# tool that the target needs is an error (exit 3).
+set -euo pipefail
+
+target=${1:?usage: setup/install.sh build|test|bench|fuzz}
+cache=${FATHOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fathom}
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+# targets          need    tool         package
+table='
+build,test,bench   needed  cc           gcc
+build,test,bench   needed  libc         libc6-dev
+test,bench         needed  git          git
+test               wanted  mkfs.ext4    e2fsprogs
+test               wanted  mkfs.xfs     xfsprogs
+test               wanted  mkfs.btrfs   btrfs-progs
+test               wanted  losetup      mount
+test               wanted  blockdev     util-linux
+test               wanted  ps           procps
+test               wanted  iostat       sysstat
+test               wanted  fio          fio
+test               wanted  bindfs       bindfs
+bench              needed  fio          fio
+bench              wanted  mkfs.ext4    e2fsprogs
+bench              wanted  losetup      mount
+fuzz               needed  c++          g++
+fuzz               needed  cc           gcc
+fuzz               needed  libc         libc6-dev
+'
+
+# Whether a tool is really there. The C library has no command: ask the compiler for its start file and headers.
+present() {
+    if [ "$1" = libc ]; then
+        command -v cc >/dev/null && [ -e "$(cc -print-file-name=crt1.o)" ] &&
+            echo '#include <stdlib.h>' | cc -E - >/dev/null 2>&1
+    else
+        command -v "$1" >/dev/null
+    fi
+}
+
+# The packages of the rows of this target with the given need (or any) whose tool is missing, in one line.
+missing() {
+    while read -r targets need tool package; do
+        case ",$targets," in *",$target,"*) ;; *) continue ;; esac
+        case "$need" in ${1:-*}) present "$tool" || echo "$package" ;; esac
+    done <<<"$table" | sort -u | xargs
+}
+
+# Runs a command as root, or fails where we may not.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+may_install() {
+    command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }
+}
+
+if ! command -v cargo >/dev/null; then
+    echo "setup: cargo is not on the PATH; install Rust from https://rustup.rs" >&2
+    exit 3
+fi
+
+# A minimal Rust installation has no formatter and no linter.
+if [ "$target" = test ] && ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
+    if ! { command -v rustup >/dev/null && rustup component add rustfmt clippy; }; then
+        echo "setup: 'make test' cannot do without rustfmt and clippy; install them with your Rust" >&2
+        exit 3
+    fi
+fi
+
+lacking=$(missing)
+[ -n "$lacking" ] || exit 0
+
+# The stamp remembers for a day what could not be had and can be done without, so that a repeated call costs nothing.
+stamp=$cache/setup-$target-$(sha256sum "$0" | cut -c1-12)
+known=
+if [ -n "$(find "$stamp" -mmin -1440 2>/dev/null)" ]; then known=$(cat "$stamp"); fi
+if { [ "$known" != "$lacking" ] || [ -n "$(missing needed)" ]; } && may_install; then
+    echo "setup: installing $lacking"
+    log=$(mktemp)
+    trap 'rm -f "$log"' EXIT
+    # shellcheck disable=SC2086 # one word for each package
+    if ! { as_root apt-get update -q && as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -q -y --no-install-recommends $lacking; } >"$log" 2>&1; then
+        tail -n 5 "$log" >&2
+    fi
+    lacking=$(missing)
+fi
+[ -n "$lacking" ] || exit 0
+
+needed=$(missing needed)
+echo "setup: missing: $lacking" >&2
+echo "setup: install with: sudo apt-get update && sudo apt-get install -y --no-install-recommends $lacking" >&2
+if [ -n "$needed" ]; then
+    echo "setup: 'make $target' cannot do without: $needed" >&2
+    exit 3
+fi
+mkdir -p "$cache"
+echo "$lacking" >"$stamp"
+echo "setup: going on without; tests that need them say that they were skipped" >&2

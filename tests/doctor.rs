@@ -1,0 +1,328 @@
+//! `fathom doctor` on six saved hosts, on this machine, and on bad input.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use fathom_host::doctor::RULES;
+use fathom_testkit::{Fathom, Output, Scratch};
+
+fn doctor(arguments: &[&str]) -> Output {
+    Fathom::new(env!("CARGO_BIN_EXE_fathom")).arg("doctor").args(arguments).run()
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn host(name: &str) -> String {
+    repository().join("tests/fixtures/hosts").join(name).display().to_string()
+}
+
+/// Held by tests that look at this machine's processes, of which one starts what looks like a server.
+static PROCESSES: Mutex<()> = Mutex::new(());
+
+fn processes() -> MutexGuard<'static, ()> {
+    PROCESSES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A process that dies with its test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The whole text of a saved host's judgement, which must find something.
+fn judged(name: &str, more: &[&str]) -> String {
+    let folder = host(name);
+    let arguments: Vec<&str> = ["--snapshot", &folder].into_iter().chain(more.iter().copied()).collect();
+    doctor(&arguments).expect_code(1).stdout
+}
+
+fn ids_at_least_warning(text: &str) -> Vec<String> {
+    let document: serde_json::Value = serde_json::from_str(text).unwrap();
+    let findings = document["findings"].as_array().unwrap();
+    let alarms =
+        findings.iter().filter(|f| ["warning", "critical"].contains(&f["severity"].as_str().unwrap()));
+    alarms.map(|finding| finding["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn bare_nvme() {
+    insta::assert_snapshot!("doctor_nvme_verbose", judged("nvme", &["--verbose"]));
+}
+
+#[test]
+fn md_raid0() {
+    insta::assert_snapshot!("doctor_md_raid0", judged("md-raid0", &[]));
+}
+
+#[test]
+fn lvm_on_an_old_kernel() {
+    insta::assert_snapshot!("doctor_lvm", judged("lvm", &[]));
+}
+
+#[test]
+fn iscsi_turns_with_the_version() {
+    insta::assert_snapshot!("doctor_iscsi_7_0", judged("iscsi", &["--mongodb", "7.0"]));
+    insta::assert_snapshot!("doctor_iscsi_8_0", judged("iscsi", &["--mongodb", "8.0"]));
+    let of = |version| ids_at_least_warning(&judged("iscsi", &["--json", "--mongodb", version]));
+    let (older, newer) = (of("7.0"), of("8.0"));
+    assert!(!older.iter().any(|id| id.starts_with("huge-page")), "{older:?}");
+    assert!(newer.contains(&"huge-pages-on".to_owned()), "{newer:?}");
+    assert!(older.contains(&"barriers".to_owned()) && older.contains(&"write-cache".to_owned()), "{older:?}");
+}
+
+#[test]
+fn cloud_machine() {
+    insta::assert_snapshot!("doctor_cloud_8_0", judged("cloud", &["--mongodb", "8.0"]));
+    insta::assert_snapshot!("doctor_cloud_4_4", judged("cloud", &["--mongodb", "4.4"]));
+}
+
+#[test]
+fn container() {
+    insta::assert_snapshot!("doctor_container", judged("container", &[]));
+}
+
+/// A copy of a saved host with some files changed.
+fn changed(name: &str, changes: &[(&str, &str)]) -> Scratch {
+    fn copy(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let target = to.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                copy(&entry.path(), &target);
+            } else {
+                fs::copy(entry.path(), target).unwrap();
+            }
+        }
+    }
+    let scratch = Scratch::new().unwrap();
+    copy(Path::new(&host(name)), &scratch.path());
+    for (path, text) in changes {
+        let path = scratch.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    scratch
+}
+
+#[track_caller]
+fn alarms_after(name: &str, changes: &[(&str, &str)]) -> Vec<String> {
+    let scratch = changed(name, changes);
+    let folder = scratch.path().display().to_string();
+    ids_at_least_warning(&doctor(&["--json", "--snapshot", &folder]).stdout)
+}
+
+#[test]
+fn each_change_for_the_worse_is_seen() {
+    let queue = "sys/block/nvme0n1/queue";
+    let group = "sys/fs/cgroup/system.slice/mongod.service";
+    let mounts = fs::read_to_string(Path::new(&host("nvme")).join("proc/self/mountinfo")).unwrap();
+    let on_nfs = mounts.replace(" - xfs /dev/nvme0n1p1", " - nfs4 filer:/export");
+    let cases: &[(&str, String, &str)] = &[
+        (&format!("{queue}/scheduler"), "none [mq-deadline] kyber".into(), "scheduler"),
+        (&format!("{queue}/iostats"), "0".into(), "queue-counters"),
+        (&format!("{group}/io.max"), "259:0 rbps=max wbps=max riops=100 wiops=max".into(), "cgroup-disk"),
+        (
+            "sys/fs/cgroup/system.slice/io.max",
+            "259:0 rbps=1048576 wbps=max riops=max wiops=max".into(),
+            "cgroup-disk",
+        ),
+        ("proc/sys/vm/zone_reclaim_mode", "1".into(), "zone-reclaim"),
+        ("proc/sys/vm/overcommit_memory", "2".into(), "overcommit-always"),
+        ("proc/1873/numa_maps", "55d0c0000000 default file=/usr/bin/mongod".into(), "numa-interleave"),
+        ("proc/1873/environ", "GLIBC_TUNABLES=glibc.pthread.rseq=1\0".into(), "rseq-allocator"),
+        ("proc/77/comm", "numad".into(), "numad"),
+        ("proc/self/mountinfo", mounts.replace("rw,noatime - xfs", "rw - xfs"), "access-times"),
+        ("proc/self/mountinfo", mounts.replace(" - xfs ", " - ext4 "), "filesystem"),
+        ("proc/self/mountinfo", on_nfs, "filesystem"),
+        // The crash wants rseq=1, and this server has rseq=0.
+        ("proc/sys/kernel/osrelease", "6.19.2".into(), "rseq-crash"),
+        ("proc/sys/kernel/osrelease", "7.0.9-arch1".into(), "rseq-crash"),
+    ];
+    let before = alarms_after("nvme", &[]);
+    assert_eq!(before, ["read-ahead"]);
+    for (path, text, id) in cases {
+        let after = alarms_after("nvme", &[(path, text)]);
+        assert!(after.iter().any(|seen| seen == id), "{path}: {after:?}");
+    }
+    assert!(alarms_after("nvme", &[("sys/class/bdi/259:0/read_ahead_kb", "16")]).is_empty());
+    assert!(
+        !alarms_after("nvme", &[("proc/sys/kernel/osrelease", "7.0.14")]).contains(&"rseq-crash".to_owned())
+    );
+}
+
+#[test]
+fn an_array_in_trouble_is_critical() {
+    let md = "sys/block/md0/md";
+    let whole = [
+        (format!("{md}/level"), "raid10"),
+        (format!("{md}/degraded"), "0"),
+        (format!("{md}/sync_action"), "idle"),
+    ];
+    let with = |degraded: &'static str, action: &'static str| {
+        let [level, ..] = &whole;
+        let changes =
+            [(level.0.as_str(), level.1), (whole[1].0.as_str(), degraded), (whole[2].0.as_str(), action)];
+        alarms_after("md-raid0", &changes).contains(&"md-state".to_owned())
+    };
+    assert!(!with("0", "idle"));
+    assert!(with("1", "idle"));
+    assert!(with("0", "resync"));
+    assert!(alarms_after("md-raid0", &[(&format!("{md}/level"), "raid5")]).contains(&"md-level".to_owned()));
+}
+
+/// What is missing is said, never passed over: no file of a host may be needed for an answer.
+#[test]
+fn a_host_with_files_missing_is_judged_without_panic() {
+    fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                files(&entry.path(), found)
+            } else {
+                found.push(entry.path())
+            }
+        }
+    }
+    for name in ["nvme", "lvm", "iscsi"] {
+        let scratch = changed(name, &[]);
+        let folder = scratch.path().display().to_string();
+        let mut found = Vec::new();
+        files(&scratch.path(), &mut found);
+        for (at, path) in found.iter().enumerate().filter(|(_, path)| !path.ends_with("snapshot.json")) {
+            let text = fs::read(path).unwrap();
+            // In turn: gone, nonsense, empty.
+            match at % 3 {
+                0 => fs::remove_file(path).unwrap(),
+                1 => fs::write(path, "\u{fffd} -1 : = [ \0\n").unwrap(),
+                _ => fs::write(path, "").unwrap(),
+            }
+            let output = doctor(&["--json", "--snapshot", &folder]);
+            assert!([0, 1, 3].contains(&output.code), "{}: {}", path.display(), output.stderr);
+            assert!(output.code == 3 || output.json()["findings"].as_array().unwrap().len() > 20);
+            fs::write(path, text).unwrap();
+        }
+    }
+}
+
+#[test]
+fn this_machine_and_its_snapshot_get_the_same_findings() {
+    let _held = processes();
+    let scratch = Scratch::new().unwrap();
+    let data = scratch.path().join("data");
+    let saved = scratch.path().join("saved");
+    fs::create_dir(&data).unwrap();
+    let (data, saved) = (data.display().to_string(), saved.display().to_string());
+    doctor(&["--save", &saved, "--dir", &data]).expect_code(0);
+    let live = doctor(&["--json", "--dir", &data]).json();
+    let later = doctor(&["--json", "--snapshot", &saved]).json();
+    assert_eq!(live["findings"], later["findings"]);
+    assert_eq!(live["subject"]["dir"], later["subject"]["dir"]);
+    assert_eq!(later["schema"], 1);
+    // A second time into the same folder replaces it; no name of this host is in it.
+    doctor(&["--save", &saved, "--dir", &data]).expect_code(0);
+}
+
+#[test]
+fn a_server_is_found_and_its_secrets_are_not_kept() {
+    let scratch = Scratch::new().unwrap();
+    let data = scratch.path().join("db");
+    fs::create_dir(&data).unwrap();
+    // The kernel's name of a process is its program's, so a copy of sleep serves as a server that does nothing.
+    let program = scratch.path().join("mongod");
+    fs::copy("/bin/sleep", &program).unwrap();
+    let _held = processes();
+    let command = Command::new(&program)
+        .arg("60")
+        .env_clear()
+        .env("GLIBC_TUNABLES", "glibc.pthread.rseq=0")
+        .env("MONGO_INITDB_ROOT_PASSWORD", "hunter2")
+        .env("MONGO_VERSION", "8.0.5")
+        .spawn();
+    let server = Server(command.unwrap());
+    let saved = scratch.path().join("saved").display().to_string();
+    doctor(&["--save", &saved, "--dir", &data.display().to_string()]).expect_code(0);
+    let judged = doctor(&["--json", "--snapshot", &saved]);
+    let subject = &judged.json()["subject"];
+    // A real mongod on this machine may be the one that was chosen.
+    if subject["mongod_pid"] == server.0.id() {
+        assert_eq!(subject["mongodb"], "8.0.5");
+        let environment = fs::read_to_string(format!("{saved}/proc/{}/environ", server.0.id())).unwrap();
+        assert_eq!(environment, "GLIBC_TUNABLES=glibc.pthread.rseq=0\0");
+    }
+}
+
+#[test]
+fn bad_input_is_one_sentence_and_a_code() {
+    let scratch = Scratch::new().unwrap();
+    let folder = scratch.path().display().to_string();
+    fs::write(scratch.path().join("letter"), "dear").unwrap();
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["--dir", "/no/such/folder"], 3, "cannot look at /no/such/folder"),
+        (&["--mongodb", "eight"], 2, "not a version"),
+        (&["--snapshot", "/no/such/folder"], 3, "not a host snapshot"),
+        (&["--snapshot", &folder], 3, "not a host snapshot"),
+        (&["--save", &folder, "--dir", "/"], 3, "other things in it"),
+        (&["--save", "/proc/nothing", "--dir", "/"], 3, "/proc/nothing"),
+        (&["--save", &folder, "--snapshot", &folder], 2, "cannot be used with"),
+        (&["--snapshot", &host("nvme"), "--dir", "relative"], 2, "not an absolute path"),
+        (&["nonsense"], 2, "unexpected argument"),
+    ];
+    for (arguments, code, sentence) in cases {
+        let output = doctor(arguments).expect_code(*code);
+        assert!(output.stderr.contains(sentence), "{arguments:?}: {}", output.stderr);
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1);
+}
+
+/// The table of rules as a page shows it.
+fn page_of_rules() -> String {
+    let mut page = String::new();
+    for rule in RULES {
+        let applies = &rule.applies;
+        writeln!(page, "### {}\n\n{}: {}.\n", rule.id, capitalised(rule.setting), rule.wants).unwrap();
+        let machines = if applies.architectures.is_empty() {
+            "all".to_owned()
+        } else {
+            applies.architectures.join(", ")
+        };
+        writeln!(page, "- MongoDB {}; kernel {}; machines {machines}", applies.mongodb, applies.kernel)
+            .unwrap();
+        writeln!(page, "- where it differs: {}", format!("{:?}", rule.severity).to_lowercase()).unwrap();
+        let reads: Vec<String> = rule.reads.iter().map(|path| format!("`/{path}`")).collect();
+        writeln!(page, "- read from {}", reads.join(", ")).unwrap();
+        writeln!(page, "- says who: {}\n", rule.page).unwrap();
+    }
+    page
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[test]
+fn the_page_shows_the_table() {
+    const MARK: &str = "<!-- from here on made from the table of rules -->\n\n";
+    let path = repository().join("docs/doctor.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (head, tail) = page.split_once(MARK).unwrap();
+    let wanted = page_of_rules();
+    if std::env::var_os("FATHOM_UPDATE_DOCS").is_some() {
+        fs::write(&path, format!("{head}{MARK}{wanted}")).unwrap();
+        return;
+    }
+    assert!(
+        tail == wanted,
+        "docs/doctor.md is stale: FATHOM_UPDATE_DOCS=1 cargo test -p fathom --test tests doctor::"
+    );
+}

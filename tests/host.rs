@@ -1,0 +1,48 @@
+//! What `fathom-host` says of devices, caps and file systems that were made a moment ago.
+
+use std::process::Command;
+
+use fathom_host::cgroup::{Cgroups, LimitKind};
+use fathom_host::{View, environment};
+use fathom_testkit::{Bytes, Cap, CapLimits, Filesystem, RealDisk};
+
+#[test]
+fn a_cap_is_seen_with_the_file_that_sets_it() {
+    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes(64 << 20)).unwrap() else { return };
+    let cap = match Cap::new(disk.ledger(), disk.device_number(), CapLimits::iops(100)) {
+        Ok(cap) => cap,
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            return;
+        }
+    };
+    let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+    let joined = cap.adopt_process(sleeper.id());
+    let groups = Cgroups::of(&View::live(), Some(sleeper.id()));
+    let limits = groups.io_limits(disk.device_number());
+    let own = Cgroups::of(&View::live(), None).io_limits(disk.device_number());
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    joined.unwrap();
+    let found: Vec<_> = limits.iter().map(|limit| (limit.kind, limit.value)).collect();
+    assert_eq!(found, [(LimitKind::ReadIops, 100), (LimitKind::WriteIops, 100)], "{limits:?}");
+    assert!(limits.iter().all(|limit| std::path::Path::new(&limit.file).is_file()), "{limits:?}");
+    assert_eq!(own, [], "this process is not under the cap");
+}
+
+#[test]
+fn facts_name_the_file_system_and_every_device_below() {
+    let Some(disk) = RealDisk::new(Filesystem::Xfs, Bytes(Filesystem::Xfs.least_size_mib() << 20)).unwrap()
+    else {
+        return;
+    };
+    let facts = environment::facts(&View::live(), Some(disk.path()));
+    let fact = |name: &str| facts.get(name).map(String::as_str);
+    assert_eq!(fact("fs.type"), Some("xfs"));
+    assert!(fact("fs.options").unwrap().split(',').any(|option| option == "noatime"));
+    let name = disk.device_name();
+    assert_eq!(fact("device.stack"), Some(name.as_str()));
+    assert_eq!(fact(&format!("device.{name}.kind")), Some("loop"));
+    assert!(facts.contains_key(&format!("device.{name}.scheduler")), "{facts:#?}");
+    assert!(facts.contains_key("cpu.count") && facts.contains_key("memory.bytes"), "{facts:#?}");
+}

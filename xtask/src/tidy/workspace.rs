@@ -1,0 +1,108 @@
+//! The packages of the tree and what they import, as cargo sees them.
+//!
+//! The fuzz package is a workspace of its own (cargo-fuzz builds it with other flags), so it is asked for apart.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+/// What an import is needed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// To build or run the package.
+    Run,
+    /// Only for its tests.
+    Test,
+}
+
+/// One dependency that a manifest declares.
+#[derive(Clone, Debug)]
+pub(super) struct Import {
+    pub(super) name: String,
+    pub(super) need: Need,
+}
+
+/// One package of the tree.
+#[derive(Clone, Debug)]
+pub(super) struct Package {
+    pub(super) name: String,
+    /// Its `Cargo.toml`, from the root of the tree.
+    pub(super) manifest: String,
+    /// The first file of each library, program, test and build script, from the root of the tree.
+    pub(super) roots: Vec<String>,
+    pub(super) imports: Vec<Import>,
+    /// Whether it is a member of the main workspace.
+    pub(super) member: bool,
+}
+
+/// Asks cargo about the workspace and, where there is one, the fuzz package. Needs no network.
+pub(super) fn read(root: &Path) -> Result<Vec<Package>> {
+    let mut packages = packages_of(root, "Cargo.toml", true)?;
+    if root.join("fuzz/Cargo.toml").is_file() {
+        packages.extend(packages_of(root, "fuzz/Cargo.toml", false)?);
+    }
+    Ok(packages)
+}
+
+fn packages_of(root: &Path, manifest: &str, member: bool) -> Result<Vec<Package>> {
+    let metadata = MetadataCommand::new()
+        .manifest_path(root.join(manifest))
+        .no_deps()
+        .exec()
+        .with_context(|| format!("cargo cannot read {manifest}"))?;
+    let root = metadata.workspace_root.as_std_path().join(if member { "" } else { ".." });
+    let root = root.canonicalize().context("cannot find the root of the tree")?;
+    let relative = |path: &Path| -> String {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        path.strip_prefix(&root).unwrap_or(&path).to_string_lossy().into_owned()
+    };
+    let packages = metadata.packages.iter().map(|package| Package {
+        name: package.name.to_string(),
+        manifest: relative(package.manifest_path.as_std_path()),
+        roots: package.targets.iter().map(|target| relative(target.src_path.as_std_path())).collect(),
+        imports: package
+            .dependencies
+            .iter()
+            .map(|dependency| Import {
+                name: dependency.name.clone(),
+                need: if dependency.kind == DependencyKind::Development { Need::Test } else { Need::Run },
+            })
+            .collect(),
+        member,
+    });
+    Ok(packages.collect())
+}
+
+/// A member with these imports, for the tests of checks.
+#[cfg(test)]
+pub(super) fn package(name: &str, imports: &[(&str, Need)]) -> Package {
+    Package {
+        name: name.to_owned(),
+        manifest: format!("crates/{name}/Cargo.toml"),
+        roots: vec![format!("crates/{name}/src/lib.rs")],
+        imports: imports
+            .iter()
+            .map(|(name, need)| Import { name: (*name).to_owned(), need: *need })
+            .collect(),
+        member: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_tells_members_roots_and_imports() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let packages = read(root).unwrap();
+        let cli = packages.iter().find(|package| package.name == "fathom").unwrap();
+        assert_eq!(cli.manifest, "crates/cli/Cargo.toml");
+        assert!(cli.member && cli.roots.contains(&"tests/tests.rs".to_owned()), "{cli:?}");
+        assert!(cli.imports.iter().any(|import| import.name == "clap" && import.need == Need::Run));
+        assert!(
+            cli.imports.iter().any(|import| import.name == "fathom-testkit" && import.need == Need::Test)
+        );
+    }
+}
