@@ -91,6 +91,12 @@ impl Live {
         self.entries.iter().find_map(subject).unwrap_or_default()
     }
 
+    /// The verdict, as text.
+    pub(crate) fn verdict_text(&self) -> Option<String> {
+        let verdict = self.entries.iter().find(|entry| matches!(entry, Entry::Verdict(_)))?;
+        Some(entry_lines(verdict, false, WIDTH).join("\n"))
+    }
+
     /// A run folder that fails (its disk is full) must not lose the measurement: it is given up, with a note.
     fn keep(&mut self, write: impl FnOnce(&mut RunWriter) -> Result<()>) {
         if let Some(run) = &mut self.run {
@@ -136,8 +142,14 @@ impl Sink for Live {
         }
         self.keep(|run| run.result(entry));
         match self.format {
+            // The verdict is the last word: whoever shows the findings shows it after them.
+            Format::Text if matches!(entry, Entry::Verdict(_)) => {}
             Format::Text => {
-                let heading = if let Entry::Step(step) = entry { phase_heading(step) } else { String::new() };
+                let heading = match entry {
+                    Entry::Step(step) => phase_heading(step),
+                    Entry::Meaning(_) => "meaning".to_owned(),
+                    _ => String::new(),
+                };
                 let header = heading != self.heading;
                 self.heading = heading;
                 for line in entry_lines(entry, header, WIDTH) {

@@ -13,7 +13,7 @@ use fathom_probe::{
 };
 use fathom_process::{Ledger, Signals};
 use fathom_record::disk::{Entry, Layout};
-use fathom_record::{Finding, Manifest, RunWriter};
+use fathom_record::{Finding, Manifest, RunWriter, State};
 use fathom_units::{Bytes, Nanos};
 
 use crate::live::Live;
@@ -90,8 +90,44 @@ pub(crate) fn open_run(
     }
 }
 
+/// How a probing ended, with its run folder closed.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// What it brought.
+    pub(crate) probed: Probed,
+    /// How the run folder says it ended.
+    pub(crate) state: State,
+    /// Where that is, when it was written whole.
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// Probes and closes the run folder, whatever happens; `already` are findings made before, kept in it too.
+pub(crate) fn probe_and_record(
+    wanted: &Wanted,
+    live: &mut Live,
+    signals: &Signals,
+    already: &[Finding],
+) -> Result<Ended> {
+    let folder = live.run.as_ref().map(|run| run.folder().to_owned());
+    let probed = match probe(wanted, live, signals) {
+        Ok(probed) => probed,
+        Err(error) => {
+            live.end(State::Failed, Some(error.to_string()), already);
+            return Err(error);
+        }
+    };
+    let state = match &probed {
+        Probed { error: Some(_), .. } => State::Failed,
+        Probed { interrupted: true, .. } => State::Interrupted,
+        _ => State::Complete,
+    };
+    let all: Vec<Finding> = already.iter().chain(&probed.findings).cloned().collect();
+    live.end(state, probed.error.as_ref().map(Error::to_string), &all);
+    Ok(Ended { probed, state, folder: folder.filter(|_| live.run_is_kept()) })
+}
+
 /// Looks, lays out, runs, judges. Whatever was made is undone when this returns, also by an error.
-pub(crate) fn probe(wanted: &Wanted, live: &mut Live, signals: &Signals) -> Result<Probed> {
+fn probe(wanted: &Wanted, live: &mut Live, signals: &Signals) -> Result<Probed> {
     let ledger = Ledger::open()?;
     let place = Place::look(&wanted.dir, wanted.plan.writes(), &wanted.permits)?;
     let target = Target::open(place.clone(), wanted.size, wanted.direct, wanted.plan.writes(), &ledger)?;
@@ -162,6 +198,11 @@ fn judge(
         in_memory: place.is_memory().then_some(place.file_system.as_str()),
     };
     probed.findings = judge::findings(&evidence);
+    // One shape alone answers its own question; only the ladder and the profile answer the large one.
+    if matches!(wanted.plan, Plan::Profile(..) | Plan::Ladder(..)) {
+        let verdict = judge::verdict(&probed.findings, live.knee());
+        fathom_probe::Sink::result(live, &Entry::Verdict(verdict))?;
+    }
     Ok(())
 }
 

@@ -22,6 +22,8 @@ pub enum Entry {
     Objective(Objective),
     /// What a figure means for somebody's data.
     Meaning(Meaning),
+    /// The one sentence.
+    Verdict(Verdict),
 }
 
 /// What was probed and how it was reached.
@@ -285,8 +287,11 @@ pub struct Knee {
     pub latency_at_one_ns: f64,
     /// Xmax: the plateau, operations per second.
     pub throughput_max_per_s: f64,
-    /// N* = Xmax x R1.
+    /// N* = Xmax x R1: the knee of a disk that served in perfect order; a real one needs more.
     pub concurrency: f64,
+    /// The fewest requests in flight that were measured to give 90 % of Xmax.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth_for_90_pct: Option<u32>,
     /// The model that fits best: `linear`, `amdahl`, `cap` or `usl`.
     pub model: String,
     /// How each model fared, best first: name, AICc, residual standard deviation of log throughput.
@@ -321,4 +326,25 @@ pub struct Meaning {
     pub sentence: String,
     /// The arithmetic behind it.
     pub arithmetic: String,
+}
+
+/// What a verdict comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictOutcome {
+    /// Nothing spoils the disk that the probe can see.
+    Sound,
+    /// A cap, a bucket, a lie or a wrong place spoils it.
+    Spoiled,
+    /// The evidence does not decide.
+    CannotTell,
+}
+
+/// The answer to "does anything spoil this disk?".
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// One of three.
+    pub outcome: VerdictOutcome,
+    /// The answer in a sentence.
+    pub words: String,
 }

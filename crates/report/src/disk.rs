@@ -11,9 +11,10 @@ use fathom_units::{Bytes, Nanos, count, decimal};
 
 use crate::wrap::wrap;
 
+/// Above this residual of log throughput, percent, naming a model would only mislead.
+const POOR_FIT_PCT: f64 = 20.0;
 /// The head of the table of steps.
-const STEP_HEADER: &str =
-    "kind depth  ops/s  MB/s    p50    p99  p99.9    max N-XR  cpu r/w/f await aqu-sz";
+const STEP_HEADER: &str = "kind depth  ops/s  MB/s    p50    p99  p99.9    max N-XR  cpu r/w/f await aqu-sz";
 
 /// One line or more for a result; `header` asks for the heading of its phase before a step.
 pub fn entry_lines(entry: &Entry, header: bool, width: usize) -> Vec<String> {
@@ -23,8 +24,14 @@ pub fn entry_lines(entry: &Entry, header: bool, width: usize) -> Vec<String> {
         Entry::Step(step) => step_lines(step, header),
         Entry::Knee(knee) => knee_lines(knee, width),
         Entry::Objective(objective) => objective_lines(objective, width),
+        Entry::Verdict(verdict) => {
+            let mut lines = vec![String::new()];
+            lines.extend(wrap(&format!("Verdict: {}", verdict.words), "", "  ", width));
+            lines
+        }
         Entry::Meaning(meaning) => {
-            let mut lines = wrap(&meaning.sentence, "  ", "  ", width);
+            let mut lines = if header { vec![String::new(), "What it means".to_owned()] } else { Vec::new() };
+            lines.extend(wrap(&meaning.sentence, "  ", "    ", width));
             lines.extend(wrap(&format!("({})", meaning.arithmetic), "      ", "      ", width));
             lines
         }
@@ -205,14 +212,20 @@ fn knee_lines(knee: &Knee, width: usize) -> Vec<String> {
     if let Some(why) = &knee.withheld {
         lines.extend(wrap(&format!("Verdict withheld: {why}."), "  ", "  ", width));
     }
-    if let Some((_, _, spread)) = knee.rivals.iter().find(|rival| rival.0 == knee.model) {
+    let spread = knee.rivals.iter().find(|rival| rival.0 == knee.model).map(|rival| rival.2 * 100.0);
+    if knee.withheld.is_none() {
+        let model = match spread {
+            Some(spread) if spread <= POOR_FIT_PCT => {
+                format!("; model: {} (residual {spread:.1} %)", knee.model)
+            }
+            Some(_) => "; no model fits these steps".to_owned(),
+            None => String::new(),
+        };
         let text = format!(
-            "R1 {}, Xmax {}/s, N* {}; model: {} (residual {:.1} %)",
+            "R1 {}, Xmax {}/s, N* {}{model}",
             Nanos(knee.latency_at_one_ns as u64),
             count(knee.throughput_max_per_s),
-            decimal(knee.concurrency),
-            knee.model,
-            spread * 100.0
+            decimal(knee.concurrency)
         );
         lines.extend(wrap(&text, "  ", "  ", width));
     }

@@ -5,6 +5,8 @@
 
 use fathom_record::{Confidence, Finding, Severity};
 
+use crate::wrap::wrap;
+
 /// The narrowest column that is still readable; a smaller width is taken for this one.
 const WIDTH_MIN: usize = 40;
 
@@ -28,6 +30,20 @@ pub fn findings_text(findings: &[Finding], width: usize, verbose: bool) -> Strin
         blocks.push(lines.join("\n"));
     }
     blocks.join("\n\n")
+}
+
+/// The alarms alone, a claim each, and what else there is in one line: for a page that has other matters too.
+pub fn findings_brief(findings: &[Finding], width: usize) -> String {
+    let mut alarms: Vec<&Finding> = findings.iter().filter(|finding| finding.is_alarm()).collect();
+    alarms.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    let mut lines = Vec::new();
+    for finding in &alarms {
+        let mark = if finding.severity == Severity::Critical { "x" } else { "!" };
+        lines.extend(wrap(&finding.claim, &format!("  {mark} "), "    ", width));
+    }
+    let of = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    lines.push(format!("  {} more to note, {} as wanted", of(Severity::Note), of(Severity::Ok)));
+    lines.join("\n")
 }
 
 struct Group {
@@ -56,12 +72,12 @@ impl Group {
 
 fn write(lines: &mut Vec<String>, finding: &Finding, mark: &str, width: usize) {
     let likely = if finding.confidence == Confidence::Likely { " (likely)" } else { "" };
-    wrap(lines, &format!("{}{likely}", finding.claim), &format!("  {mark} "), "    ", width);
+    lines.extend(wrap(&format!("{}{likely}", finding.claim), &format!("  {mark} "), "    ", width));
     for evidence in &finding.evidence {
-        wrap(lines, evidence, "      ", "        ", width);
+        lines.extend(wrap(evidence, "      ", "        ", width));
     }
     if let Some(advice) = &finding.advice {
-        wrap(lines, advice, "    > ", "      ", width);
+        lines.extend(wrap(advice, "    > ", "      ", width));
     }
     for command in finding.command.iter().flat_map(|command| command.lines()) {
         // A line that begins with # is for an editor, not for a shell.
@@ -69,27 +85,8 @@ fn write(lines: &mut Vec<String>, finding: &Finding, mark: &str, width: usize) {
         lines.push(format!("      {prompt}{command}"));
     }
     if let Some(source) = &finding.source {
-        wrap(lines, source, "      see ", "          ", width);
+        lines.extend(wrap(source, "      see ", "          ", width));
     }
-}
-
-/// Breaks `text` at spaces; a word longer than a line (a path) gets a line of its own, whole.
-fn wrap(lines: &mut Vec<String>, text: &str, first: &str, rest: &str, width: usize) {
-    let mut line = first.to_owned();
-    let mut empty = true;
-    for word in text.split_whitespace() {
-        let longer = line.chars().count() + usize::from(!empty) + word.chars().count();
-        if !empty && longer > width {
-            lines.push(std::mem::replace(&mut line, rest.to_owned()));
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    lines.push(line);
 }
 
 #[cfg(test)]

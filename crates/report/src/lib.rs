@@ -6,5 +6,5 @@ mod fio;
 mod wrap;
 
 pub use disk::{entry_lines, phase_heading, shape};
-pub use findings::findings_text;
+pub use findings::{findings_brief, findings_text};
 pub use fio::{FioStep, fio_json};

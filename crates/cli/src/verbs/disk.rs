@@ -1,6 +1,6 @@
 //! `fathom disk`: what a disk can do for a database, where its knee is, and what spoils it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Result;
@@ -9,7 +9,6 @@ use fathom_errors::Error;
 use fathom_probe::judge::Documents;
 use fathom_probe::{DEPTH_MAX, Durable, Engine, Job, LadderPlan, Pace, Pattern, Permits, Slo, WindowPlan};
 use fathom_process::Signals;
-use fathom_record::State;
 use fathom_report::{findings_text, fio_json};
 use fathom_units::{Bytes, Nanos};
 use serde_json::json;
@@ -17,7 +16,7 @@ use serde_json::json;
 use super::Outcome;
 use crate::live::{Format, Live, WIDTH};
 use crate::output;
-use crate::probing::{self, Plan, Probed, Wanted};
+use crate::probing::{self, Ended, Plan, Wanted};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -166,54 +165,39 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         probing::open_run("disk", config.runs.clone(), config.seed, &config.dir)
     };
     let mut live = Live::new(format, run);
-    let folder = live.run.as_ref().map(|run| run.folder().to_owned());
-    let outcome = probing::probe(&wanted, &mut live, &signals);
-    let probed = match outcome {
-        Ok(probed) => probed,
-        Err(error) => {
-            live.end(State::Failed, Some(error.to_string()), &[]);
-            return Err(error);
-        }
-    };
-    let state = match &probed {
-        Probed { error: Some(_), .. } => State::Failed,
-        Probed { interrupted: true, .. } => State::Interrupted,
-        _ => State::Complete,
-    };
-    live.end(state, probed.error.as_ref().map(Error::to_string), &probed.findings);
-    show(&live, &probed, state, folder.as_deref())?;
-    match probed.error {
+    let ended = probing::probe_and_record(&wanted, &mut live, &signals, &[])?;
+    show(&live, &ended)?;
+    match ended.probed.error {
         Some(error) => Err(error.into()),
-        None if probed.findings.iter().any(fathom_record::Finding::is_alarm) => Ok(Outcome::Findings),
+        None if ended.probed.findings.iter().any(fathom_record::Finding::is_alarm) => Ok(Outcome::Findings),
         None => Ok(Outcome::Clean),
     }
 }
 
-fn show(live: &Live, probed: &Probed, state: State, folder: Option<&std::path::Path>) -> Result<()> {
+fn show(live: &Live, ended: &Ended) -> Result<()> {
+    let probed = &ended.probed;
     let document = || {
         json!({
             "schema": fathom_record::SCHEMA,
             "fathom_version": env!("CARGO_PKG_VERSION"),
             "verb": "disk",
-            "state": state,
+            "state": ended.state,
             "error": probed.error.as_ref().map(Error::to_string),
-            "run_folder": folder,
+            "run_folder": ended.folder,
             "findings": probed.findings,
         })
     };
     match live.format {
         Format::Text => {
-            output::line("")?;
             if probed.interrupted {
-                output::line("Interrupted: the figures above are what was measured until then.")?;
+                output::line("\nInterrupted: the figures above are what was measured until then.")?;
             }
             let findings = findings_text(&probed.findings, WIDTH, false);
-            output::line(if findings.is_empty() {
-                "Nothing spoils this disk that the probe can see."
-            } else {
-                &findings
-            })?;
-            if let Some(folder) = folder.filter(|_| live.run_is_kept()) {
+            if !findings.is_empty() {
+                output::line(&format!("\n{findings}"))?;
+            }
+            live.verdict_text().map_or(Ok(()), |verdict| output::line(&verdict))?;
+            if let Some(folder) = &ended.folder {
                 output::line(&format!("\nRun folder: {}", folder.display()))?;
             }
         }
@@ -242,10 +226,9 @@ impl Config {
     /// The plan that the flags describe; refuses what contradicts itself.
     fn wanted(&self) -> Result<Wanted> {
         let plan = self.plan()?;
-        let quick_size = self.quick.then_some(Bytes::mib(256));
         Ok(Wanted {
             dir: self.dir.clone(),
-            size: self.size.or(quick_size.filter(|_| self.roomy())),
+            size: self.size.or_else(|| quick_size(&self.dir).filter(|_| self.quick)),
             direct: !self.buffered,
             permits: Permits { any_file_system: self.any_fs, destroy: self.destroy.clone() },
             verify: self.verify,
@@ -253,19 +236,9 @@ impl Config {
             seed: self.seed,
             documents: Documents { count: self.documents.max(1), bytes: self.document_size },
             // A size that was asked for is laid out whole, however long that takes.
-            layout_budget: self.size.is_none().then_some(if self.quick {
-                Nanos::secs(4)
-            } else {
-                Nanos::secs(30)
-            }),
+            layout_budget: self.size.is_none().then_some(layout_budget(self.quick)),
             plan,
         })
-    }
-
-    /// Whether the quick size surely fits; if not, the default (a quarter of the room) decides.
-    fn roomy(&self) -> bool {
-        rustix::fs::statvfs(&self.dir)
-            .is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) > Bytes::gib(2).get())
     }
 
     fn plan(&self) -> Result<Plan> {
@@ -349,6 +322,17 @@ impl Config {
         }
         Ok(time)
     }
+}
+
+/// The size of a quick probing, where it surely fits; if not, the default (a quarter of the room) decides.
+pub(crate) fn quick_size(dir: &Path) -> Option<Bytes> {
+    let room = rustix::fs::statvfs(dir).ok()?;
+    (room.f_bavail.saturating_mul(room.f_frsize) > Bytes::gib(2).get()).then_some(Bytes::mib(256))
+}
+
+/// How long the layout pass may take where no size was asked for.
+pub(crate) fn layout_budget(quick: bool) -> Nanos {
+    if quick { Nanos::secs(4) } else { Nanos::secs(30) }
 }
 
 /// io_uring where the kernel gives it; the thread engine, with a note, where it does not.

@@ -1,5 +1,6 @@
 //! The table of verbs. A verb is one file that exports `command()`, `Config` and `run(Config)`.
 
+mod checkup;
 mod cleanup;
 mod disk;
 mod doctor;
@@ -34,6 +35,10 @@ struct Verb {
 
 /// Every verb, in the order that help lists them.
 static VERBS: &[Verb] = &[
+    Verb {
+        command: checkup::command,
+        run: |matches| checkup::run(checkup::Config::from_arg_matches(matches)?),
+    },
     Verb { command: disk::command, run: |matches| disk::run(disk::Config::from_arg_matches(matches)?) },
     Verb {
         command: mongoperf::command,

@@ -275,7 +275,12 @@ impl<'a> Ring<'a> {
     fn tolerate(&self, submitted: io::Result<usize>) -> Result<()> {
         match submitted {
             Ok(_) => Ok(()),
-            Err(e) if matches!(e.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {
+            Err(e)
+                if matches!(
+                    e.raw_os_error(),
+                    Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN)
+                ) =>
+            {
                 Ok(())
             }
             Err(e) => Err(Error::io("submit requests to", self.path, e)),

@@ -2,7 +2,7 @@
 
 use fathom_record::disk::{Knee, Step};
 use fathom_stats::{Level, fit};
-use fathom_units::{Nanos, count, decimal};
+use fathom_units::{Nanos, count};
 
 use crate::ladder::levels;
 
@@ -25,17 +25,15 @@ pub fn knee(phase: &str, steps: &[Step]) -> Option<Knee> {
         rivals
     });
     let top = depths(trusted).max().unwrap_or(1);
-    let words = words(
-        &bounds,
-        models.as_ref().and_then(|m| m.peak.as_ref().map(|p| p.concurrency)),
-        top,
-        withheld.is_some(),
-    );
+    let needed = depth_for_90_pct(trusted, bounds.throughput_max_per_s).filter(|_| bounds.plateau_reached);
+    let peak = models.as_ref().and_then(|models| models.peak.as_ref()).map(|peak| peak.concurrency);
+    let words = words(&bounds, needed, peak, top, withheld.is_some());
     Some(Knee {
         phase: phase.to_owned(),
         latency_at_one_ns: bounds.latency_at_one_ns,
         throughput_max_per_s: bounds.throughput_max_per_s,
         concurrency: bounds.concurrency_at_knee,
+        depth_for_90_pct: needed,
         model: models.map_or_else(|| "too few steps".to_owned(), |models| models.best.name().to_owned()),
         rivals,
         words,
@@ -73,16 +71,34 @@ fn withheld(clean: &[Step], starved: &[&Step], plateau_reached: bool) -> Option<
     ))
 }
 
-fn words(bounds: &fathom_stats::Knee, peak: Option<f64>, top: u32, withheld: bool) -> String {
+/// The fewest requests in flight that gave 90 % of the plateau.
+fn depth_for_90_pct(steps: &[Step], most_per_s: f64) -> Option<u32> {
+    let enough = steps.iter().filter(|step| step.per_s() >= 0.9 * most_per_s);
+    enough.filter_map(|step| step.streams.first().map(|stream| stream.depth)).min()
+}
+
+fn words(
+    bounds: &fathom_stats::Knee,
+    needed: Option<u32>,
+    peak: Option<f64>,
+    top: u32,
+    withheld: bool,
+) -> String {
     let (r1, most) = (Nanos(bounds.latency_at_one_ns as u64), count(bounds.throughput_max_per_s));
     if withheld || !bounds.plateau_reached {
         return format!(
-            "One request at a time takes {r1}; throughput still grew at {top} in flight, so the disk does at least {most} per second."
+            "One request at a time takes {r1}; throughput still grew at {top} in flight, so the disk does at least \
+             {most} per second."
         );
     }
-    let at = decimal(bounds.concurrency_at_knee.max(1.0));
+    let reached = match needed {
+        Some(1) => "one request at a time already gives 90 % of that".to_owned(),
+        Some(depth) => format!("90 % of that needs {depth} in flight"),
+        None => "no depth gave it steadily".to_owned(),
+    };
     let mut words = format!(
-        "One request at a time takes {r1}; the disk gives at most {most} per second, reached with about {at} in flight. More than that only waits: latency is then in flight / {most}."
+        "One request at a time takes {r1}; the disk gives at most {most} per second, and {reached}. More than that \
+         only waits: latency is then the number in flight / {most} per second."
     );
     if let Some(peak) = peak {
         words.push_str(&format!(" Beyond {} in flight throughput falls again.", count(peak)));

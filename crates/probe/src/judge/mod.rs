@@ -6,6 +6,7 @@ mod flush;
 mod knee;
 mod meaning;
 mod pace;
+mod verdict;
 
 use fathom_host::cgroup::Limit;
 use fathom_record::Finding;
@@ -14,6 +15,7 @@ use fathom_record::disk::{Knee, Layout, Step};
 pub use classes::{StorageClass, nearest};
 pub use knee::knee;
 pub use meaning::{Documents, meanings};
+pub use verdict::verdict;
 
 /// Everything that the findings about a disk rest on.
 #[derive(Default)]

@@ -255,7 +255,7 @@ mod tests {
             ("{r:true,fileSizeMB:1e18}", "fileSizeMB is 1e18"),
             ("{r:true,recSizeKB:64001}", "recSizeKB is 64001"),
             ("{r:true,sleepMicros:-1}", "sleepMicros is -1"),
-            ("{r:true,syncDelay:Infinity}", "syncDelay is inf"),
+            ("{r:true,syncDelay:Infinity}", "syncDelay is Infinity"),
             ("{r:'true'}", "r is a text"),
             ("{r:NaN}", "r is a number"),
             ("{mmf:{},r:true}", "mmf is a document"),
@@ -283,8 +283,14 @@ mod tests {
 
         #[test]
         fn no_near_document_panics(text in r#"[{}\[\]:,'"/*\\ nThreadswr0-9.eE+\-NumberInt()\n]{0,60}"#) {
-            if let Ok(parsed) = Options::parse(&format!("{{{text}")) {
+            // Some whole, some not.
+            for text in [format!("{{{text}"), format!("{{r:1,{text}}}")] {
+                let Ok(parsed) = Options::parse(&text) else { continue };
                 prop_assert!(!parsed.echo.contains('\n'));
+                if !parsed.echo.contains("...") {
+                    let again = Options::parse(&parsed.echo).map(|again| again.options);
+                    prop_assert_eq!(again.ok(), Some(parsed.options), "{}", parsed.echo);
+                }
             }
         }
 

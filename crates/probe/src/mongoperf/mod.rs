@@ -7,6 +7,7 @@
 
 mod config;
 mod document;
+mod extent;
 mod figures;
 mod lines;
 mod ramp;

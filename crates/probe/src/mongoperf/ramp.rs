@@ -71,7 +71,7 @@ impl<'a> Ramp<'a> {
                 break;
             }
             let (running, most) = (self.running(), self.plan.options.threads);
-            if ticks % self.plan.step_ticks.max(1) == 0 && running < most {
+            if ticks.is_multiple_of(self.plan.step_ticks.max(1)) && running < most {
                 self.end_step();
                 self.grow(running.saturating_mul(2).min(most), &mut start)?;
             }

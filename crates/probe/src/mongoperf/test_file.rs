@@ -49,7 +49,7 @@ pub fn open(
 
 fn check(target: &Target, options: &Options) -> Result<()> {
     let (record, align) = (options.record_bytes, target.alignment());
-    if !options.mapped && record.get() % align != 0 {
+    if !options.mapped && !record.get().is_multiple_of(align) {
         let what = format!(
             "a record of {record} does not suit direct I/O here, which needs multiples of {align} bytes"
         );
@@ -69,7 +69,7 @@ fn check(target: &Target, options: &Options) -> Result<()> {
 /// Whether writes must repeat what the layout pass wrote: less than a whole stamped page is written at a time, so
 /// that new content would read as a torn page to whoever verifies the file.
 pub(super) fn keeps_content(options: &Options) -> bool {
-    options.mapped || options.record_bytes.get() % PAGE != 0
+    options.mapped || !options.record_bytes.get().is_multiple_of(PAGE)
 }
 
 fn enough_memory(options: &Options, view: &View) -> Result<()> {
