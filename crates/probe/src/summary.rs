@@ -70,6 +70,7 @@ pub(crate) fn step(
             100.0 * (end.cpu_ns - begin.cpu_ns) as f64
                 / (elapsed_ns as f64 * f64::from(threads.clamp(1, session.cpus))),
         ),
+        ready_after_ns: None,
         devices: end.devices_since(begin),
         per_interval,
     }

@@ -238,7 +238,8 @@ impl Session<'_> {
         }
         starter.stop();
         let verified = crews.iter().map(|crew| crew.verified.load(Ordering::Relaxed)).collect::<Vec<_>>();
-        let step = summary::step(plan, &total, &begin, &last, &verified, self, per_interval);
+        let mut step = summary::step(plan, &total, &begin, &last, &verified, self, per_interval);
+        step.ready_after_ns = Some(ready_after_ns);
         let error = crews.iter().find_map(Crew::take_error);
         Ok(Outcome { step, jobs: plan.jobs.clone(), tracks: total, ready_after_ns, error, interrupted })
     }

@@ -237,6 +237,9 @@ pub struct Step {
     /// not the disk, was the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_busy_pct: Option<f64>,
+    /// How long it took until all threads or rings were ready to begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_after_ns: Option<u64>,
     /// The devices under the test file.
     #[serde(default)]
     pub devices: Vec<DeviceView>,

@@ -24,8 +24,11 @@ const ROUND_MB_PER_S: &[f64] = &[
     25.0, 50.0, 60.0, 90.0, 100.0, 125.0, 128.0, 150.0, 170.0, 200.0, 250.0, 300.0, 500.0, 600.0, 750.0,
     900.0, 1_000.0,
 ];
-/// How near a figure must be to a round number, and two figures to each other.
+/// How near two rates must be to be called the same.
 const NEAR: f64 = 0.02;
+/// How near to a round number, and how steady, a rate must be for the number to mean anything: the table is so
+/// dense that one in three rates is within 2 % of an entry by chance, while a throttle keeps its rate exactly.
+const EXACT: f64 = 0.01;
 /// Spread of a plateau's levels, and of a step's intervals, below which a limit is at work.
 const STEADY: f64 = 0.03;
 
@@ -111,13 +114,14 @@ fn inferred(evidence: &Evidence<'_>) -> Option<Finding> {
         return None;
     }
     let large = of(32_768);
-    let round = near_round(small.per_s, ROUND_IOPS);
+    let exact = small.spread < EXACT && small.flicker < EXACT;
+    let round = near_round(small.per_s, ROUND_IOPS).filter(|_| exact);
     let same_iops = large.as_ref().is_some_and(|large| near(large.per_s, small.per_s));
     let bandwidth = large.as_ref().and_then(|large| {
         let mb = large.mib_per_s * 1.048_576;
         near_round(large.mib_per_s, ROUND_MB_PER_S)
             .or_else(|| near_round(mb, ROUND_MB_PER_S))
-            .filter(|_| large.flicker < STEADY)
+            .filter(|_| large.flicker < EXACT)
     });
     let level = count(small.per_s);
     let steady = format!(
@@ -149,7 +153,7 @@ fn inferred(evidence: &Evidence<'_>) -> Option<Finding> {
     if let Some(round) = round {
         let evidence = format!(
             "{level} is within {:.0} % of {}, a limit that is sold or set",
-            NEAR * 100.0,
+            EXACT * 100.0,
             count(round)
         );
         return Some(
@@ -176,5 +180,5 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 fn near_round(value: f64, table: &[f64]) -> Option<f64> {
-    table.iter().copied().find(|round| near(value, *round))
+    table.iter().copied().find(|round| (value / round - 1.0).abs() < EXACT)
 }

@@ -6,6 +6,8 @@ mod flush;
 mod knee;
 mod meaning;
 mod pace;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 use fathom_host::cgroup::Limit;
