@@ -8,6 +8,8 @@
 )]
 
 mod cleanup;
+mod disk;
+mod disk_real;
 mod doctor;
 mod host;
 mod iostat;

@@ -2,6 +2,7 @@
 //!
 //! A task is one row of [`TASKS`]. Nothing in the product may import this package.
 
+mod bench;
 mod tidy;
 
 use std::io::{self, Write};
@@ -17,8 +18,10 @@ struct Task {
     run: fn(PathBuf, &[String]) -> Result<bool>,
 }
 
-static TASKS: &[Task] =
-    &[Task { name: "tidy", about: "check the rules of the house (CONTRIBUTING.md)", run: tidy::run }];
+static TASKS: &[Task] = &[
+    Task { name: "tidy", about: "check the rules of the house (CONTRIBUTING.md)", run: tidy::run },
+    Task { name: "bench", about: "fathom disk beside fio, as ratios (make bench)", run: bench::run },
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -9,6 +9,7 @@ use fathom_stats::Seeded;
 
 use crate::arrivals::Arrivals;
 use crate::generations::Generations;
+use crate::log::Log;
 use crate::shape::Job;
 use crate::stamp::Stamper;
 use crate::tracks::{Shards, lock};
@@ -31,6 +32,7 @@ pub(crate) struct Crew<'a> {
     pub(crate) verified: AtomicU64,
     pub(crate) starter: &'a Starter,
     pub(crate) rally: Rally,
+    pub(crate) log: Log,
     sequence: AtomicU64,
     error: Mutex<Option<Error>>,
 }
@@ -62,6 +64,7 @@ impl<'a> Crew<'a> {
             verified: AtomicU64::new(0),
             starter,
             rally,
+            log: Log::new(journal_bytes),
             sequence: AtomicU64::new(1),
             error: Mutex::new(None),
         }

@@ -14,6 +14,7 @@ mod generations;
 pub mod judge;
 mod ladder;
 mod layout;
+mod log;
 mod meters;
 pub mod mongoperf;
 mod objective;

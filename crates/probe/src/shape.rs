@@ -174,7 +174,7 @@ impl Job {
             )));
         }
         if self.block.get() < 512 || self.block > Bytes::mib(64) || self.block.get() % 512 != 0 {
-            let what = format!("a block of {} makes no sense", self.block);
+            let what = format!("a block of {} bytes makes no sense", self.block.get());
             return Err(Error::usage(what).advise("take a multiple of 512 bytes from 512 to 64M"));
         }
         if let Some(rate) = self.rate_per_s {
@@ -191,6 +191,10 @@ impl Job {
         }
         if self.durable != Durable::None && !self.pattern.writes() {
             return Err(Error::usage(format!("--durable {} means nothing for reads", self.durable)));
+        }
+        if self.durable == Durable::Fdatasync && self.pattern == Pattern::Checkpoint {
+            let what = "a checkpoint syncs once after each burst, not after each write";
+            return Err(Error::usage(what).advise("leave --durable out, or take dsync"));
         }
         if self.durable == Durable::Dsync && self.engine == Engine::Mmap {
             return Err(
@@ -224,5 +228,8 @@ mod tests {
             assert!(job(1, 4096).rate(rate).check().is_err(), "{rate}");
         }
         assert!(job(1, 4096).durable(Durable::Dsync).check().is_err());
+        let checkpoint = Job::new(Pattern::Checkpoint, Bytes::kib(32), Engine::Psync, 4);
+        assert!(checkpoint.clone().durable(Durable::Dsync).check().is_ok());
+        assert!(checkpoint.durable(Durable::Fdatasync).check().is_err());
     }
 }

@@ -171,13 +171,14 @@ fn thousands(per_s: f64) -> String {
     }
 }
 
+/// At most five characters.
 fn short(mib: f64) -> String {
-    if mib >= 100.0 {
-        format!("{mib:.0}")
-    } else if mib >= 10.0 {
-        format!("{mib:.1}")
-    } else {
-        format!("{mib:.2}")
+    match mib {
+        n if n >= 999_500.0 => format!("{:.0}M", n / 1e6),
+        n if n >= 9_999.5 => format!("{:.0}k", n / 1e3),
+        n if n >= 99.95 => format!("{n:.0}"),
+        n if n >= 9.995 => format!("{n:.1}"),
+        n => format!("{n:.2}"),
     }
 }
 
@@ -193,7 +194,8 @@ fn device_figures(devices: &[DeviceView]) -> (String, String) {
             |ms| match ms {
                 ms if ms < 0.995 => format!("{ms:.2}").trim_start_matches('0').to_owned(),
                 ms if ms < 9.95 => format!("{ms:.1}"),
-                ms => format!("{ms:.0}"),
+                ms if ms < 999.5 => format!("{ms:.0}"),
+                ms => format!("{:.0}s", ms / 1e3),
             },
         )
     };
@@ -203,7 +205,7 @@ fn device_figures(devices: &[DeviceView]) -> (String, String) {
         || "-".into(),
         |device| format!("{}/{}/{}", ms(device.r_await_ms), ms(device.w_await_ms), ms(device.f_await_ms)),
     );
-    (awaits, decimal(queue))
+    (awaits, short(queue))
 }
 
 fn knee_lines(knee: &Knee, width: usize) -> Vec<String> {

@@ -1,6 +1,8 @@
 //! Findings in, text for people out. No sockets, no devices, no colour.
 
 mod disk;
+#[cfg(test)]
+mod disk_tests;
 mod findings;
 mod fio;
 mod wrap;

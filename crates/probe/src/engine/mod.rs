@@ -9,14 +9,17 @@ use std::path::Path;
 use fathom_errors::{Error, Result};
 
 use crate::crew::Crew;
+use crate::shape::{Engine, Job, Pattern};
 
 /// Requests in flight that one ring serves; beyond it, more rings share the CPUs.
 const DEPTH_PER_RING: u32 = 256;
 
 /// How many workers a job needs: a thread per request in flight, or rings of up to 256 slots.
-pub(crate) fn workers(job: &crate::Job, cpus: u32) -> u32 {
+pub(crate) fn workers(job: &Job, cpus: u32) -> u32 {
     match job.engine {
-        crate::Engine::IoUring => job.depth.div_ceil(DEPTH_PER_RING).clamp(1, cpus.max(1)),
+        // One log has one end, and a burst one last write: both belong to one ring.
+        Engine::IoUring if matches!(job.pattern, Pattern::Append | Pattern::Checkpoint) => 1,
+        Engine::IoUring => job.depth.div_ceil(DEPTH_PER_RING).clamp(1, cpus.max(1)),
         _ => job.depth,
     }
 }

@@ -32,7 +32,11 @@ pub(crate) fn work<F: BlockFile>(file: &F, path: &Path, crew: &Crew<'_>, index: 
         shard: crew.shards.of(usize::try_from(index).unwrap_or(0)),
     };
     crew.starter.wait();
-    if crew.job.pattern == Pattern::Checkpoint { worker.checkpoints() } else { worker.stream() }
+    match crew.job.pattern {
+        Pattern::Checkpoint => worker.checkpoints(),
+        Pattern::Append => worker.append(),
+        _ => worker.stream(),
+    }
 }
 
 struct Worker<'a, F> {
@@ -46,28 +50,39 @@ struct Worker<'a, F> {
 
 impl<F: BlockFile> Worker<'_, F> {
     fn stream(&mut self) -> Result<()> {
-        while !self.crew.starter.stopping() {
-            let Some(request) = self.requests.next() else {
-                let anew = self.file.begin_anew(self.crew.journal_bytes);
-                anew.map_err(|e| failed("begin anew", self.path, 0, e))?;
-                self.requests.rewind();
-                continue;
-            };
-            let intended = match &self.crew.arrivals {
-                None => None,
-                Some(arrivals) => match self.await_start(arrivals.next_ns()) {
-                    None => return Ok(()),
-                    started => started,
-                },
-            };
+        while let Some(turn) = self.next_turn() {
+            let Some(request) = self.requests.next() else { return Ok(()) };
             if request.write {
-                self.write(request, intended)?
+                self.write(request, turn)?
             } else {
-                self.read(request, intended)?
+                self.read(request, turn)?
             }
             self.requests.ended(request.offset);
         }
         Ok(())
+    }
+
+    fn append(&mut self) -> Result<()> {
+        let crew = self.crew;
+        while let Some(turn) = self.next_turn() {
+            let place = loop {
+                if let Some(place) = crew.log.take(crew.job.block.get()) {
+                    break place;
+                }
+                let anew = crew.log.begin_anew(|| self.file.begin_anew(crew.journal_bytes));
+                anew.map_err(|e| failed("begin anew", self.path, 0, e))?;
+            };
+            self.write(Request { write: true, offset: place.offset }, turn)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the next intended start, under a rate; `None` when the window is over.
+    fn next_turn(&self) -> Option<Option<u64>> {
+        match &self.crew.arrivals {
+            None => (!self.crew.starter.stopping()).then_some(None),
+            Some(arrivals) => self.await_start(arrivals.next_ns()).map(Some),
+        }
     }
 
     /// Sleeps until an intended start; `None` when the window ends first.

@@ -87,8 +87,8 @@ impl Document {
 impl fmt::Display for Document {
     /// `{ nThreads: 16, r: true }`, on one line whatever the keys hold.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plain =
-            |key: &str| !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || "_$".contains(c));
+        let first = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$');
+        let plain = |key: &str| key.starts_with(first) && key.chars().all(|c| c.is_ascii_digit() || first(c));
         f.write_str("{")?;
         for (index, (key, value)) in self.fields.iter().enumerate() {
             let comma = if index > 0 { "," } else { "" };
@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn the_echo_keeps_order_and_form() {
         assert_eq!(
-            echo("{w:1,'a b':'x\\ny',recSizeKB:8.0,n:null,q:[1,[2]],d:{a:1},e:1e30}"),
-            r#"{ w: 1, "a b": "x\ny", recSizeKB: 8.0, n: null, q: [ ... ], d: { ... }, e: 1e30 }"#
+            echo("{w:1,'2':0,'a b':'x\\ny',recSizeKB:8.0,n:null,q:[1,[2]],d:{a:1},e:1e30}"),
+            r#"{ w: 1, "2": 0, "a b": "x\ny", recSizeKB: 8.0, n: null, q: [ ... ], d: { ... }, e: 1e30 }"#
         );
         assert_eq!(echo("{}"), "{}");
     }

@@ -1,0 +1,124 @@
+//! What the tests of `fathom disk` share: a probe of one directory with a state folder of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fathom_record::Run;
+use fathom_testkit::{Fathom, Output, RealDisk, Scratch, leftovers};
+use serde_json::Value;
+
+/// One place to probe, and where the program keeps its state meanwhile.
+pub(crate) struct Probe {
+    pub(crate) dir: PathBuf,
+    state: Scratch,
+    before: Vec<String>,
+}
+
+impl Probe {
+    /// Probes of `dir`; what is there now is somebody else's.
+    pub(crate) fn of(dir: &Path) -> Probe {
+        Probe { dir: dir.to_owned(), state: Scratch::new().unwrap(), before: names(dir) }
+    }
+
+    /// The program: `fathom disk --dir DIR`.
+    pub(crate) fn disk(&self) -> Fathom {
+        self.fathom("disk").arg("--dir").arg(&self.dir)
+    }
+
+    /// The program with another verb, in the same state folder.
+    pub(crate) fn fathom(&self, verb: &str) -> Fathom {
+        Fathom::new(env!("CARGO_BIN_EXE_fathom")).arg(verb).state(self.state())
+    }
+
+    /// Runs `fathom disk` with these arguments.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.disk().args(arguments).run()
+    }
+
+    /// The state folder.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.state.path()
+    }
+
+    /// The file under test.
+    pub(crate) fn data_file(&self) -> PathBuf {
+        self.dir.join("fathom-probe.dat")
+    }
+
+    /// What is there now that was not there before, and what the undo journals owe.
+    pub(crate) fn left(&self) -> Vec<String> {
+        let mut left = names(&self.dir);
+        left.retain(|name| !self.before.contains(name));
+        left.extend(leftovers(&self.state().join("undo"), None).unwrap());
+        left
+    }
+
+    /// Fails if anything is left.
+    #[track_caller]
+    pub(crate) fn assert_clean(&self) {
+        assert_eq!(self.left(), Vec::<String>::new(), "something is left");
+    }
+
+    /// The folders of the runs, oldest first.
+    pub(crate) fn run_folders(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.state().join("runs")).into_iter().flatten().flatten();
+        let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        folders.sort();
+        folders
+    }
+
+    /// The latest run.
+    #[track_caller]
+    pub(crate) fn last_run(&self) -> Run {
+        Run::open(self.run_folders().last().expect("a run folder")).unwrap()
+    }
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The results of one type in a document of `--json`.
+pub(crate) fn results<'a>(document: &'a Value, kind: &str) -> Vec<&'a Value> {
+    document["results"].as_array().unwrap().iter().filter(|entry| entry["type"] == kind).collect()
+}
+
+/// The findings by name.
+pub(crate) fn finding<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {
+    document["findings"].as_array().unwrap().iter().find(|finding| finding["id"] == id)
+}
+
+/// Operations of one kind in the first stream of a step.
+pub(crate) fn operations<'a>(step: &'a Value, kind: &str) -> Option<&'a Value> {
+    step["streams"][0]["operations"].as_array().unwrap().iter().find(|operations| operations["kind"] == kind)
+}
+
+/// A person reads it: one or few sentences, no panic, no debug dump.
+#[track_caller]
+pub(crate) fn assert_sentence(output: &Output) {
+    let stderr = &output.stderr;
+    assert!(!stderr.contains("panicked") && !stderr.contains("RUST_BACKTRACE"), "{stderr}");
+    let errors = stderr.lines().filter(|line| line.starts_with("fathom: ") || line.starts_with("error: "));
+    assert_eq!(errors.count(), 1, "one sentence: {stderr}");
+}
+
+/// The probe came to its end: a finding is no failure (a busy test machine is one).
+#[track_caller]
+pub(crate) fn assert_probed(output: &Output) -> Value {
+    assert!(output.code == 0 || output.code == 1, "{output:?}");
+    let document = output.json();
+    assert_eq!(document["error"], Value::Null, "{}", output.stderr);
+    assert!(!output.stderr.contains("panicked"), "{}", output.stderr);
+    document
+}
+
+/// The kernel's name of a device under a step, as the probe saw it.
+#[track_caller]
+pub(crate) fn assert_device(document: &Value, disk: &RealDisk) {
+    assert_eq!(results(document, "subject")[0]["device"], disk.device_name());
+    for step in results(document, "step") {
+        let devices = step["devices"].as_array().unwrap();
+        assert!(devices.iter().any(|device| device["name"] == disk.device_name()), "{step}");
+    }
+}

@@ -1,0 +1,169 @@
+//! Where the programs are compared: a folder on the disk, and an ext4 on a loop device whose file lies in memory.
+//!
+//! The disk shows what a person sees; the loop device has no disk noise and shows what the programs themselves cost.
+//! All that is made here is in the ledger first, undone at the end, and left to `fathom cleanup` after a crash.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, anyhow, bail};
+use fathom_process::{Guard, Identity, Ledger, Signals, Thing};
+use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, Mounted, format_and_mount};
+use fathom_units::Bytes;
+use rustix::fs::{FallocateFlags, fallocate, statfs};
+
+use super::options::Options;
+use super::program::{FATHOM_DATA, FIO_DATA, FIO_JOURNAL, Programs, document, fio_job};
+use super::shape::Shape;
+use super::watch::Running;
+
+/// Where Linux keeps a memory file system for everybody (POSIX shared memory, shm_overview(7)).
+const MEMORY: &str = "/dev/shm";
+/// The file system number of tmpfs (statfs(2)).
+const TMPFS: u64 = 0x0102_1994;
+/// Size of the loop device: the three files, and room for ext4 itself.
+const LOOP_SIZE: Bytes = Bytes::gib(2);
+
+/// A folder to compare in, with the files in it.
+pub(super) struct Place {
+    /// `disk` or `loop`.
+    pub(super) name: &'static str,
+    /// What it is, for people.
+    pub(super) what: String,
+    /// The folder.
+    pub(super) dir: PathBuf,
+    /// Size of each file.
+    pub(super) size: Bytes,
+    /// How long a run lasts here.
+    pub(super) seconds: u64,
+    // Undone in this order.
+    files: Vec<Guard>,
+    folder: Option<Guard>,
+    mounted: Option<Mounted>,
+    device: Option<LoopDevice>,
+}
+
+impl Place {
+    /// A new folder in `BENCH_DIR`, or in the tree's target folder.
+    pub(super) fn on_disk(root: &Path, options: &Options, ledger: &Ledger) -> Result<Place> {
+        let parent = options.dir.clone().unwrap_or_else(|| root.join("target"));
+        if options.dir.is_none() {
+            fs::create_dir_all(&parent).with_context(|| format!("cannot make {}", parent.display()))?;
+        }
+        let parent =
+            fs::canonicalize(&parent).with_context(|| format!("cannot open {}", parent.display()))?;
+        let dir = parent.join(ledger.unique_name());
+        let folder = Some(ledger.create_directory(&dir)?.guard());
+        let (size, seconds) = (Bytes::gib(1), options.seconds);
+        let what = String::from("the disk");
+        Ok(Place {
+            name: "disk",
+            what,
+            dir,
+            size,
+            seconds,
+            files: Vec::new(),
+            folder,
+            mounted: None,
+            device: None,
+        })
+    }
+
+    /// An ext4 on a loop device in memory. Needs root. Without disk noise two thirds of the time are enough.
+    pub(super) fn in_memory(options: &Options, ledger: &Ledger) -> Result<Place> {
+        let folder = Path::new(MEMORY);
+        let found = statfs(folder).with_context(|| format!("cannot look at {MEMORY}"))?;
+        if found.f_type as u64 != TMPFS || found.f_bavail * (found.f_bsize as u64) < LOOP_SIZE.get() {
+            bail!("{MEMORY} is no tmpfs with {LOOP_SIZE} free");
+        }
+        let direct = LoopOptions { direct_io: true, ..LoopOptions::default() };
+        // tmpfs takes O_DIRECT since Linux 6.6; before, its pages are reached through the page cache's functions.
+        let device = LoopDevice::create(ledger, folder, LOOP_SIZE, direct).or_else(|_| {
+            let buffered = LoopOptions { direct_io: false, ..direct };
+            LoopDevice::create(ledger, folder, LOOP_SIZE, buffered)
+        })?;
+        let dio = fs::read_to_string(format!("/sys/block/{}/loop/dio", device.name())).unwrap_or_default();
+        let mounted = format_and_mount(ledger, &device, Filesystem::Ext4, &FilesystemOptions::default())?;
+        let seconds = (options.seconds * 2 / 3).max(1);
+        Ok(Place {
+            name: "loop",
+            what: format!(
+                "a loop device on tmpfs (direct-io {})",
+                if dio.trim() == "1" { "on" } else { "off" }
+            ),
+            dir: mounted.path().to_owned(),
+            size: Bytes::mib(512),
+            seconds,
+            files: Vec::new(),
+            folder: None,
+            mounted: Some(mounted),
+            device: Some(device),
+        })
+    }
+
+    /// Writes the files that both programs then work on: ours, and fio's own of the same size. `writes` says
+    /// whether fio's are needed at all.
+    pub(super) fn lay_out(
+        &mut self,
+        programs: &Programs,
+        ledger: &Ledger,
+        signals: &Signals,
+        writes: bool,
+    ) -> Result<()> {
+        let path = self.dir.join(FATHOM_DATA);
+        let mut entry = ledger.will_make(Thing::file(&path))?;
+        let [shape, ..] = Shape::ALL;
+        let said = run(programs.fathom(self, shape, "100ms"), &[0, 1], signals).context("fathom disk")?;
+        entry.made_as(Thing::File { identity: Some(Identity::at(&path)?), path })?;
+        self.files.push(entry.guard());
+        let said = document(&said)?;
+        let subject = &said["results"][0];
+        let on = subject["device"].as_str().unwrap_or("an unknown device");
+        self.what = format!("{}, {} on {on}", self.what, subject["file_system"].as_str().unwrap_or("?"));
+        if !writes {
+            return Ok(());
+        }
+        for name in [FIO_DATA, FIO_JOURNAL] {
+            let (file, entry) = ledger.create_file(&self.dir.join(name))?;
+            self.files.push(entry.guard());
+            drop(file);
+        }
+        let mut command = fio_job(&self.dir.join(FIO_DATA), self.size.get());
+        command.args(["--rw=write", "--bs=1M", "--ioengine=psync", "--refill_buffers=1", "--end_fsync=1"]);
+        run(command, &[0], signals).context("fio, laying out its file")?;
+        Ok(())
+    }
+
+    /// Gives fio's append file the state in which ours begins each run: room reserved, nothing written. It is
+    /// larger than ours so that fio never comes round to blocks it has written already; our own program takes the
+    /// cost of beginning anew.
+    pub(super) fn empty_fio_journal(&self) -> Result<()> {
+        let path = self.dir.join(FIO_JOURNAL);
+        let empty = || -> std::io::Result<()> {
+            let file = File::options().write(true).open(&path)?;
+            file.set_len(0)?;
+            fallocate(&file, FallocateFlags::empty(), 0, self.size.get())?;
+            file.sync_all()
+        };
+        empty().with_context(|| format!("cannot reserve room for {}", path.display()))
+    }
+
+    /// Takes away all that was made.
+    pub(super) fn undo(self) -> Result<()> {
+        let Place { files, folder, mounted, device, .. } = self;
+        let mut first = Ok(());
+        let files = files.into_iter().map(Guard::undo);
+        let rest = [folder.map(Guard::undo), mounted.map(Mounted::undo), device.map(LoopDevice::undo)];
+        for outcome in files.chain(rest.into_iter().flatten()) {
+            first = first.and(outcome);
+        }
+        first.map_err(|error| anyhow!(error).context("not all could be taken away; run 'fathom cleanup'"))
+    }
+}
+
+/// Runs a program that is not measured, to its end.
+fn run(command: Command, fine: &[i32], signals: &Signals) -> Result<String> {
+    // Laying out a file on a slow disk takes minutes.
+    Ok(Running::start(command, 600, signals)?.finish(fine)?.0)
+}

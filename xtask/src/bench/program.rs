@@ -1,0 +1,176 @@
+//! The two programs: how each is told a shape, and how each tells its rate.
+//!
+//! fio is told what `fathom disk` does anyway: O_DIRECT, offsets drawn anew each time, data that never repeats, and
+//! threads instead of processes. A run that either program calls failed is a failure here, never a slow result.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::place::Place;
+use super::shape::{Pattern, Shape};
+
+/// The file that only fio writes, of the same size and in the same folder as ours.
+pub(super) const FIO_DATA: &str = "fio.dat";
+/// The file that fio appends to.
+pub(super) const FIO_JOURNAL: &str = "fio.journal";
+/// What `fathom disk` calls its data file.
+pub(super) const FATHOM_DATA: &str = "fathom-probe.dat";
+
+/// One of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Program {
+    Fathom,
+    Fio,
+}
+
+impl Program {
+    /// Its name for people.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Program::Fathom => "fathom",
+            Program::Fio => "fio",
+        }
+    }
+}
+
+/// Where the programs are.
+pub(super) struct Programs {
+    fathom: PathBuf,
+    fio_options: Vec<String>,
+    /// As fio tells it (`fio-3.33`).
+    pub(super) fio_version: String,
+}
+
+impl Programs {
+    /// The `fathom` that was built beside this program, and the fio on the path.
+    pub(super) fn find(fio_options: &[String]) -> Result<Programs> {
+        if cfg!(debug_assertions) {
+            bail!(
+                "an unoptimised build measures nothing; use 'make bench' or 'cargo run --release -p xtask -- bench'"
+            );
+        }
+        let own = std::env::current_exe().context("cannot tell where this program is")?;
+        let fathom = own.with_file_name("fathom");
+        if !fathom.is_file() {
+            bail!("{} is not there; 'cargo build --release --package fathom' makes it", fathom.display());
+        }
+        let answer = Command::new("fio").arg("--version").output();
+        let answer = answer.context("fio does not start; 'apt-get install fio' brings it")?;
+        let fio_version = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+        Ok(Programs { fathom, fio_options: fio_options.to_vec(), fio_version })
+    }
+
+    /// `program` on `shape` in `place` for `seconds`.
+    pub(super) fn command(&self, program: Program, place: &Place, shape: Shape, seconds: u64) -> Command {
+        match program {
+            Program::Fathom => self.fathom(place, shape, &format!("{seconds}s")),
+            Program::Fio => self.fio(place, shape, seconds),
+        }
+    }
+
+    /// Our own program; it keeps its data file for the next run.
+    pub(super) fn fathom(&self, place: &Place, shape: Shape, time: &str) -> Command {
+        let mut command = Command::new(&self.fathom);
+        command.args(["disk", "--block", "4K", "--keep", "--no-record", "--json"]);
+        command.arg("--dir").arg(&place.dir).args(["--size", &place.size.get().to_string()]);
+        command.args(["--pattern", shape.pattern.word(), "--engine", shape.engine]);
+        command.args(["--depth", &shape.depth.to_string(), "--time", time]);
+        command
+    }
+
+    fn fio(&self, place: &Place, shape: Shape, seconds: u64) -> Command {
+        let (file, pattern) = match shape.pattern {
+            Pattern::RandRead => (FATHOM_DATA, "randread"),
+            Pattern::RandWrite => (FIO_DATA, "randwrite"),
+            Pattern::Append => (FIO_JOURNAL, "write"),
+        };
+        let mut command = fio_job(&place.dir.join(file), place.size.get());
+        command.args(["--bs=4k", "--randrepeat=0", "--norandommap", "--thread", "--group_reporting"]);
+        command.args(["--time_based", &format!("--runtime={seconds}"), &format!("--rw={pattern}")]);
+        let parallel = if shape.engine == "io_uring" { "iodepth" } else { "numjobs" };
+        command.args([&format!("--ioengine={}", shape.engine), &format!("--{parallel}={}", shape.depth)]);
+        if shape.pattern != Pattern::RandRead {
+            command.arg("--refill_buffers=1");
+        }
+        if shape.pattern == Pattern::Append {
+            command.arg("--fdatasync=1");
+        }
+        command.args(&self.fio_options);
+        command
+    }
+}
+
+/// The part of fio's command line that all jobs share.
+pub(super) fn fio_job(file: &Path, size_bytes: u64) -> Command {
+    let mut command = Command::new("fio");
+    command.args(["--name=bench", "--direct=1", "--fallocate=none", "--output-format=json"]);
+    command.arg(format!("--filename={}", file.display())).arg(format!("--size={size_bytes}"));
+    command
+}
+
+/// The last document on a program's standard output; fio puts notes before it (axboe/fio#672).
+pub(super) fn document(output: &str) -> Result<Value> {
+    let json = output.find('{').and_then(|at| output.get(at..)).context("it printed no JSON")?;
+    serde_json::from_str(json).context("what it printed is no JSON")
+}
+
+/// Operations per second by the program's own account: reads and writes, a write counting once its sync is done.
+pub(super) fn iops(program: Program, document: &Value) -> Result<f64> {
+    let per_s = match program {
+        Program::Fathom => fathom_iops(document)?,
+        Program::Fio => fio_iops(document)?,
+    };
+    if per_s > 0.0 { Ok(per_s) } else { bail!("{} did nothing", program.name()) }
+}
+
+fn fathom_iops(document: &Value) -> Result<f64> {
+    if document["state"] != "complete" {
+        bail!("it ended as {}: {}", document["state"], document["error"]);
+    }
+    let results = document["results"].as_array().context("no results")?;
+    let step = results.iter().find(|entry| entry["type"] == "step").context("no step in its results")?;
+    let operations = step["streams"][0]["operations"].as_array().context("no operations in its step")?;
+    let of = |kind: &str| operations.iter().find(|o| o["kind"] == kind).and_then(|o| o["per_s"].as_f64());
+    Ok(of("durable").or_else(|| of("write")).or_else(|| of("read")).unwrap_or(0.0))
+}
+
+fn fio_iops(document: &Value) -> Result<f64> {
+    let job = &document["jobs"][0];
+    if job["error"] != 0 {
+        bail!("it ended with error {}", job["error"]);
+    }
+    let of = |direction: &str| job[direction]["iops"].as_f64().context("no iops in its job");
+    Ok(of("read")? + of("write")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_read_from_both_programs() {
+        let fathom = r#"{"state": "complete", "results": [{"type": "subject"}, {"type": "step", "streams":
+            [{"operations": [{"kind": "write", "per_s": 9.0}, {"kind": "durable", "per_s": 8.0}]}]}]}"#;
+        assert_eq!(iops(Program::Fathom, &document(fathom).unwrap()).unwrap(), 8.0);
+        let fio =
+            "note: x\n{\"jobs\": [{\"error\": 0, \"read\": {\"iops\": 2.5}, \"write\": {\"iops\": 0.0}}]}";
+        assert_eq!(iops(Program::Fio, &document(fio).unwrap()).unwrap(), 2.5);
+    }
+
+    #[test]
+    fn failures_are_no_results() {
+        for (program, text) in [
+            (Program::Fathom, r#"{"state": "failed", "error": "no space", "results": []}"#),
+            (Program::Fathom, r#"{"state": "complete", "results": []}"#),
+            (Program::Fio, r#"{"jobs": [{"error": 5, "read": {"iops": 2}, "write": {"iops": 0}}]}"#),
+            (Program::Fio, r#"{"jobs": [{"error": 0, "read": {"iops": 0}, "write": {"iops": 0}}]}"#),
+            (Program::Fio, "{}"),
+        ] {
+            assert!(iops(program, &document(text).unwrap()).is_err(), "{text}");
+        }
+        assert!(document("fio: no such file").is_err());
+    }
+}
