@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
-use fathom_errors::Error;
+use fathom_errors::{Error, Kind};
 use fathom_host::cgroup::{Cgroups, Limit};
 use fathom_host::{BlockTree, View};
 use fathom_probe::judge::{self, Documents, Evidence};
@@ -39,6 +39,19 @@ impl Plan {
             Plan::Ladder(ladder) => ladder.job.pattern.writes(),
             Plan::Window(window) => window.jobs.iter().any(|job| job.pattern.writes()),
             Plan::Objective(job, ..) => job.pattern.writes(),
+        }
+    }
+
+    /// The jobs that a person named, at their deepest; a profile chooses its own.
+    fn named_jobs(&self) -> Vec<Job> {
+        match self {
+            Plan::Profile(..) => Vec::new(),
+            Plan::Ladder(ladder) => {
+                let depth = if ladder.complete { ladder.depth_max } else { ladder.depth_min };
+                vec![Job { depth, ..ladder.job.clone() }]
+            }
+            Plan::Window(window) => window.jobs.clone(),
+            Plan::Objective(job, ..) => vec![job.clone()],
         }
     }
 }
@@ -135,10 +148,15 @@ fn probe(wanted: &Wanted, live: &mut Live, signals: &Signals) -> Result<Probed> 
     let mut session = Session::new(target, wanted.seed, wanted.verify, signals.clone(), zero, live);
     let second_pass = if matches!(wanted.plan, Plan::Profile(..)) { Bytes::mib(64) } else { Bytes(0) };
     let layout_plan = LayoutPlan { budget_ns: wanted.layout_budget.map(Nanos::get), second_pass };
+    wanted.plan.named_jobs().iter().try_for_each(|job| session.check(job))?;
     let layout = session.begin(&layout_plan, wanted.plan.writes())?;
     let mut probed = Probed::default();
     if !session.interrupted() {
-        probed.error = carry_out(&mut session, &wanted.plan)?;
+        probed.error = match carry_out(&mut session, &wanted.plan) {
+            // Nobody reads on. Any other error comes after figures that are worth having.
+            Err(error) if error.kind() == Kind::OutputClosed => return Err(error.into()),
+            outcome => outcome.unwrap_or_else(Some),
+        };
     }
     if probed.error.is_none() && wanted.verify {
         probed.error = recheck(&mut session);
@@ -150,7 +168,7 @@ fn probe(wanted: &Wanted, live: &mut Live, signals: &Signals) -> Result<Probed> 
     Ok(probed)
 }
 
-fn carry_out(session: &mut Session<'_>, plan: &Plan) -> Result<Option<Error>> {
+fn carry_out(session: &mut Session<'_>, plan: &Plan) -> Result<Option<Error>, Error> {
     Ok(match plan {
         Plan::Profile(pace, engine) => session.profile(*pace, *engine)?.error,
         Plan::Ladder(ladder) => session.climb(ladder)?.error,

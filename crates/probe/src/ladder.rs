@@ -55,17 +55,23 @@ impl Session<'_> {
         let mut climb = Climb::default();
         let mut depth = plan.depth_min.max(1);
         let mut flat = 0;
-        while depth <= plan.depth_max && (plan.complete || flat < FLAT_DOUBLINGS) {
+        // A ladder that was not asked for rung by rung ends where the file has no block more.
+        let depth_max = if plan.complete {
+            plan.depth_max
+        } else {
+            plan.depth_max.min(self.depth_max(&plan.job)).max(depth)
+        };
+        while depth <= depth_max && (plan.complete || flat < FLAT_DOUBLINGS) {
             let before = climb.steps.last().map_or(0.0, Step::per_s);
             if !self.rung(plan, depth, &mut climb)? {
                 return Ok(climb);
             }
             let after = climb.steps.last().map_or(0.0, Step::per_s);
             flat = if before > 0.0 && after < before * GAIN { flat + 1 } else { 0 };
-            if depth == plan.depth_max {
+            if depth == depth_max {
                 break;
             }
-            depth = depth.saturating_mul(plan.factor).min(plan.depth_max);
+            depth = depth.saturating_mul(plan.factor).min(depth_max);
         }
         for _ in 0..BISECTIONS {
             let Some(depth) = pick_bisection(&levels(&climb.steps)) else { break };

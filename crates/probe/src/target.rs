@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_process::{Guard, Ledger};
+use fathom_process::{Guard, Identity, Ledger, Thing};
 use fathom_units::Bytes;
 use rustix::fs::OFlags;
 
@@ -42,6 +42,8 @@ pub struct Target {
     place: Place,
     ledger: Ledger,
     file: File,
+    /// Keeps other probes away for as long as it is open.
+    _lock: Option<File>,
     guard: Option<Guard>,
     journal: Option<(PathBuf, Guard)>,
     size: Bytes,
@@ -63,10 +65,12 @@ impl Target {
         writes: bool,
         ledger: &Ledger,
     ) -> Result<Target> {
-        let (path, file, guard, found) = if place.is_device {
+        let Made { path, file, lock, guard, found } = if place.is_device {
             let file = open(&place.path, Access { direct, dsync: false, read_only: !writes })?;
-            (place.path.clone(), file, None, Some(place.total_bytes))
+            let (path, found) = (place.path.clone(), Some(place.total_bytes));
+            Made { path, file, lock: None, guard: None, found }
         } else {
+            check_journal(&place.path.join(JOURNAL_FILE))?;
             make_or_take(&place, direct, ledger)?
         };
         let size = decide_size(&place, size, found)?;
@@ -77,6 +81,7 @@ impl Target {
             place,
             ledger: ledger.clone(),
             file,
+            _lock: lock,
             guard,
             journal: None,
             size,
@@ -149,7 +154,9 @@ impl Target {
             Some((path, _)) => path.clone(),
             None => {
                 let path = self.place.path.join(JOURNAL_FILE);
-                take_away_ours(&path)?;
+                if check_journal(&path)? {
+                    std::fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;
+                }
                 let (_, entry) = self.ledger.create_file(&path)?;
                 self.journal = Some((path.clone(), entry.guard()));
                 path
@@ -200,25 +207,52 @@ fn open(path: &Path, access: Access) -> Result<File> {
     })
 }
 
-type Made = (PathBuf, File, Option<Guard>, Option<u64>);
+struct Made {
+    path: PathBuf,
+    file: File,
+    lock: Option<File>,
+    guard: Option<Guard>,
+    /// Bytes that were there.
+    found: Option<u64>,
+}
 
 /// Makes the data file, or takes one of ours that is there.
 fn make_or_take(place: &Place, direct: bool, ledger: &Ledger) -> Result<Made> {
     let path = place.path.join(DATA_FILE);
     let access = Access { direct, dsync: false, read_only: false };
-    if path.symlink_metadata().is_ok() {
-        let len = ours(&path)?;
+    if let Ok(metadata) = path.symlink_metadata() {
+        if !metadata.is_file() {
+            return Err(not_ours(&path));
+        }
+        let held = File::open(&path).map_err(|e| Error::io("open", &path, e))?;
+        // Locked before it is looked into: another probe may be laying it out.
+        lock(&held, &path)?;
+        let found = ours(&held, &path)?;
         let file = open(&path, access)?;
-        lock(&file, &path)?;
-        return Ok((path, file, None, Some(len)));
+        // An empty one may be that of a probe that started at the same moment and gives way: ours to remove.
+        let guard = if metadata.len() == 0 { Some(adopt(&held, &path, ledger)?) } else { None };
+        return Ok(Made { path, file, lock: Some(held), guard, found: Some(found) });
     }
-    let (made, entry) = ledger.create_file(&path)?;
+    let (held, entry) = ledger.create_file(&path)?;
     let guard = entry.guard();
-    lock(&made, &path)?;
+    if let Err(busy) = lock(&held, &path) {
+        // The other one has adopted it.
+        guard.keep()?;
+        return Err(busy);
+    }
     let file = open(&path, access)?;
-    drop(made);
-    lock(&file, &path)?;
-    Ok((path, file, Some(guard), None))
+    Ok(Made { path, file, lock: Some(held), guard: Some(guard), found: None })
+}
+
+fn adopt(held: &File, path: &Path, ledger: &Ledger) -> Result<Guard> {
+    let metadata = held.metadata().map_err(|e| Error::io("look at", path, e))?;
+    let identity = Some(Identity::of(&metadata));
+    Ok(ledger.will_make(Thing::File { path: path.to_owned(), identity })?.guard())
+}
+
+fn not_ours(path: &Path) -> Error {
+    let what = format!("{} exists and is not a file of ours", path.display());
+    Error::new(Kind::NotOurs, what).advise("move it away, or probe another directory")
 }
 
 fn lock(file: &File, path: &Path) -> Result<()> {
@@ -234,16 +268,8 @@ fn lock(file: &File, path: &Path) -> Result<()> {
 }
 
 /// The usable length of a file that carries our stamps at its start and end; anything else is not ours.
-fn ours(path: &Path) -> Result<u64> {
-    let not_ours = || {
-        let what = format!("{} exists and is not a file of ours", path.display());
-        Error::new(Kind::NotOurs, what).advise("move it away, or probe another directory")
-    };
-    let metadata = path.symlink_metadata().map_err(|e| Error::io("look at", path, e))?;
-    if !metadata.is_file() {
-        return Err(not_ours());
-    }
-    let mut file = File::open(path).map_err(|e| Error::io("open", path, e))?;
+fn ours(mut file: &File, path: &Path) -> Result<u64> {
+    let metadata = file.metadata().map_err(|e| Error::io("look at", path, e))?;
     let mut stamped = |offset: u64| -> bool {
         let mut chunk = [0; CHUNK];
         file.seek(SeekFrom::Start(offset)).is_ok()
@@ -251,12 +277,12 @@ fn ours(path: &Path) -> Result<u64> {
             && read_stamp(&chunk).is_some_and(|stamp| stamp.offset == offset)
     };
     let len = metadata.len() / CHUNK as u64 * CHUNK as u64;
-    if len == 0 {
+    if metadata.len() == 0 {
         // Killed before its first write: empty, so nothing is lost by taking it.
-        return if metadata.len() == 0 { Ok(0) } else { Err(not_ours()) };
+        return Ok(0);
     }
-    if !stamped(0) {
-        return Err(not_ours());
+    if len == 0 || !stamped(0) {
+        return Err(not_ours(path));
     }
     // Laid out whole? The end and a few places between tell; if not, it is ours to lay out again.
     let chunks = len / CHUNK as u64;
@@ -264,18 +290,18 @@ fn ours(path: &Path) -> Result<u64> {
     Ok(if whole { len } else { 0 })
 }
 
-/// Removes an append file that a killed run left; refuses anything else of that name.
-fn take_away_ours(path: &Path) -> Result<()> {
-    let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
+/// Whether an append file that a killed run left is there; refuses anything else of that name.
+fn check_journal(path: &Path) -> Result<bool> {
+    let Ok(metadata) = path.symlink_metadata() else { return Ok(false) };
+    // What is no plain file is not opened: opening a pipe would wait for its other end.
+    if !metadata.is_file() {
+        return Err(not_ours(path));
+    }
     let mut head = [0; CHUNK];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
-    let blank_or_stamped = metadata.is_file()
-        && (metadata.len() == 0 || (read.is_ok() && (read_stamp(&head).is_some() || head == [0; CHUNK])));
-    if !blank_or_stamped {
-        let what = format!("{} exists and is not a file of ours", path.display());
-        return Err(Error::new(Kind::NotOurs, what).advise("move it away, or probe another directory"));
-    }
-    std::fs::remove_file(path).map_err(|e| Error::io("remove", path, e))
+    let blank_or_stamped =
+        metadata.len() == 0 || (read.is_ok() && (read_stamp(&head).is_some() || head == [0; CHUNK]));
+    if blank_or_stamped { Ok(true) } else { Err(not_ours(path)) }
 }
 
 /// The size to test: as asked for, if there is room; else a quarter of the room, between 16 MiB and 2 GiB.

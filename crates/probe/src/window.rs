@@ -81,8 +81,7 @@ impl Session<'_> {
     /// When the window could not begin, or the sink refused. An operation that failed is in [`Outcome::error`].
     pub fn run(&mut self, plan: &WindowPlan) -> Result<Outcome> {
         for job in &plan.jobs {
-            job.check()?;
-            self.check_against_target(job)?;
+            self.check(job)?;
         }
         let files = plan.jobs.iter().map(|job| self.files_for(job)).collect::<Result<Vec<_>>>()?;
         let starter = Starter::default();
@@ -114,7 +113,12 @@ impl Session<'_> {
         Ok(outcome)
     }
 
-    fn check_against_target(&self, job: &Job) -> Result<()> {
+    /// Refuses a job that cannot run on this target. Asked before the layout pass too, which may take minutes.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`], with what to change.
+    pub fn check(&self, job: &Job) -> Result<()> {
+        job.check()?;
         let (align, size) = (self.target.alignment(), self.target.size());
         if job.engine != Engine::Mmap && job.block.get() % align != 0 {
             let what = format!(
@@ -123,8 +127,7 @@ impl Session<'_> {
             );
             return Err(Error::usage(what).advise(format!("take --block {align} or more")));
         }
-        let slots = u64::from(job.depth) * if self.generations.is_some() { 2 } else { 1 };
-        if size.get() / job.block.get() < slots.max(2) {
+        if job.depth > self.depth_max(job) || size.get() / job.block.get() < 2 {
             let what =
                 format!("a file of {size} has too few blocks of {} for a depth of {}", job.block, job.depth);
             return Err(
@@ -135,6 +138,13 @@ impl Session<'_> {
             return Err(Error::usage("--verify needs a block that is a multiple of 4K"));
         }
         Ok(())
+    }
+
+    /// The most requests in flight for which the file has blocks enough; when verifying, two for each.
+    pub(crate) fn depth_max(&self, job: &Job) -> u32 {
+        let blocks = self.target.size().get() / job.block.get().max(1);
+        let blocks = if self.generations.is_some() { blocks / 2 } else { blocks };
+        u32::try_from(blocks).unwrap_or(u32::MAX)
     }
 
     fn files_for(&mut self, job: &Job) -> Result<(PathBuf, File)> {

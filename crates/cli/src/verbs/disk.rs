@@ -62,7 +62,7 @@ pub(crate) struct Config {
     #[arg(long)]
     durable: Option<Durable>,
     /// Open loop: Poisson arrivals per second; latency counts from the intended start
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     rate: Option<f64>,
     /// Find the highest rate that holds a latency objective, such as 'p99<5ms'
     #[arg(long, conflicts_with = "rate")]
@@ -86,7 +86,7 @@ pub(crate) struct Config {
     #[arg(long, value_name = "NAME")]
     destroy: Option<String>,
     /// Documents to speak of in sentences
-    #[arg(long, default_value_t = Documents::default().count)]
+    #[arg(long, default_value_t = Documents::default().count, value_parser = clap::value_parser!(u64).range(1..))]
     documents: u64,
     /// Bytes of each of them
     #[arg(long, default_value = "1K")]
@@ -226,6 +226,9 @@ impl Config {
     /// The plan that the flags describe; refuses what contradicts itself.
     fn wanted(&self) -> Result<Wanted> {
         let plan = self.plan()?;
+        if self.document_size == Bytes(0) {
+            return Err(Error::usage("documents of 0 bytes make no sense").into());
+        }
         Ok(Wanted {
             dir: self.dir.clone(),
             size: self.size.or_else(|| quick_size(&self.dir).filter(|_| self.quick)),
@@ -234,7 +237,7 @@ impl Config {
             verify: self.verify,
             keep: self.keep,
             seed: self.seed,
-            documents: Documents { count: self.documents.max(1), bytes: self.document_size },
+            documents: Documents { count: self.documents, bytes: self.document_size },
             // A size that was asked for is laid out whole, however long that takes.
             layout_budget: self.size.is_none().then_some(layout_budget(self.quick)),
             plan,
@@ -250,6 +253,10 @@ impl Config {
             || self.slo.is_some();
         let Profile::Mongodb = self.profile;
         if !one_shape {
+            if self.time.is_some() {
+                let what = "a profile times its own steps, so --time says nothing";
+                return Err(Error::usage(what).advise("name one shape with --pattern, or take --quick").into());
+            }
             let pace = if self.quick { Pace::Quick } else { Pace::Full };
             return Ok(Plan::Profile(pace, self.engine.unwrap_or_else(default_engine)));
         }

@@ -175,7 +175,7 @@ fn warn_of_busy_cpu(run: &Run) {
     let worst = waits.max_by(|a, b| a.0.total_cmp(&b.0));
     if let Some((pct, threads)) = worst.filter(|(pct, _)| *pct > DiskStep::RUN_QUEUE_LIMIT_PCT) {
         output::note(&format!(
-            "fathom mongoperf: with {threads} threads they waited {pct:.0} % of their time for a CPU: \
+            "fathom mongoperf: at {threads} running, threads waited {pct:.0} % of their time for a CPU: \
              such figures say more about the CPU than about the disk"
         ));
     }

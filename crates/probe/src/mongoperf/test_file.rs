@@ -60,7 +60,7 @@ fn check(target: &Target, options: &Options) -> Result<()> {
         let what =
             format!("{} is kept from another run, and these writes would spoil it", target.path().display());
         return Err(Error::new(Kind::NotOurs, what).advise(
-            "remove it, or take another directory, or mmf:false with a recSizeKB that is a multiple of 4",
+            "remove it ('fathom cleanup' does, where a killed run left it) or take another directory",
         ));
     }
     Ok(())
