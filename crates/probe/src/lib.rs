@@ -9,6 +9,8 @@ mod buffer;
 mod clock;
 mod crew;
 mod engine;
+#[cfg(test)]
+mod faulty;
 mod file;
 mod generations;
 pub mod judge;

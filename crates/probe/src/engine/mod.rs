@@ -2,6 +2,8 @@
 
 pub(crate) mod mapping;
 pub(crate) mod threads;
+#[cfg(test)]
+mod threads_tests;
 pub(crate) mod uring;
 
 use std::path::Path;

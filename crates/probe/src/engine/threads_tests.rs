@@ -1,0 +1,130 @@
+//! The thread engine on a disk that fails: every fault ends the crew with the right kind of error, and none is
+//! taken for a measurement.
+
+use std::path::Path;
+use std::time::Duration;
+
+use fathom_errors::{Error, Kind};
+use fathom_stats::Seeded;
+use fathom_units::Bytes;
+
+use super::threads::work;
+use crate::arrivals::Arrivals;
+use crate::clock::now_ns;
+use crate::crew::{Crew, Starter};
+use crate::faulty::{Fault, FaultyFile};
+use crate::generations::Generations;
+use crate::shape::{Durable, Engine, Job, Pattern};
+use crate::stamp::Stamper;
+use crate::tracks::{Track, Tracks};
+
+const SIZE: u64 = 1 << 20;
+
+/// A laid-out disk, a crew on it for `millis` at most, what it recorded and how it failed.
+fn run(job: &Job, fault: Fault, verify: bool, millis: u64) -> (Tracks, Option<Error>) {
+    let stamper = Stamper::new(7, verify);
+    let mut bytes = vec![0; SIZE as usize];
+    stamper.fill(&mut bytes, 0, 1);
+    let file = FaultyFile::new(bytes, fault);
+    let generations = verify.then(|| Generations::new(7, SIZE, 1));
+    let starter = Starter::default();
+    let workers = u64::from(job.depth);
+    let seed = Seeded::from_seed(11);
+    let mut crew = Crew::new(job, workers, SIZE, SIZE, seed, &stamper, generations.as_ref(), &starter);
+    crew.arrivals = job.rate_per_s.map(|rate| Arrivals::new(rate, now_ns(), Seeded::from_seed(5)));
+    let crew = &crew;
+    std::thread::scope(|scope| {
+        for index in 0..workers {
+            let file = &file;
+            scope.spawn(move || {
+                if let Err(error) = work(file, Path::new("/test"), crew, index) {
+                    crew.fail(error);
+                }
+            });
+        }
+        starter.start();
+        let end = now_ns() + millis * 1_000_000;
+        while now_ns() < end && !starter.stopping() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        starter.stop();
+        crew.rally.wake();
+    });
+    let (mut tracks, mut spare) = (Tracks::default(), Tracks::default());
+    crew.shards.drain(&mut tracks, &mut spare);
+    (tracks, crew.take_error())
+}
+
+fn job(pattern: Pattern) -> Job {
+    Job::new(pattern, Bytes::kib(4), Engine::Psync, 4)
+}
+
+#[test]
+fn a_sound_disk_gives_figures_and_no_error() {
+    for pattern in [Pattern::RandRead, Pattern::RandWrite, Pattern::RandRw, Pattern::Append] {
+        let (tracks, error) = run(&job(pattern), Fault::None, true, 60);
+        assert!(error.is_none(), "{pattern}: {error:?}");
+        assert_eq!(tracks.get(Track::Read).is_empty(), !pattern.reads(), "{pattern}");
+        assert_eq!(tracks.get(Track::Write).is_empty(), !pattern.writes(), "{pattern}");
+    }
+}
+
+#[test]
+fn a_checkpoint_syncs_once_a_burst() {
+    let job = Job { burst: Bytes::kib(256), ..job(Pattern::Checkpoint) };
+    let (tracks, error) = run(&job, Fault::None, true, 100);
+    assert!(error.is_none(), "{error:?}");
+    let (writes, syncs) = (tracks.get(Track::Write).len(), tracks.get(Track::Sync).len());
+    assert!(
+        syncs > 0 && writes >= 64 * syncs && writes <= 64 * (syncs + 1),
+        "{writes} writes, {syncs} syncs"
+    );
+    assert_eq!(tracks.get(Track::Durable).len(), syncs);
+}
+
+#[test]
+fn every_fault_has_its_kind() {
+    let durable = job(Pattern::RandWrite).durable(Durable::Fdatasync);
+    let checkpoint = Job { burst: Bytes::kib(64), ..job(Pattern::Checkpoint) };
+    for (job, fault, kind, word) in [
+        (job(Pattern::RandRead), Fault::ReadError(50), Kind::Io, "cannot read"),
+        (job(Pattern::RandWrite), Fault::Full(50), Kind::NoSpace, "cannot write"),
+        (job(Pattern::Append), Fault::Full(50), Kind::NoSpace, "cannot write"),
+        (durable, Fault::SyncError(20), Kind::Io, "cannot fdatasync"),
+        (checkpoint, Fault::SyncError(2), Kind::Io, "cannot fsync"),
+    ] {
+        // Long enough for any machine: a fault ends the crew at once.
+        let (tracks, error) = run(&job, fault, false, 20_000);
+        let error = error.unwrap_or_else(|| panic!("{fault:?} went unseen"));
+        assert_eq!(error.kind(), kind, "{fault:?}: {error}");
+        assert!(error.to_string().contains(word), "{error}");
+        let recorded: u64 = Track::ALL.iter().map(|track| tracks.get(*track).len()).sum();
+        assert!(recorded > 0, "what ended before the fault is kept");
+    }
+}
+
+#[test]
+fn damage_is_found_by_verifying_and_only_then() {
+    for fault in [Fault::LostWrite(40), Fault::TornWrite(40), Fault::MisplacedWrite(40)] {
+        let (_, error) = run(&job(Pattern::RandRw), fault, true, 20_000);
+        let error = error.unwrap_or_else(|| panic!("{fault:?} went unseen"));
+        assert_eq!(error.kind(), Kind::Corruption, "{fault:?}: {error}");
+        let (_, error) = run(&job(Pattern::RandRw), fault, false, 30);
+        assert!(error.is_none(), "{fault:?}: {error:?}");
+    }
+}
+
+#[test]
+fn a_stall_is_felt_by_all_that_should_have_started_during_it() {
+    let stalled = Duration::from_millis(300);
+    let job = job(Pattern::RandRead).rate(1_000.0);
+    let (tracks, error) = run(&job, Fault::Stall(100, stalled), false, 1_000);
+    assert!(error.is_none(), "{error:?}");
+    let slow = |track| {
+        let buckets = tracks.get(track).buckets().filter(|(ns, _)| *ns > 100_000_000);
+        buckets.map(|(_, count)| count).sum::<u64>()
+    };
+    // Four workers can be inside the stall; some 200 requests had their intended start in its first 200 ms.
+    assert!(slow(Track::Read) <= 4, "service time: {}", slow(Track::Read));
+    assert!(slow(Track::ReadResponse) >= 100, "response time: {}", slow(Track::ReadResponse));
+}
