@@ -231,7 +231,10 @@ fn damage_in_a_kept_file_is_found_and_placed() {
         overwrite(&path, 1000, damage);
         let output = read_back(&probe).expect_code(1);
         assert_sentence(&output);
-        assert!(output.stderr.contains("offset 4096000") && output.stderr.contains(words), "{what} {output:?}");
+        assert!(
+            output.stderr.contains("offset 4096000") && output.stderr.contains(words),
+            "{what} {output:?}"
+        );
         let document = output.json();
         assert_eq!(document["state"], "failed");
         assert!(document["error"].as_str().unwrap().contains("4096000"), "{what}");

@@ -10,6 +10,7 @@
 mod cleanup;
 mod disk;
 mod disk_real;
+mod disk_refusals;
 mod doctor;
 mod host;
 mod iostat;

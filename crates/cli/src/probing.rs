@@ -9,7 +9,8 @@ use fathom_host::cgroup::{Cgroups, Limit};
 use fathom_host::{BlockTree, View};
 use fathom_probe::judge::{self, Documents, Evidence};
 use fathom_probe::{
-    Engine, Job, LadderPlan, LayoutPlan, Pace, Permits, Place, Session, Slo, Target, WindowPlan,
+    Engine, Job, LadderPlan, LayoutPlan, Needs, Pace, Pattern, Permits, Place, Session, Slo, Target,
+    WindowPlan,
 };
 use fathom_process::{Ledger, Signals};
 use fathom_record::disk::{Entry, Layout};
@@ -33,12 +34,16 @@ pub(crate) enum Plan {
 }
 
 impl Plan {
-    fn writes(&self) -> bool {
+    fn needs(&self) -> Needs {
+        let of = |jobs: &[Job]| Needs {
+            writes: jobs.iter().any(|job| job.pattern.writes()),
+            journal: jobs.iter().any(|job| job.pattern == Pattern::Append),
+        };
         match self {
-            Plan::Profile(..) => true,
-            Plan::Ladder(ladder) => ladder.job.pattern.writes(),
-            Plan::Window(window) => window.jobs.iter().any(|job| job.pattern.writes()),
-            Plan::Objective(job, ..) => job.pattern.writes(),
+            Plan::Profile(..) => Needs { writes: true, journal: true },
+            Plan::Ladder(ladder) => of(std::slice::from_ref(&ladder.job)),
+            Plan::Window(window) => of(&window.jobs),
+            Plan::Objective(job, ..) => of(std::slice::from_ref(job)),
         }
     }
 
@@ -142,14 +147,14 @@ pub(crate) fn probe_and_record(
 /// Looks, lays out, runs, judges. Whatever was made is undone when this returns, also by an error.
 fn probe(wanted: &Wanted, live: &mut Live, signals: &Signals) -> Result<Probed> {
     let ledger = Ledger::open()?;
-    let place = Place::look(&wanted.dir, wanted.plan.writes(), &wanted.permits)?;
-    let target = Target::open(place.clone(), wanted.size, wanted.direct, wanted.plan.writes(), &ledger)?;
+    let place = Place::look(&wanted.dir, wanted.plan.needs().writes, &wanted.permits)?;
+    let target = Target::open(place.clone(), wanted.size, wanted.direct, wanted.plan.needs(), &ledger)?;
     let zero = live.run.as_ref().map_or_else(Instant::now, RunWriter::started);
     let mut session = Session::new(target, wanted.seed, wanted.verify, signals.clone(), zero, live);
     let second_pass = if matches!(wanted.plan, Plan::Profile(..)) { Bytes::mib(64) } else { Bytes(0) };
     let layout_plan = LayoutPlan { budget_ns: wanted.layout_budget.map(Nanos::get), second_pass };
     wanted.plan.named_jobs().iter().try_for_each(|job| session.check(job))?;
-    let layout = session.begin(&layout_plan, wanted.plan.writes())?;
+    let layout = session.begin(&layout_plan, wanted.plan.needs().writes)?;
     let mut probed = Probed::default();
     if !session.interrupted() {
         probed.error = match carry_out(&mut session, &wanted.plan) {

@@ -50,7 +50,8 @@ pub(crate) fn lay_out(
         write_stride(target, stamper, &mut buffer, at, total)?;
         at = (at + STRIDE).min(total);
         let over_budget = plan.budget_ns.is_some_and(|budget| now_ns() - began > budget);
-        if !progress(at, total)? || (over_budget && at >= SIZE_MIN.get() && at < total) {
+        let go_on = progress(at, total)?;
+        if at < total && (!go_on || (over_budget && at >= SIZE_MIN.get())) {
             cut_short = true;
             break;
         }

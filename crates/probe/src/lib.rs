@@ -41,6 +41,6 @@ pub use place::{Permits, Place};
 pub use profile::{Pace, Profile};
 pub use session::{Interval, Session, Sink};
 pub use shape::{DEPTH_MAX, Durable, Engine, Job, Pattern};
-pub use target::{DATA_FILE, JOURNAL_FILE, Target};
+pub use target::{DATA_FILE, JOURNAL_FILE, Needs, Target};
 pub use tracks::{Track, Tracks};
 pub use window::{Outcome, WindowPlan};

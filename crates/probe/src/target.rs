@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
+use fathom_process::ledger::dead_things;
 use fathom_process::{Guard, Identity, Ledger, Thing};
 use fathom_units::Bytes;
 use rustix::fs::OFlags;
@@ -36,6 +37,15 @@ pub(crate) struct Access {
     pub(crate) read_only: bool,
 }
 
+/// What the work on a target will need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// It writes; a block device is then opened for that.
+    pub writes: bool,
+    /// It appends, and wants room for the append file.
+    pub journal: bool,
+}
+
 /// The data file (or device) under test.
 pub struct Target {
     path: PathBuf,
@@ -62,18 +72,18 @@ impl Target {
         place: Place,
         size: Option<Bytes>,
         direct: bool,
-        writes: bool,
+        needs: Needs,
         ledger: &Ledger,
     ) -> Result<Target> {
         let Made { path, file, lock, guard, found } = if place.is_device {
-            let file = open(&place.path, Access { direct, dsync: false, read_only: !writes })?;
+            let file = open(&place.path, Access { direct, dsync: false, read_only: !needs.writes })?;
             let (path, found) = (place.path.clone(), Some(place.total_bytes));
             Made { path, file, lock: None, guard: None, found }
         } else {
             check_journal(&place.path.join(JOURNAL_FILE))?;
             make_or_take(&place, direct, ledger)?
         };
-        let size = decide_size(&place, size, found)?;
+        let size = decide_size(&place, size, found, needs.journal)?;
         let alignment = if direct { place.alignment(&file) } else { 1 };
         let reused = found.is_some_and(|found| found >= size.get());
         Ok(Target {
@@ -119,6 +129,11 @@ impl Target {
     /// Whether its content was there already (a kept file, a device).
     pub fn is_reused(&self) -> bool {
         self.reused
+    }
+
+    /// Whether the data file was there before and stays after.
+    pub(crate) fn is_kept(&self) -> bool {
+        !self.place.is_device && self.guard.is_none()
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -230,7 +245,8 @@ fn make_or_take(place: &Place, direct: bool, ledger: &Ledger) -> Result<Made> {
         let found = ours(&held, &path)?;
         let file = open(&path, access)?;
         // An empty one may be that of a probe that started at the same moment and gives way: ours to remove.
-        let guard = if metadata.len() == 0 { Some(adopt(&held, &path, ledger)?) } else { None };
+        let guard =
+            if metadata.len() == 0 || is_leftover(&path) { Some(adopt(&held, &path, ledger)?) } else { None };
         return Ok(Made { path, file, lock: Some(held), guard, found: Some(found) });
     }
     let (held, entry) = ledger.create_file(&path)?;
@@ -253,6 +269,12 @@ fn adopt(held: &File, path: &Path, ledger: &Ledger) -> Result<Guard> {
 fn not_ours(path: &Path) -> Error {
     let what = format!("{} exists and is not a file of ours", path.display());
     Error::new(Kind::NotOurs, what).advise("move it away, or probe another directory")
+}
+
+/// Whether a killed run owes this file: it is then ours to remove at the end, unlike one that somebody kept.
+fn is_leftover(path: &Path) -> bool {
+    let is_this = |thing: &Thing| matches!(thing, Thing::File { path: left, .. } if left == path);
+    dead_things().is_ok_and(|found| found.iter().any(|found| is_this(&found.thing)))
 }
 
 fn lock(file: &File, path: &Path) -> Result<()> {
@@ -305,7 +327,7 @@ fn check_journal(path: &Path) -> Result<bool> {
 }
 
 /// The size to test: as asked for, if there is room; else a quarter of the room, between 16 MiB and 2 GiB.
-fn decide_size(place: &Place, asked: Option<Bytes>, found: Option<u64>) -> Result<Bytes> {
+fn decide_size(place: &Place, asked: Option<Bytes>, found: Option<u64>, journal: bool) -> Result<Bytes> {
     let whole_chunks = |bytes: u64| Bytes(bytes / CHUNK as u64 * CHUNK as u64);
     if place.is_device {
         let size = asked.map_or(place.total_bytes, Bytes::get);
@@ -322,18 +344,16 @@ fn decide_size(place: &Place, asked: Option<Bytes>, found: Option<u64>) -> Resul
     // What an earlier file of ours takes counts as room.
     let room = place.free_bytes + found.unwrap_or(0);
     let where_ = place.path.display();
+    let beside = |size: Bytes| if journal { JOURNAL_BYTES.min(size.get()) } else { 0 };
     match asked {
         Some(size) if size < SIZE_MIN => {
             let advice = "smaller files fit into any cache and say nothing about a disk";
             Err(Error::usage(format!("a size of {size} is too small; take at least {SIZE_MIN}"))
                 .advise(advice))
         }
-        // The append file comes beside the data file.
-        Some(size) if size.get().saturating_add(JOURNAL_BYTES.min(size.get())) > room => {
-            let what = format!(
-                "a size of {size} (and a journal file beside it) does not fit: {where_} has {} free",
-                Bytes(room)
-            );
+        Some(size) if size.get().saturating_add(beside(size)) > room => {
+            let and = if journal { " with a journal file beside it" } else { "" };
+            let what = format!("a size of {size}{and} does not fit: {where_} has {} free", Bytes(room));
             Err(Error::new(Kind::NoSpace, what).advise("take a smaller --size or free some room"))
         }
         Some(size) => Ok(whole_chunks(size.get())),

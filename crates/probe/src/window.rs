@@ -134,8 +134,13 @@ impl Session<'_> {
                 Error::usage(what).advise("take a larger --size, a smaller --block or a smaller --depth")
             );
         }
-        if self.generations.is_some() && job.block.get() % crate::stamp::CHUNK as u64 != 0 {
+        let ragged = job.block.get() % crate::stamp::CHUNK as u64 != 0 && job.pattern != Pattern::Append;
+        if ragged && self.generations.is_some() {
             return Err(Error::usage("--verify needs a block that is a multiple of 4K"));
+        }
+        if ragged && job.pattern.writes() && self.target.is_kept() {
+            let what = "a block that is no multiple of 4K would spoil the stamps of the kept file";
+            return Err(Error::usage(what).advise("take another --block, or remove the kept file"));
         }
         Ok(())
     }

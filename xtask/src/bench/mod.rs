@@ -82,7 +82,7 @@ impl Bench {
     /// Everything that is wanted in a place, which is taken away again.
     fn compare(&mut self, mut place: Place) -> Result<()> {
         let compared = self.compare_in(&mut place);
-        let undone = place.undo();
+        let undone = place.undo().or_else(|error| self.failed(&error));
         compared.and(undone)
     }
 

@@ -125,9 +125,10 @@ impl Place {
             return Ok(());
         }
         for name in [FIO_DATA, FIO_JOURNAL] {
-            let (file, entry) = ledger.create_file(&self.dir.join(name))?;
+            let (_, entry) = ledger.create_file(&self.dir.join(name))?;
             self.files.push(entry.guard());
-            drop(file);
+            // A file that is too short fio would take away and make anew, and then it were not ours to remove.
+            self.reserve(name)?;
         }
         let mut command = fio_job(&self.dir.join(FIO_DATA), self.size.get());
         command.args(["--rw=write", "--bs=1M", "--ioengine=psync", "--refill_buffers=1", "--end_fsync=1"]);
@@ -139,14 +140,19 @@ impl Place {
     /// larger than ours so that fio never comes round to blocks it has written already; our own program takes the
     /// cost of beginning anew.
     pub(super) fn empty_fio_journal(&self) -> Result<()> {
-        let path = self.dir.join(FIO_JOURNAL);
-        let empty = || -> std::io::Result<()> {
+        self.reserve(FIO_JOURNAL)
+    }
+
+    /// Empties a file and reserves its room again.
+    fn reserve(&self, name: &str) -> Result<()> {
+        let path = self.dir.join(name);
+        let reserve = || -> std::io::Result<()> {
             let file = File::options().write(true).open(&path)?;
             file.set_len(0)?;
             fallocate(&file, FallocateFlags::empty(), 0, self.size.get())?;
             file.sync_all()
         };
-        empty().with_context(|| format!("cannot reserve room for {}", path.display()))
+        reserve().with_context(|| format!("cannot reserve room for {}", path.display()))
     }
 
     /// Takes away all that was made.

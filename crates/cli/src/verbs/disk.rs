@@ -226,6 +226,10 @@ impl Config {
     /// The plan that the flags describe; refuses what contradicts itself.
     fn wanted(&self) -> Result<Wanted> {
         let plan = self.plan()?;
+        if self.keep && self.block.is_some_and(|block| block.get() % 4096 != 0) {
+            let what = "--keep needs a --block that is a multiple of 4K, or later runs could not check the file";
+            return Err(Error::usage(what).into());
+        }
         if self.document_size == Bytes(0) {
             return Err(Error::usage("documents of 0 bytes make no sense").into());
         }
@@ -255,7 +259,9 @@ impl Config {
         if !one_shape {
             if self.time.is_some() {
                 let what = "a profile times its own steps, so --time says nothing";
-                return Err(Error::usage(what).advise("name one shape with --pattern, or take --quick").into());
+                return Err(Error::usage(what)
+                    .advise("name one shape with --pattern, or take --quick")
+                    .into());
             }
             let pace = if self.quick { Pace::Quick } else { Pace::Full };
             return Ok(Plan::Profile(pace, self.engine.unwrap_or_else(default_engine)));

@@ -45,8 +45,13 @@ impl<'a> Mapping<'a> {
         let start = NonNull::new(mapped.map_err(|e| refused().because(e))?.cast()).ok_or_else(refused)?;
         let mapping = Mapping { file, start, len };
         // SAFETY: one page inside our own mapping.
-        let probe =
-            unsafe { madvise(mapping.start.as_ptr().cast(), 4096.min(len), Advice::LinuxPopulateRead) };
+        let probe = unsafe {
+            madvise(
+                mapping.start.as_ptr().cast(),
+                rustix::param::page_size().min(len),
+                Advice::LinuxPopulateRead,
+            )
+        };
         let old =
             |e| refused().because(e).advise("the mmap engine needs Linux 5.14 or later; take --engine psync");
         probe.map_err(old)?;
@@ -58,7 +63,7 @@ impl<'a> Mapping<'a> {
         let inside =
             usize::try_from(offset).ok().filter(|at| at.checked_add(len).is_some_and(|end| end <= self.len));
         let Some(at) = inside else { return Err(io::ErrorKind::UnexpectedEof.into()) };
-        let page = at & !4095;
+        let page = at & !(rustix::param::page_size() - 1);
         // SAFETY: at + len <= self.len was checked, so both pointers stay inside the mapping.
         unsafe {
             madvise(self.start.add(page).as_ptr().cast(), at + len - page, advice)?;

@@ -12,7 +12,7 @@ use fathom_units::Bytes;
 
 use super::config::{Options, PAGE};
 use crate::place::{Permits, Place};
-use crate::target::{SIZE_MIN, Target};
+use crate::target::{Needs, SIZE_MIN, Target};
 
 /// Makes (or takes) the file for `options` in `dir`; `direct` bypasses the page cache, a mapping's layout included.
 ///
@@ -35,8 +35,8 @@ pub fn open(
     enough_memory(options, &View::live())?;
     let size = options.file_bytes.max(SIZE_MIN);
     let (path, free) = (place.path.clone(), Bytes(place.free_bytes));
-    let target =
-        Target::open(place, Some(size), direct, true, ledger).map_err(|error| match error.kind() {
+    let target = Target::open(place, Some(size), direct, Needs { writes: true, journal: false }, ledger)
+        .map_err(|error| match error.kind() {
             Kind::NoSpace => {
                 let what = format!("a file of {size} does not fit: {} has {free} free", path.display());
                 Error::new(Kind::NoSpace, what).advise("take a smaller fileSizeMB or free some room")

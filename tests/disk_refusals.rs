@@ -1,0 +1,368 @@
+//! `fathom disk` where it must not or cannot work: one clear sentence, the right exit code, and nothing lost.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, format_and_mount};
+use fathom_testkit::{Fathom, FuseMount, Ledger, Output, RealDisk, Scratch, Tmpfs, fill, is_root};
+use fathom_units::Bytes;
+
+use crate::disk::{Probe, assert_probed, assert_sentence, finding, results};
+
+/// A short probe, for where something else is wrong.
+const SHORT: [&str; 7] = ["--pattern", "randrw", "--depth", "2", "--time", "100ms", "--json"];
+
+#[track_caller]
+fn refused(output: Output, code: i32, words: &str) {
+    let output = output.expect_code(code);
+    assert_sentence(&output);
+    assert!(output.stderr.contains(words), "{words}: {}", output.stderr);
+    assert_eq!(output.stdout, "");
+}
+
+#[test]
+fn nonsense_on_the_command_line_is_refused_before_anything_is_made() {
+    let scratch = Scratch::new().unwrap();
+    let probe = Probe::of(&scratch.path());
+    let nonsense: &[&[&str]] = &[
+        &["--depth", "0"],
+        &["--depth", "1025"],
+        &["--depth", "8..4"],
+        &["--depth", "-1"],
+        &["--depth", "x"],
+        &["--block", "0"],
+        &["--block", "100"],
+        &["--block", "4097"],
+        &["--block", "1P"],
+        &["--time", "0"],
+        &["--time", "5s"],
+        &["--time", "0", "--pattern", "randread"],
+        &["--time", "9ms", "--depth", "4"],
+        &["--time", "1000000h", "--depth", "4"],
+        &["--time", "soon"],
+        &["--rate", "0"],
+        &["--rate", "-1"],
+        &["--rate", "nan"],
+        &["--rate", "inf"],
+        &["--rate", "1e300"],
+        &["--rate", "fast"],
+        &["--size", "1"],
+        &["--size", "0"],
+        &["--size", "-5"],
+        &["--size", "99999999999999999999"],
+        &["--pattern", "randomread"],
+        &["--engine", "libaio"],
+        &["--profile", "postgres"],
+        &["--durable", "fsync"],
+        &["--slo", "nonsense"],
+        &["--slo", "p99<0ms"],
+        &["--slo", "p200<5ms"],
+        &["--slo", "p99<5ms", "--rate", "5"],
+        &["--slo", "p99<5ms", "--depth", "1..4"],
+        &["--slo", "p99<5ms", "--pattern", "checkpoint"],
+        &["--rate", "5", "--depth", "1..4"],
+        &["--rate", "5", "--pattern", "checkpoint"],
+        &["--durable", "fdatasync", "--pattern", "randread"],
+        &["--durable", "fdatasync", "--pattern", "checkpoint"],
+        &["--durable", "dsync", "--engine", "mmap"],
+        &["--documents", "0"],
+        &["--document-size", "0"],
+        &["--seed", "x"],
+        &["--json=xml"],
+        &["--dir"],
+        &["more"],
+    ];
+    for arguments in nonsense {
+        let output = probe.run(arguments).expect_code(2);
+        assert_sentence(&output);
+        assert_eq!(output.stdout, "", "{arguments:?}");
+        assert!(probe.run_folders().is_empty(), "{arguments:?} left a run folder");
+    }
+    assert_eq!(probe.left(), Vec::<String>::new());
+}
+
+#[test]
+fn what_does_not_fit_the_file_is_refused_before_it_is_laid_out() {
+    let scratch = Scratch::new().unwrap();
+    let probe = Probe::of(&scratch.path());
+    let misfits: &[(&[&str], &str)] = &[
+        (&["--block", "1M", "--depth", "1024"], "too few blocks"),
+        (&["--block", "64K", "--depth", "1..1024"], "too few blocks"),
+        (&["--block", "512", "--verify"], "multiple of 4K"),
+        (&["--block", "16M"], "too few blocks"),
+    ];
+    for (arguments, words) in misfits {
+        refused(probe.disk().args(["--size", "16M"]).args(*arguments).run(), 2, words);
+        probe.assert_clean();
+    }
+    // A ladder that nobody asked for in full ends where the file has no block more.
+    let short = ["--block", "512K", "--size", "16M", "--pattern", "randrw", "--time", "20ms", "--json"];
+    let document = assert_probed(&probe.run(&short));
+    let depths = results(&document, "step");
+    assert!(depths.iter().all(|step| step["streams"][0]["depth"].as_u64().unwrap() <= 32));
+    probe.assert_clean();
+}
+
+#[test]
+fn what_is_no_directory_to_probe_is_refused() {
+    let scratch = Scratch::new().unwrap();
+    let file = scratch.path().join("file");
+    fs::write(&file, "theirs").unwrap();
+    refused(Probe::of(&scratch.path().join("missing")).run(&SHORT), 3, "No such file");
+    refused(Probe::of(&file).run(&SHORT), 3, "is a file");
+    refused(Probe::of(&file.join("below")).run(&SHORT), 3, "Not a directory");
+    refused(Probe::of(Path::new("/dev/null")).run(&SHORT), 3, "not a directory");
+    refused(Probe::of(Path::new("/proc")).run(&SHORT), 3, "/proc");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "theirs");
+}
+
+#[test]
+fn file_systems_without_a_disk_or_without_room_are_told_apart() {
+    if let Some(disk) = RealDisk::read_only(Filesystem::Ext4, Bytes::mib(16)).unwrap() {
+        refused(Probe::of(disk.path()).run(&SHORT), 3, "read-only");
+    }
+    if let Some(disk) = RealDisk::full(Filesystem::Ext4, Bytes::mib(64)).unwrap() {
+        let probe = Probe::of(disk.path());
+        refused(probe.run(&SHORT), 3, "free");
+        refused(probe.disk().args(SHORT).args(["--size", "16M"]).run(), 3, "does not fit");
+        probe.assert_clean();
+        // Nor does a state folder on it work; that is an environment to repair, no crash.
+        let elsewhere = Scratch::new().unwrap();
+        let call = Probe::of(&elsewhere.path()).disk().args(SHORT).args(["--size", "16M"]);
+        let output = call.state(disk.path().join("state")).run().expect_code(3);
+        assert!(output.stderr.contains("No space left") && !output.stderr.contains("panicked"));
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+    if let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes::mib(64)).unwrap() {
+        let probe = Probe::of(disk.path());
+        for size in ["60M", "10G", "9000P"] {
+            refused(probe.disk().args(SHORT).args(["--size", size]).run(), 3, "does not fit");
+        }
+        probe.assert_clean();
+    }
+    if let Some(mount) = FuseMount::new().unwrap() {
+        let probe = Probe::of(mount.path());
+        refused(probe.run(&SHORT), 3, "fuse");
+        let insisted = probe.disk().args(SHORT).args(["--size", "16M", "--any-fs", "--buffered"]).run();
+        assert_eq!(results(&assert_probed(&insisted), "step").len(), 1);
+        probe.assert_clean();
+    }
+}
+
+#[test]
+fn memory_is_probed_and_called_memory() {
+    let Some(memory) = Tmpfs::new(Bytes::mib(64)).unwrap() else { return };
+    let probe = Probe::of(memory.path());
+    let mut output = probe.disk().args(SHORT).args(["--size", "16M"]).run();
+    if output.stderr.contains("no direct I/O") {
+        // Before Linux 6.6; the sentence says what to do.
+        refused(output, 3, "--buffered");
+        output = probe.disk().args(SHORT).args(["--size", "16M", "--buffered"]).run();
+    }
+    let document = assert_probed(&output.expect_code(1));
+    assert!(finding(&document, "memory-not-disk").is_some(), "{}", document["findings"]);
+    assert_eq!(results(&document, "step").len(), 1);
+    probe.assert_clean();
+}
+
+#[test]
+fn what_is_not_ours_stays_as_it_was() {
+    for name in ["fathom-probe.dat", "fathom-probe.journal"] {
+        let scratch = Scratch::new().unwrap();
+        let path = scratch.path().join(name);
+        let append = ["--pattern", "append", "--time", "100ms", "--size", "16M"];
+        let refuse = || {
+            let probe = Probe::of(&scratch.path());
+            refused(probe.run(&append), 3, "is not a file of ours");
+            probe.assert_clean();
+        };
+        for content in ["theirs".to_owned(), "theirs, and long ".repeat(10_000)] {
+            fs::write(&path, &content).unwrap();
+            refuse();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
+        fs::remove_file(&path).unwrap();
+        let target = scratch.path().join("target");
+        fs::write(&target, "").unwrap();
+        symlink(&target, &path).unwrap();
+        refuse();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "");
+        assert_eq!(fs::read_link(&path).unwrap(), target);
+        fs::remove_file(&path).unwrap();
+        symlink("nowhere", &path).unwrap();
+        refuse();
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        refuse();
+        fs::remove_dir(&path).unwrap();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        refuse();
+        assert!(path.symlink_metadata().is_ok());
+    }
+}
+
+#[test]
+fn two_probes_in_one_directory_do_not_meet() {
+    let scratch = Scratch::new().unwrap();
+    let first = Probe::of(&scratch.path());
+    let long = ["--pattern", "randrw", "--depth", "2", "--size", "16M", "--time", "2s", "--json=lines"];
+    let mut running = first.disk().args(long).args(["--verify"]).spawn();
+    assert!(running.wait_for_stdout("layout"), "{}", running.stderr());
+    let second = Probe::of(&scratch.path());
+    refused(second.run(&SHORT), 3, "another probe is at work");
+    assert_eq!(second.left(), Vec::<String>::new());
+    assert!(first.data_file().exists());
+    let output = running.wait();
+    assert!(output.code <= 1 && output.stderr.starts_with("verified"), "{output:?}");
+    first.assert_clean();
+
+    // Started at the same moment, one of them wins and none spoils it.
+    for _ in 0..4 {
+        let probes: Vec<Probe> = (0..3).map(|_| Probe::of(&scratch.path())).collect();
+        let running: Vec<_> =
+            probes.iter().map(|probe| probe.disk().args(SHORT).args(["--size", "16M"]).spawn()).collect();
+        let outputs: Vec<Output> = running.into_iter().map(|running| running.wait()).collect();
+        for lost in outputs.iter().filter(|output| output.code > 1) {
+            assert_eq!(lost.code, 3);
+            assert_sentence(lost);
+        }
+        assert!(outputs.iter().any(|output| output.code <= 1), "{outputs:?}");
+        probes.iter().for_each(Probe::assert_clean);
+    }
+}
+
+#[test]
+fn a_folder_without_permission_is_refused() {
+    if !is_root() {
+        eprintln!("skipped: not root");
+        return;
+    }
+    let (theirs, state) = (Scratch::new().unwrap(), Scratch::new().unwrap());
+    // What the test may open, `nobody` may too; only the folder to probe is closed.
+    fs::set_permissions(state.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(theirs.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = state.path().join("program");
+    fs::copy(env!("CARGO_BIN_EXE_fathom"), &program).unwrap();
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+    let call = || Fathom::new("setpriv").args(nobody).arg(&program).arg("disk").state(state.path());
+    let output = call().arg("--dir").arg(theirs.path()).args(SHORT).args(["--size", "16M"]).run();
+    if output.stderr.contains("setpriv:") {
+        eprintln!("skipped: {}", output.stderr);
+        return;
+    }
+    refused(output, 3, "Permission denied");
+    fs::set_permissions(theirs.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let output = call().arg("--dir").arg(theirs.path()).args(SHORT).args(["--size", "16M"]).run();
+    refused(output, 3, "Permission denied");
+    assert_eq!(fs::read_dir(theirs.path()).unwrap().count(), 0);
+    // Where it may, it works without root.
+    let own = state.path().join("own");
+    fs::create_dir(&own).unwrap();
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).unwrap();
+    assert_probed(&call().arg("--dir").arg(&own).args(SHORT).args(["--size", "16M"]).run());
+    assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
+}
+
+#[test]
+fn a_block_device_is_written_to_only_when_it_is_blank_and_named() {
+    if !is_root() {
+        eprintln!("skipped: not root");
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let ledger = Ledger::open_in(&scratch.path().join("state")).unwrap();
+    let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
+    let device = LoopDevice::create(&ledger, &scratch.path(), Bytes::mib(32), options).unwrap();
+    let probe = Probe::of(device.path());
+    let destroy = |name: &str| probe.disk().args(SHORT).args(["--destroy", name]).run();
+    // Blank, but not named, or not by its name.
+    refused(probe.run(&SHORT), 3, &format!("--destroy {}", device.name()));
+    refused(destroy("sda"), 2, "is not the device");
+    assert!(fs::read(device.path()).unwrap().iter().all(|byte| *byte == 0));
+    let document = assert_probed(&destroy(&device.name()));
+    assert_eq!(results(&document, "subject")[0]["file_system"], "block device");
+    assert_eq!(results(&document, "step").len(), 1);
+
+    // With a file system it is not written to, even when named.
+    assert!(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(device.path()).status().unwrap().success());
+    let before = fs::read(device.path()).unwrap();
+    refused(destroy(&device.name()), 3, "ext4");
+    refused(probe.run(&SHORT), 3, "ext4");
+    refused(probe.run(&["--quick"]), 3, "ext4");
+    let reads = ["--pattern", "randread", "--depth", "2", "--time", "100ms", "--json"];
+    let document = assert_probed(&probe.run(&reads));
+    assert_eq!(results(&document, "step").len(), 1);
+    assert!(results(&document, "layout").is_empty());
+    refused(probe.disk().args(reads).arg("--verify").run(), 2, "--verify");
+    refused(probe.disk().args(reads).args(["--size", "64M"]).run(), 2, "more than the device has");
+    assert!(fs::read(device.path()).unwrap() == before, "the device was written to");
+
+    // Mounted, it is in use; reading does it no harm.
+    let mounted =
+        format_and_mount(&ledger, &device, Filesystem::Ext4, &FilesystemOptions::default()).unwrap();
+    refused(destroy(&device.name()), 3, "in use");
+    assert_probed(&probe.run(&reads));
+    mounted.undo().unwrap();
+    assert_eq!(probe.left(), Vec::<String>::new());
+}
+
+#[test]
+fn an_input_output_error_midway_is_told_and_cleaned_up() {
+    let Some(memory) = Tmpfs::new(Bytes::mib(64)).unwrap() else { return };
+    let ledger = Scratch::new().unwrap();
+    let ledger = (Ledger::open_in(&ledger.path()).unwrap(), ledger);
+    let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
+    let device = LoopDevice::create(&ledger.0, memory.path(), Bytes::mib(256), options).unwrap();
+    // Without a journal of its own, the file system outlives the failed writes.
+    let filesystem =
+        FilesystemOptions { mkfs: vec!["-O".into(), "^has_journal".into()], ..Default::default() };
+    let mounted = format_and_mount(&ledger.0, &device, Filesystem::Ext4, &filesystem).unwrap();
+    let probe = Probe::of(mounted.path());
+
+    // The layout pass runs out of what stands behind the device.
+    let output = probe.disk().args(SHORT).args(["--size", "96M"]).run();
+    refused(output, 1, "Input/output error");
+    probe.assert_clean();
+    assert_eq!(probe.last_run().manifest.state, fathom_record::State::Failed);
+    fs::File::open(mounted.path()).unwrap().sync_all().ok();
+    Command::new("fstrim").arg(mounted.path()).status().ok();
+
+    // The append file is reserved, and its first blocks fail.
+    let append = ["--pattern", "append", "--size", "32M", "--time", "20s", "--json"];
+    let running = probe.disk().args(append).spawn();
+    let start = std::time::Instant::now();
+    while !probe.dir.join("fathom-probe.journal").exists() && start.elapsed().as_secs() < 20 {
+        thread::sleep(std::time::Duration::from_millis(2));
+    }
+    fill(memory.path()).unwrap();
+    let output = running.wait().expect_code(1);
+    assert_sentence(&output);
+    assert!(output.stderr.contains("Input/output error"), "{}", output.stderr);
+    let document = output.json();
+    assert_eq!(document["state"], "failed");
+    assert!(document["error"].as_str().unwrap().contains("fathom-probe.journal"), "{document}");
+    probe.assert_clean();
+}
+
+#[test]
+fn a_disk_that_fills_up_midway_is_told_and_cleaned_up() {
+    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes::mib(128)).unwrap() else { return };
+    let probe = Probe::of(disk.path());
+    let mut running = probe.disk().args(["--quick", "--size", "16M", "--json=lines"]).spawn();
+    assert!(running.wait_for_stdout("\"step\""), "{}", running.stderr());
+    // The append file comes late in the profile; somebody takes its room before.
+    fill(disk.path()).unwrap();
+    let output = running.wait().expect_code(3);
+    assert_sentence(&output);
+    assert!(output.stderr.contains("No space left"), "{}", output.stderr);
+    let last: serde_json::Value = serde_json::from_str(output.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!([&last["type"], &last["state"]], ["end", "failed"]);
+    let run = probe.last_run();
+    assert_eq!(run.manifest.state, fathom_record::State::Failed);
+    assert!(run.results().unwrap().len() > 5, "what was measured before stands");
+    fs::remove_file(disk.path().join("filler")).unwrap();
+    probe.assert_clean();
+}
