@@ -149,8 +149,11 @@ impl Target {
         Ok(())
     }
 
-    /// Reserves the whole file, so that a full disk shows now.
+    /// Reserves the whole file, so that a full disk shows now; a device has its room.
     pub(crate) fn reserve(&self) -> Result<()> {
+        if self.place.is_device {
+            return Ok(());
+        }
         reserve(&self.file, self.size.get()).map_err(|e| Error::io("reserve room for", &self.path, e))
     }
 

@@ -227,7 +227,8 @@ impl Config {
     fn wanted(&self) -> Result<Wanted> {
         let plan = self.plan()?;
         if self.keep && self.block.is_some_and(|block| block.get() % 4096 != 0) {
-            let what = "--keep needs a --block that is a multiple of 4K, or later runs could not check the file";
+            let what =
+                "--keep needs a --block that is a multiple of 4K, or later runs could not check the file";
             return Err(Error::usage(what).into());
         }
         if self.document_size == Bytes(0) {

@@ -58,6 +58,7 @@ pub(crate) fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Tells whether storage is what holds a MongoDB back, proves it, and finds what to change")
         .after_help("Exit codes: 0 ok, 1 a finding or failed operations, 2 usage, 3 environment.")
+        .max_term_width(80)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(VERBS.iter().map(|verb| (verb.command)()))

@@ -105,6 +105,7 @@ pub(super) fn busy_cpu(steps: &[Step]) -> Option<Finding> {
         starved.len(),
         steps.len()
     );
+    let ring = worst.streams.iter().all(|stream| stream.engine == "io_uring");
     let shape =
         worst.streams.first().map_or_else(String::new, |s| format!("{} at depth {}", s.pattern, s.depth));
     Some(
@@ -114,7 +115,11 @@ pub(super) fn busy_cpu(steps: &[Step]) -> Option<Finding> {
                 "worst: '{}' ({shape}): {:.0} % of the probe's time was spent ready but without a CPU, {:.0} % of its CPU share was used, the machine was {:.0} % busy",
                 worst.phase, wait(worst), worst.generator_busy_pct.unwrap_or(0.0), worst.machine_busy_pct.unwrap_or(0.0)
             ))
-            .advice("Repeat on an idle machine, or with --engine io_uring, which needs less CPU per request"),
+            .advice(if ring {
+                "Repeat on an idle machine"
+            } else {
+                "Repeat on an idle machine, or with --engine io_uring, which needs less CPU per request"
+            }),
     )
 }
 
