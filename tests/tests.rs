@@ -7,10 +7,12 @@
     reason = "a test fails by panicking"
 )]
 
+mod checkup;
 mod cleanup;
 mod disk;
 mod disk_real;
 mod disk_refusals;
+mod disk_signals;
 mod doctor;
 mod host;
 mod iostat;

@@ -149,6 +149,10 @@ fn probe(wanted: &Wanted, live: &mut Live, signals: &Signals) -> Result<Probed> 
     let ledger = Ledger::open()?;
     let place = Place::look(&wanted.dir, wanted.plan.needs().writes, &wanted.permits)?;
     let target = Target::open(place.clone(), wanted.size, wanted.direct, wanted.plan.needs(), &ledger)?;
+    if wanted.verify && place.is_device && !wanted.plan.needs().writes {
+        let what = "--verify has nothing to compare a device with that it does not write";
+        return Err(Error::usage(what).advise("take a --pattern that writes, or name a directory").into());
+    }
     let zero = live.run.as_ref().map_or_else(Instant::now, RunWriter::started);
     let mut session = Session::new(target, wanted.seed, wanted.verify, signals.clone(), zero, live);
     let second_pass = if matches!(wanted.plan, Plan::Profile(..)) { Bytes::mib(64) } else { Bytes(0) };

@@ -38,7 +38,23 @@ impl Pace {
     fn shape(self) -> Nanos {
         match self {
             Pace::Full => Nanos::secs(4),
-            Pace::Quick => Nanos::millis(800),
+            Pace::Quick => Nanos::millis(700),
+        }
+    }
+
+    /// Bytes of a checkpoint's burst: a quick look has no time for a large one on a slow disk.
+    fn burst(self) -> Bytes {
+        match self {
+            Pace::Full => Bytes::mib(32),
+            Pace::Quick => Bytes::mib(4),
+        }
+    }
+
+    /// The longest that a window is drawn out for a slow disk.
+    fn patience(self) -> Nanos {
+        match self {
+            Pace::Full => Nanos::secs(15),
+            Pace::Quick => Nanos::millis(1_600),
         }
     }
 }
@@ -79,7 +95,7 @@ impl Session<'_> {
             if profile.error.is_some() || self.interrupted() {
                 break;
             }
-            let window = self.patient(window, &profile.steps);
+            let window = self.patient(pace, window, &profile.steps);
             let outcome = self.measure_step(&window)?;
             profile.error = outcome.error;
             if outcome.step.per_s() > 0.0 {
@@ -90,15 +106,15 @@ impl Session<'_> {
         Ok(profile)
     }
 
-    /// A slow disk needs a longer look: long enough for about 20 operations, but never more than 15 s.
-    fn patient(&self, mut window: WindowPlan, steps: &[Step]) -> WindowPlan {
+    /// A slow disk needs a longer look: long enough for about 20 operations or one burst, as far as patience goes.
+    fn patient(&self, pace: Pace, mut window: WindowPlan, steps: &[Step]) -> WindowPlan {
         let Some(one) = steps.iter().find(|step| step.streams.first().is_some_and(|s| s.depth == 1)) else {
             return window;
         };
         let mean_ns = one.mean_latency_ns().unwrap_or(0.0);
-        let bursts = window.jobs.iter().any(|job| job.pattern == Pattern::Checkpoint);
-        let wanted = if bursts { mean_ns * 1_100.0 } else { mean_ns * 20.0 };
-        window.length = window.length.max(Nanos((wanted as u64).min(15_000_000_000)));
+        let burst = window.jobs.iter().find(|job| job.pattern == Pattern::Checkpoint);
+        let operations = burst.map_or(20.0, |job| job.burst_requests() as f64 * 1.1);
+        window.length = window.length.max(Nanos((mean_ns * operations) as u64).min(pace.patience()));
         window
     }
 }
@@ -109,7 +125,7 @@ fn shapes(pace: Pace, engine: Engine) -> Vec<WindowPlan> {
     let job = |pattern, block, depth| Job::new(pattern, block, engine, depth);
     // mongod's log is written by one thread after the other: psync is what it does.
     let journal = Job::new(Pattern::Append, small, Engine::Psync, 1).durable(Durable::Fdatasync);
-    let checkpoint = job(Pattern::Checkpoint, page, 4);
+    let checkpoint = Job { burst: pace.burst(), ..job(Pattern::Checkpoint, page, 4) };
     let together = vec![
         job(Pattern::RandRead, page, 16),
         journal.clone(),
@@ -133,4 +149,23 @@ fn shapes(pace: Pace, engine: Engine) -> Vec<WindowPlan> {
     let long = |phase: &str| matches!(phase, "checkpoint" | "all together" | "journal");
     let length = |phase: &str| if long(phase) { Nanos(pace.shape().get() * 2) } else { pace.shape() };
     plans.into_iter().map(|(phase, jobs)| WindowPlan::new(phase, jobs, length(phase))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The time that windows and warm-ups take; a ladder has at most this many rungs and bisections.
+    fn planned(pace: Pace, rungs: u64) -> Nanos {
+        let window = |plan: &WindowPlan| plan.length.get() + plan.warm_up.get();
+        let rung = WindowPlan::new("", Vec::new(), pace.rung());
+        Nanos(shapes(pace, Engine::Psync).iter().map(window).sum::<u64>() + rungs * window(&rung))
+    }
+
+    #[test]
+    fn the_pace_is_kept() {
+        // With 4 s for the layout pass a quick look stays within 20 s, with 30 s a full one at about two minutes.
+        assert!(planned(Pace::Quick, 6 + 4) < Nanos::secs(16), "{}", planned(Pace::Quick, 10));
+        assert!(planned(Pace::Full, 11 + 4) < Nanos::secs(110), "{}", planned(Pace::Full, 15));
+    }
 }

@@ -4,7 +4,10 @@
 //! histograms for empty ones. Shards are fewer than workers (a thousand threads need no thousand histograms) and
 //! more than CPUs, so that the lock is nearly always free.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use fathom_stats::Histogram;
 
@@ -78,30 +81,62 @@ impl Tracks {
     }
 }
 
+/// Where some of a job's workers record.
+pub(crate) struct Shard {
+    tracks: Mutex<Tracks>,
+    /// Set while the reader wants all shards.
+    wanted: Arc<AtomicBool>,
+}
+
+impl Shard {
+    /// The tracks, to record into. Steps back while the reader waits: with far more busy workers than CPUs (a
+    /// thousand loads from cached memory) it would else queue behind all of them for a minute.
+    #[inline]
+    pub(crate) fn tracks(&self) -> MutexGuard<'_, Tracks> {
+        while self.wanted.load(Ordering::Relaxed) {
+            thread::sleep(STEP_BACK);
+        }
+        lock(&self.tracks)
+    }
+}
+
 /// The shards of one job's workers.
-pub(crate) struct Shards(Vec<Mutex<Tracks>>);
+pub(crate) struct Shards {
+    shards: Vec<Shard>,
+    wanted: Arc<AtomicBool>,
+}
 
 /// At most this many shards per job.
 const SHARDS_MAX: usize = 32;
+/// How long a worker steps back before it looks again.
+const STEP_BACK: Duration = Duration::from_millis(1);
 
 impl Shards {
     /// Shards for `workers` workers.
     pub(crate) fn new(workers: usize) -> Self {
-        Shards((0..workers.clamp(1, SHARDS_MAX)).map(|_| Mutex::default()).collect())
+        let wanted = Arc::<AtomicBool>::default();
+        let shard = |_| Shard { tracks: Mutex::default(), wanted: Arc::clone(&wanted) };
+        Shards { shards: (0..workers.clamp(1, SHARDS_MAX)).map(shard).collect(), wanted }
     }
 
     /// The shard of a worker.
-    pub(crate) fn of(&self, worker: usize) -> &Mutex<Tracks> {
-        &self.0[worker % self.0.len()]
+    pub(crate) fn of(&self, worker: usize) -> &Shard {
+        &self.shards[worker % self.shards.len()]
     }
 
     /// Moves everything recorded so far into `into`; `spare` is an empty set that swaps places.
     pub(crate) fn drain(&self, into: &mut Tracks, spare: &mut Tracks) {
-        for shard in &self.0 {
-            std::mem::swap(&mut *lock(shard), spare);
+        for shard in &self.shards {
+            let mut tracks = shard.tracks.try_lock().unwrap_or_else(|_| {
+                self.wanted.store(true, Ordering::Relaxed);
+                lock(&shard.tracks)
+            });
+            std::mem::swap(&mut *tracks, spare);
+            drop(tracks);
             into.merge(spare);
             spare.clear();
         }
+        self.wanted.store(false, Ordering::Relaxed);
     }
 }
 

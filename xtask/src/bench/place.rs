@@ -159,11 +159,12 @@ impl Place {
     pub(super) fn undo(self) -> Result<()> {
         let Place { files, folder, mounted, device, .. } = self;
         let mut first = Ok(());
-        let files = files.into_iter().map(Guard::undo);
-        let rest = [folder.map(Guard::undo), mounted.map(Mounted::undo), device.map(LoopDevice::undo)];
-        for outcome in files.chain(rest.into_iter().flatten()) {
-            first = first.and(outcome);
+        for guard in files.into_iter().chain(folder) {
+            first = first.and(guard.undo());
         }
+        // A failure must not keep the rest from being tried.
+        first = first.and(mounted.map_or(Ok(()), Mounted::undo));
+        first = first.and(device.map_or(Ok(()), LoopDevice::undo));
         first.map_err(|error| anyhow!(error).context("not all could be taken away; run 'fathom cleanup'"))
     }
 }

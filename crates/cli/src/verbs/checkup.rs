@@ -199,7 +199,7 @@ fn show_end(live: &Live, diagnosis: &Diagnosis, ended: &Ended) -> Result<()> {
     live.verdict_text().map_or(Ok(()), |verdict| output::line(&verdict))?;
     output::line(&match settings {
         0 => "No host setting differs from MongoDB's advice.".to_owned(),
-        n => format!("{n} host {verb} from MongoDB's advice; fathom doctor shows what would fix each."),
+        n => format!("{n} host {verb} from MongoDB's advice; see 'fathom doctor'."),
     })?;
     if let Some(folder) = &ended.folder {
         output::line(&format!("Run folder: {}", folder.display()))?;

@@ -4,7 +4,6 @@
 //! else's: stamping data and recording happen outside.
 
 use std::path::Path;
-use std::sync::Mutex;
 
 use fathom_errors::Result;
 
@@ -15,7 +14,7 @@ use crate::engine::{check_read, failed};
 use crate::file::BlockFile;
 use crate::requests::{Request, Requests};
 use crate::shape::{Durable, Pattern};
-use crate::tracks::{Track, Tracks, lock};
+use crate::tracks::{Shard, Track};
 
 /// How long a worker may sleep before it looks whether the window is over.
 const NAP_NS: u64 = 50_000_000;
@@ -45,7 +44,7 @@ struct Worker<'a, F> {
     crew: &'a Crew<'a>,
     requests: Requests,
     buffer: AlignedBuffer,
-    shard: &'a Mutex<Tracks>,
+    shard: &'a Shard,
 }
 
 impl<F: BlockFile> Worker<'_, F> {
@@ -104,7 +103,7 @@ impl<F: BlockFile> Worker<'_, F> {
         let read = self.file.read_at(self.buffer.as_mut_slice(), request.offset);
         let end = now_ns();
         read.map_err(|e| failed("read", self.path, request.offset, e))?;
-        let mut tracks = lock(self.shard);
+        let mut tracks = self.shard.tracks();
         tracks.record(Track::Read, end - begin);
         if let Some(intended) = intended {
             tracks.record(Track::ReadResponse, end - intended);
@@ -121,7 +120,7 @@ impl<F: BlockFile> Worker<'_, F> {
         } else {
             written
         };
-        let mut tracks = lock(self.shard);
+        let mut tracks = self.shard.tracks();
         tracks.record(Track::Write, written - begin);
         match self.crew.job.durable {
             Durable::None => {}
@@ -164,7 +163,7 @@ impl<F: BlockFile> Worker<'_, F> {
                 let Some(request) = self.requests.next() else { break };
                 let (begin, end) = self.write_block(request)?;
                 self.requests.ended(request.offset);
-                lock(self.shard).record(Track::Write, end - begin);
+                self.shard.tracks().record(Track::Write, end - begin);
             }
             let mut outcome = Ok(());
             crew.rally.meet(now_ns, || crew.starter.stopping(), |began| outcome = self.end_burst(began));
@@ -178,7 +177,7 @@ impl<F: BlockFile> Worker<'_, F> {
         let begin = now_ns();
         self.file.sync_all().map_err(|e| failed("fsync", self.path, 0, e))?;
         let end = now_ns();
-        let mut tracks = lock(self.shard);
+        let mut tracks = self.shard.tracks();
         tracks.record(Track::Sync, end - begin);
         tracks.record(Track::Durable, end - began_ns);
         drop(tracks);

@@ -12,7 +12,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::sync::Mutex;
 
 use fathom_errors::{Error, Kind, Result};
 use io_uring::squeue::Flags;
@@ -26,7 +25,7 @@ use crate::engine::{check_read, failed, slots};
 use crate::file::{BlockFile, whole};
 use crate::requests::{Request, Requests};
 use crate::shape::{Durable, Pattern};
-use crate::tracks::{Track, Tracks, lock};
+use crate::tracks::{Shard, Track};
 
 /// How long a ring may wait for completions before it looks whether the window is over.
 const NAP_NS: u64 = 50_000_000;
@@ -88,7 +87,7 @@ struct Ring<'a> {
     path: &'a Path,
     crew: &'a Crew<'a>,
     requests: Requests,
-    shard: &'a Mutex<Tracks>,
+    shard: &'a Shard,
     /// The next intended start that is not due yet.
     waiting_ns: Option<u64>,
     burst_left: u64,
@@ -330,7 +329,7 @@ impl<'a> Ring<'a> {
             check_read(self.crew, self.slab.as_slice().get(at..at + block).unwrap_or_default(), slot.offset)?;
         }
         let latency_ns = now.saturating_sub(slot.begin_ns);
-        let mut tracks = lock(self.shard);
+        let mut tracks = self.shard.tracks();
         tracks.record(if slot.write { Track::Write } else { Track::Read }, latency_ns);
         if slot.write && self.crew.job.durable == Durable::Dsync {
             tracks.record(Track::Durable, latency_ns);
@@ -346,7 +345,7 @@ impl<'a> Ring<'a> {
         if let Some(began_ns) = self.sync_began_ns.take() {
             self.in_flight -= 1;
             outcome(result).map_err(|e| failed("fsync", self.path, 0, e))?;
-            let mut tracks = lock(self.shard);
+            let mut tracks = self.shard.tracks();
             tracks.record(Track::Sync, now.saturating_sub(began_ns));
             tracks.record(Track::Durable, now.saturating_sub(self.burst_began_ns));
             self.rest_until_ns = now + self.crew.job.burst_rest.get();
@@ -362,7 +361,7 @@ impl<'a> Ring<'a> {
             return Ok(());
         }
         outcome(result).map_err(|e| failed("fdatasync", self.path, slot.offset, e))?;
-        let mut tracks = lock(self.shard);
+        let mut tracks = self.shard.tracks();
         tracks.record(Track::Sync, now.saturating_sub(slot.written_ns));
         tracks.record(Track::Durable, now.saturating_sub(slot.begin_ns));
         if let Some(intended_ns) = slot.intended_ns {

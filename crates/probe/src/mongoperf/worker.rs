@@ -20,7 +20,7 @@ use crate::engine::mapping::Mapping;
 use crate::file::BlockFile;
 use crate::layout::FIRST_GENERATION;
 use crate::stamp::Stamper;
-use crate::tracks::{Shards, Track, Tracks, lock};
+use crate::tracks::{Shard, Shards, Track, lock};
 
 /// How long a thread may sleep before it looks whether the run is over.
 const NAP_NS: u64 = 50_000_000;
@@ -136,7 +136,7 @@ struct Worker<'a> {
     shared: &'a Shared<'a>,
     random: Seeded,
     buffer: AlignedBuffer,
-    shard: &'a Mutex<Tracks>,
+    shard: &'a Shard,
 }
 
 impl Worker<'_> {
@@ -153,7 +153,7 @@ impl Worker<'_> {
         };
         let end = now_ns();
         read.map_err(|e| failed("read", self.shared.path, offset, e))?;
-        lock(self.shard).record(Track::Read, end - begin);
+        self.shard.tracks().record(Track::Read, end - begin);
         Ok(())
     }
 
@@ -166,7 +166,7 @@ impl Worker<'_> {
                 let stored = mapping.store_pages(offset, self.room());
                 let end = now_ns();
                 stored.map_err(|e| failed("write", self.shared.path, offset, e))?;
-                lock(self.shard).record(Track::Write, end - begin);
+                self.shard.tracks().record(Track::Write, end - begin);
                 Ok(())
             }
         }
@@ -185,7 +185,7 @@ impl Worker<'_> {
         wrote.map_err(|e| failed("write", self.shared.path, offset, e))?;
         file.sync_data().map_err(|e| failed("fdatasync", self.shared.path, offset, e))?;
         let end = now_ns();
-        let mut tracks = lock(self.shard);
+        let mut tracks = self.shard.tracks();
         tracks.record(Track::Write, written - begin);
         tracks.record(Track::Sync, end - written);
         tracks.record(Track::Durable, end - begin);

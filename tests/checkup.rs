@@ -1,0 +1,66 @@
+//! `fathom checkup` on a real disk: host and disk in one document and one run folder.
+
+use fathom_record::{Run, State};
+use fathom_testkit::{Fathom, Scratch};
+
+fn fathom() -> Fathom {
+    Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+}
+
+#[test]
+fn one_document_holds_host_disk_and_verdict() {
+    let scratch = Scratch::new().unwrap();
+    let runs = scratch.path().join("runs");
+    let directory = scratch.path().join("data");
+    std::fs::create_dir(&directory).unwrap();
+    let output = fathom()
+        .args(["checkup", "--quick", "--size", "32M", "--json", "--mongodb", "7.0", "--dir"])
+        .args([directory.to_str().unwrap(), "--runs", runs.to_str().unwrap()])
+        .run();
+    assert!(matches!(output.code, 0 | 1), "{:?}: {}", output.code, output.stderr);
+    let document = output.json();
+    assert_eq!(document["state"], "complete");
+    assert_eq!(document["error"], serde_json::Value::Null);
+    assert!(document["host"]["findings"].as_array().unwrap().len() > 10);
+    let results = document["results"].as_array().unwrap();
+    let count = |kind: &str| results.iter().filter(|result| result["type"] == kind).count();
+    assert_eq!((count("subject"), count("layout"), count("knee"), count("verdict")), (1, 1, 1, 1));
+    let phases: Vec<&str> =
+        results.iter().filter(|result| result["type"] == "step").filter_map(|step| step["phase"].as_str()).collect();
+    for phase in ["random reads", "page reads", "random writes", "mixed", "journal", "checkpoint", "all together"] {
+        assert!(phases.contains(&phase), "{phase} is missing in {phases:?}");
+    }
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "the test file is gone");
+
+    let run = Run::open(document["run_folder"].as_str().unwrap()).unwrap();
+    assert_eq!((run.manifest.state, run.manifest.verb.as_str()), (State::Complete, "checkup"));
+    assert!(run.manifest.environment.contains_key("kernel"), "{:?}", run.manifest.environment);
+    let findings = run.findings().unwrap();
+    let disk = document["disk_findings"].as_array().unwrap().len();
+    let host = document["host"]["findings"].as_array().unwrap().len();
+    assert_eq!(findings.len(), host + disk);
+    assert_eq!(run.results().unwrap().len(), results.len());
+    assert!(run.readings().unwrap().iter().any(|reading| reading.name.starts_with("probe.journal")));
+}
+
+#[test]
+fn the_text_ends_with_the_verdict_and_fits_the_terminal() {
+    let scratch = Scratch::new().unwrap();
+    let directory = scratch.path().to_str().unwrap().to_owned();
+    let output = fathom().args(["checkup", "--quick", "--size", "32M", "--no-record", "--dir", &directory]).run();
+    assert!(matches!(output.code, 0 | 1), "{:?}: {}", output.code, output.stderr);
+    let wide: Vec<&str> = output.stdout.lines().filter(|line| line.chars().count() > 80).collect();
+    // A path in evidence may not be broken; the scratch folder's is the only long one.
+    assert!(wide.iter().all(|line| line.contains(&directory)), "{wide:#?}");
+    let at = |word: &str| output.stdout.find(word).unwrap_or_else(|| panic!("no '{word}' in {}", output.stdout));
+    assert!(at("Host settings for") < at("Probing") && at("Probing") < at("What it means"));
+    assert!(at("What it means") < at("Verdict: "));
+}
+
+#[test]
+fn a_missing_directory_is_one_sentence() {
+    let output = fathom().args(["checkup", "--dir", "/no/such/directory", "--no-record"]).run();
+    assert_eq!(output.code, 3);
+    assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
+    assert!(output.stdout.is_empty(), "{}", output.stdout);
+}
