@@ -4,8 +4,7 @@
 //! live device. The load begins after both have taken their first reading and ends before their second, so
 //! both see the same requests and differ only by their clocks.
 
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -51,33 +50,16 @@ fn some_device() -> Option<String> {
     name.map(|line| line.name)
 }
 
-/// Reads and writes past the page cache, with a flush after every tenth write.
+/// The probe itself: reads and writes past the page cache, each write flushed.
 fn load(folder: &Path) {
-    let file = folder.join("load");
-    let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .custom_flags(direct)
-        .open(file)
-        .unwrap();
-    let block = Aligned([7; 16384]);
-    let mut buffer = Aligned([0; 16384]);
-    for index in 0..200 {
-        file.write_all_at(&block.0, index * 16384).unwrap();
-        if index % 10 == 9 {
-            file.sync_data().unwrap();
-        }
-    }
-    for index in 0..200 {
-        file.read_exact_at(&mut buffer.0[..4096], index * 16384).unwrap();
-    }
+    let shape = ["--pattern", "randrw", "--block", "16K", "--depth", "2", "--durable", "fdatasync"];
+    let output = Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+        .args(["disk", "--no-record", "--time", "1s", "--size", "16M", "--dir"])
+        .arg(folder)
+        .args(shape)
+        .run();
+    assert!(matches!(output.code, 0 | 1), "{}", output.stderr);
 }
-
-#[repr(align(4096))]
-struct Aligned([u8; 16384]);
 
 fn disk_of(document: &Value) -> Value {
     document["sysstat"]["hosts"][0]["statistics"][0]["disk"][0].clone()
