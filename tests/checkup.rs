@@ -25,9 +25,14 @@ fn one_document_holds_host_disk_and_verdict() {
     let results = document["results"].as_array().unwrap();
     let count = |kind: &str| results.iter().filter(|result| result["type"] == kind).count();
     assert_eq!((count("subject"), count("layout"), count("knee"), count("verdict")), (1, 1, 1, 1));
-    let phases: Vec<&str> =
-        results.iter().filter(|result| result["type"] == "step").filter_map(|step| step["phase"].as_str()).collect();
-    for phase in ["random reads", "page reads", "random writes", "mixed", "journal", "checkpoint", "all together"] {
+    let phases: Vec<&str> = results
+        .iter()
+        .filter(|result| result["type"] == "step")
+        .filter_map(|step| step["phase"].as_str())
+        .collect();
+    for phase in
+        ["random reads", "page reads", "random writes", "mixed", "journal", "checkpoint", "all together"]
+    {
         assert!(phases.contains(&phase), "{phase} is missing in {phases:?}");
     }
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "the test file is gone");
@@ -47,12 +52,14 @@ fn one_document_holds_host_disk_and_verdict() {
 fn the_text_ends_with_the_verdict_and_fits_the_terminal() {
     let scratch = Scratch::new().unwrap();
     let directory = scratch.path().to_str().unwrap().to_owned();
-    let output = fathom().args(["checkup", "--quick", "--size", "32M", "--no-record", "--dir", &directory]).run();
+    let output =
+        fathom().args(["checkup", "--quick", "--size", "32M", "--no-record", "--dir", &directory]).run();
     assert!(matches!(output.code, 0 | 1), "{:?}: {}", output.code, output.stderr);
     let wide: Vec<&str> = output.stdout.lines().filter(|line| line.chars().count() > 80).collect();
     // A path in evidence may not be broken; the scratch folder's is the only long one.
     assert!(wide.iter().all(|line| line.contains(&directory)), "{wide:#?}");
-    let at = |word: &str| output.stdout.find(word).unwrap_or_else(|| panic!("no '{word}' in {}", output.stdout));
+    let at =
+        |word: &str| output.stdout.find(word).unwrap_or_else(|| panic!("no '{word}' in {}", output.stdout));
     assert!(at("Host settings for") < at("Probing") && at("Probing") < at("What it means"));
     assert!(at("What it means") < at("Verdict: "));
 }

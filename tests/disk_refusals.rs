@@ -327,7 +327,8 @@ fn an_input_output_error_midway_is_told_and_cleaned_up() {
     let ledger = Ledger::open_in(&state.path()).unwrap();
     let device = LoopDevice::create(&ledger, below.path(), Bytes::mib(128), LoopOptions::default()).unwrap();
     // Without a journal of its own, the file system outlives the failed writes.
-    let filesystem = FilesystemOptions { mkfs: vec!["-O".into(), "^has_journal".into()], ..Default::default() };
+    let filesystem =
+        FilesystemOptions { mkfs: vec!["-O".into(), "^has_journal".into()], ..Default::default() };
     let mounted = format_and_mount(&ledger, &device, Filesystem::Ext4, &filesystem).unwrap();
     let probe = Probe::of(mounted.path());
     let long = ["--pattern", "randrw", "--depth", "4", "--size", "16M", "--time", "30s", "--json=lines"];
@@ -340,7 +341,11 @@ fn an_input_output_error_midway_is_told_and_cleaned_up() {
     let output = running.wait().expect_code(1);
     assert_sentence(&output);
     assert!(output.stderr.contains("Input/output error"), "{}", output.stderr);
-    assert!(output.stderr.contains("fathom-probe.dat") && output.stderr.contains("offset"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("fathom-probe.dat") && output.stderr.contains("offset"),
+        "{}",
+        output.stderr
+    );
     let last: serde_json::Value = serde_json::from_str(output.stdout.lines().last().unwrap()).unwrap();
     assert_eq!([&last["type"], &last["state"]], ["end", "failed"]);
     assert_eq!(probe.last_run().manifest.state, State::Failed);
@@ -375,7 +380,8 @@ fn a_thin_disk_that_runs_out_is_told_and_cleaned_up() {
     let ledger = Ledger::open_in(&state.path()).unwrap();
     let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
     let device = LoopDevice::create(&ledger, memory.path(), Bytes::mib(256), options).unwrap();
-    let filesystem = FilesystemOptions { mkfs: vec!["-O".into(), "^has_journal".into()], ..Default::default() };
+    let filesystem =
+        FilesystemOptions { mkfs: vec!["-O".into(), "^has_journal".into()], ..Default::default() };
     let mounted = format_and_mount(&ledger, &device, Filesystem::Ext4, &filesystem).unwrap();
     let probe = Probe::of(mounted.path());
     // Its file system has room, what is below has none. Whether the kernel calls that "no space" or an
@@ -383,7 +389,11 @@ fn a_thin_disk_that_runs_out_is_told_and_cleaned_up() {
     let output = probe.disk().args(SHORT).args(["--size", "96M"]).run();
     assert!(output.code == 1 || output.code == 3, "{output:?}");
     assert_sentence(&output);
-    assert!(output.stderr.contains("cannot lay out") && output.stderr.contains("offset"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("cannot lay out") && output.stderr.contains("offset"),
+        "{}",
+        output.stderr
+    );
     probe.assert_clean();
     assert_eq!(probe.last_run().manifest.state, State::Failed);
 }

@@ -96,7 +96,8 @@ fn the_profile_and_every_format_end_early_too() {
     for format in ["--json", "--json=lines", "--json=fio"] {
         let probe = Probe::of(&scratch.path());
         let mut running = probe.disk().args(["--quick", "--size", "32M", format]).spawn();
-        let begun = || probe.run_folders().last().is_some_and(|run| is_file_begun(&run.join("results.jsonl")));
+        let begun =
+            || probe.run_folders().last().is_some_and(|run| is_file_begun(&run.join("results.jsonl")));
         assert!(wait_for(&mut running, begun), "{}", running.stderr());
         running.signal(Signal::INT);
         let output = running.wait();

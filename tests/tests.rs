@@ -10,6 +10,7 @@
 mod checkup;
 mod cleanup;
 mod disk;
+mod disk_formats;
 mod disk_real;
 mod disk_refusals;
 mod disk_signals;

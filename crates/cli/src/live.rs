@@ -99,11 +99,11 @@ impl Live {
 
     /// A run folder that fails (its disk is full) must not lose the measurement: it is given up, with a note.
     fn keep(&mut self, write: impl FnOnce(&mut RunWriter) -> Result<()>) {
-        if let Some(run) = &mut self.run {
-            if let Err(error) = write(run) {
-                output::note(&format!("fathom: the run folder is given up: {error}"));
-                self.run = None;
-            }
+        if let Some(run) = &mut self.run
+            && let Err(error) = write(run)
+        {
+            output::note(&format!("fathom: the run folder is given up: {error}"));
+            self.run = None;
         }
     }
 

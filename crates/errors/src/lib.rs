@@ -169,7 +169,8 @@ mod tests {
 
     #[test]
     fn display_is_one_sentence_with_cause_and_advice() {
-        let error = Error::io("create", "/mnt/full/x", io::Error::from_raw_os_error(28)).advise("free some space");
+        let error =
+            Error::io("create", "/mnt/full/x", io::Error::from_raw_os_error(28)).advise("free some space");
         assert_eq!(
             error.to_string(),
             "cannot create /mnt/full/x: No space left on device (os error 28); free some space"

@@ -79,9 +79,11 @@ impl BlockFile for FaultyFile {
         let nth = count(&self.writes);
         match self.fault {
             Fault::Full(n) if nth >= n => return Err(error(libc::ENOSPC)),
-            Fault::LostWrite(n) if nth % n == 0 => {}
-            Fault::TornWrite(n) if nth % n == 0 => self.store(&block[..block.len() / 2], offset),
-            Fault::MisplacedWrite(n) if nth % n == 0 => self.store(block, offset + block.len() as u64),
+            Fault::LostWrite(n) if nth.is_multiple_of(n) => {}
+            Fault::TornWrite(n) if nth.is_multiple_of(n) => self.store(&block[..block.len() / 2], offset),
+            Fault::MisplacedWrite(n) if nth.is_multiple_of(n) => {
+                self.store(block, offset + block.len() as u64)
+            }
             _ => self.store(block, offset),
         }
         Ok(())

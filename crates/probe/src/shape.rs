@@ -173,7 +173,7 @@ impl Job {
                 self.depth
             )));
         }
-        if self.block.get() < 512 || self.block > Bytes::mib(64) || self.block.get() % 512 != 0 {
+        if self.block.get() < 512 || self.block > Bytes::mib(64) || !self.block.get().is_multiple_of(512) {
             let what = format!("a block of {} bytes makes no sense", self.block.get());
             return Err(Error::usage(what).advise("take a multiple of 512 bytes from 512 to 64M"));
         }

@@ -100,13 +100,13 @@ impl Stamper {
         if stamp.offset != at {
             return wrong(format!("holds the block of offset {} (misplaced write)", stamp.offset));
         }
-        if let Some((seed, generation)) = expected {
-            if stamp.seed != seed || stamp.generation != generation {
-                return wrong(format!(
-                    "holds generation {} of run {:016x}, expected generation {generation} of run {seed:016x} (lost write)",
-                    stamp.generation, stamp.seed
-                ));
-            }
+        if let Some((seed, generation)) = expected
+            && (stamp.seed != seed || stamp.generation != generation)
+        {
+            return wrong(format!(
+                "holds generation {} of run {:016x}, expected generation {generation} of run {seed:016x} (lost write)",
+                stamp.generation, stamp.seed
+            ));
         }
         payload(&self.pool, scratch, stamp);
         let sum = word(chunk, 4);

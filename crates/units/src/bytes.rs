@@ -77,7 +77,7 @@ impl fmt::Display for Bytes {
         let unit = SUFFIXES.iter().rev().find(|(_, shift)| self.0 >> shift > 0);
         let text = match unit {
             None => format!("{} B", self.0),
-            Some((c, shift)) if self.0 % (1 << shift) == 0 => format!("{} {c}iB", self.0 >> shift),
+            Some((c, shift)) if self.0.is_multiple_of(1 << shift) => format!("{} {c}iB", self.0 >> shift),
             Some((c, shift)) => format!("{:.1} {c}iB", self.0 as f64 / (1u64 << shift) as f64),
         };
         f.pad(&text)

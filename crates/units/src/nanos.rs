@@ -53,7 +53,8 @@ impl FromStr for Nanos {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let bad = || Error::usage(format!("'{text}' is not a duration; write it like 30s, 2m, 500ms or 1.5h"));
+        let bad =
+            || Error::usage(format!("'{text}' is not a duration; write it like 30s, 2m, 500ms or 1.5h"));
         let trimmed = text.trim();
         let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(end);
@@ -81,7 +82,13 @@ impl fmt::Display for Nanos {
             120_000_000_000..7_200_000_000_000 => (ns / 60e9, "min"),
             _ => (ns / 3600e9, "h"),
         };
-        let decimals = if value >= 99.95 { 0 } else if value >= 9.995 { 1 } else { 2 };
+        let decimals = if value >= 99.95 {
+            0
+        } else if value >= 9.995 {
+            1
+        } else {
+            2
+        };
         f.pad(&format!("{value:.decimals$} {unit}"))
     }
 }
@@ -92,7 +99,9 @@ mod tests {
 
     #[test]
     fn units_and_bare_seconds() {
-        for (text, ns) in [("30", 30e9), ("30s", 30e9), ("5ms", 5e6), ("2m", 120e9), ("1.5h", 5400e9), ("7us", 7e3)] {
+        for (text, ns) in
+            [("30", 30e9), ("30s", 30e9), ("5ms", 5e6), ("2m", 120e9), ("1.5h", 5400e9), ("7us", 7e3)]
+        {
             assert_eq!(text.parse::<Nanos>().unwrap(), Nanos(ns as u64), "{text}");
         }
         for text in ["", "s", "5 parsecs", "-1s", "NaN", "9999999999999h"] {

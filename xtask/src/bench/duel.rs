@@ -8,6 +8,7 @@ use fathom_process::Signals;
 use fathom_stats::median;
 use serde::Serialize;
 
+use super::neighbours::{Neighbours, Patience};
 use super::place::Place;
 use super::program::{Program, Programs, document, iops};
 use super::shape::{Pattern, Shape};
@@ -71,6 +72,8 @@ pub(super) struct Row {
     pub(super) shape: String,
     /// Pairs of runs.
     pub(super) rounds: u64,
+    /// How many of them other programs disturbed.
+    pub(super) disturbed: u64,
     /// Operations per second, by the programs' own account.
     pub(super) iops: Comparison,
     /// CPU microseconds per I/O, by the kernel's account; absent where it keeps none.
@@ -79,29 +82,38 @@ pub(super) struct Row {
     pub(super) counted_per_s: Option<Comparison>,
 }
 
-/// Runs `shape` in `place`, `rounds` times by each program.
+/// Runs `shape` in `place`, `rounds` times by each program, and disturbed rounds again while `patience` lasts.
 pub(super) fn fight(
     programs: &Programs,
     place: &Place,
     shape: Shape,
     rounds: u64,
+    patience: &mut Patience,
     signals: &Signals,
 ) -> Result<Row> {
     let mut pairs = Vec::new();
-    for round in 0..rounds {
+    let mut disturbed = 0;
+    while (pairs.len() as u64) < rounds {
         let run = |program| {
             sample(programs, program, place, shape, signals)
                 .with_context(|| format!("{}, {} {shape}", program.name(), place.name))
         };
-        let pair = if round % 2 == 0 {
+        let before = Neighbours::look();
+        let pair = if pairs.len() % 2 == 0 {
             let fio = run(Program::Fio)?;
             (run(Program::Fathom)?, fio)
         } else {
             (run(Program::Fathom)?, run(Program::Fio)?)
         };
+        if before.disturbed() {
+            if patience.allows(&before, signals)? {
+                continue;
+            }
+            disturbed += 1;
+        }
         pairs.push(pair);
     }
-    row(place.name, shape, &pairs).context("no rounds")
+    row(place.name, shape, &pairs, disturbed).context("no rounds")
 }
 
 fn sample(
@@ -129,7 +141,7 @@ pub(super) fn fine(program: Program) -> &'static [i32] {
     }
 }
 
-fn row(place: &'static str, shape: Shape, pairs: &[(Sample, Sample)]) -> Option<Row> {
+fn row(place: &'static str, shape: Shape, pairs: &[(Sample, Sample)], disturbed: u64) -> Option<Row> {
     let own: Vec<(f64, f64)> = pairs.iter().map(|(fathom, fio)| (fathom.iops, fio.iops)).collect();
     let counted = |pick: fn(&Counted) -> f64| -> Vec<(f64, f64)> {
         let both = |(fathom, fio): &(Sample, Sample)| Some((pick(&fathom.counted?), pick(&fio.counted?)));
@@ -140,6 +152,7 @@ fn row(place: &'static str, shape: Shape, pairs: &[(Sample, Sample)]) -> Option<
         place,
         shape: shape.to_string(),
         rounds: pairs.len() as u64,
+        disturbed,
         iops: Comparison::of(&own, at_least)?,
         cpu_us_per_io: Comparison::of(&counted(|c| c.cpu_us_per_io), |ratio| ratio <= CPU_TARGET),
         counted_per_s: Comparison::of(&counted(|c| c.io_per_s), at_least),
@@ -165,10 +178,10 @@ mod tests {
         let sample =
             |iops, cpu_us_per_io| Sample { iops, counted: Some(Counted { cpu_us_per_io, io_per_s: iops }) };
         let [shape, ..] = Shape::ALL;
-        let slow = row("disk", shape, &[(sample(97.0, 5.0), sample(100.0, 4.0))]).unwrap();
+        let slow = row("disk", shape, &[(sample(97.0, 5.0), sample(100.0, 4.0))], 0).unwrap();
         assert!(!slow.iops.ok && !slow.cpu_us_per_io.unwrap().ok);
         let uncounted = Sample { iops: 99.0, counted: None };
-        let row = row("disk", shape, &[(uncounted, sample(100.0, 4.0))]).unwrap();
+        let row = row("disk", shape, &[(uncounted, sample(100.0, 4.0))], 0).unwrap();
         assert!(row.iops.ok && row.cpu_us_per_io.is_none());
     }
 }

@@ -5,6 +5,7 @@
 
 mod crowd;
 mod duel;
+mod neighbours;
 mod options;
 mod place;
 mod program;
@@ -22,6 +23,7 @@ use serde_json::json;
 
 use crowd::Crowd;
 use duel::Row;
+use neighbours::Patience;
 use options::Options;
 use place::Place;
 use program::Programs;
@@ -38,6 +40,7 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
         crowd: None,
         places: Vec::new(),
         failures: Vec::new(),
+        patience: Patience::of(options.patience_s),
         options,
         ledger,
         signals,
@@ -68,6 +71,7 @@ struct Bench {
     programs: Programs,
     ledger: Ledger,
     signals: Signals,
+    patience: Patience,
     places: Vec<serde_json::Value>,
     rows: Vec<Row>,
     crowd: Option<Crowd>,
@@ -106,7 +110,14 @@ impl Bench {
             self.say(&table::header())?;
         }
         for shape in shapes {
-            match duel::fight(&self.programs, place, shape, self.options.rounds, &self.signals) {
+            match duel::fight(
+                &self.programs,
+                place,
+                shape,
+                self.options.rounds,
+                &mut self.patience,
+                &self.signals,
+            ) {
                 Ok(row) => {
                     self.say(&table::row(&row))?;
                     self.rows.push(row);

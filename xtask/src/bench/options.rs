@@ -14,6 +14,8 @@ pub(super) struct Options {
     pub(super) rounds: u64,
     /// `BENCH_SECONDS`: how long one run lasts.
     pub(super) seconds: u64,
+    /// `BENCH_PATIENCE`: how many seconds in all may go into runs that other programs disturbed.
+    pub(super) patience_s: u64,
     /// `BENCH_DIR`: a folder on the disk; where absent, one in the tree's own target folder.
     pub(super) dir: Option<PathBuf>,
     /// `BENCH_FIO`: further options for fio, such as `--fixedbufs --registerfiles`.
@@ -42,6 +44,7 @@ impl Options {
         let mut options = Options {
             rounds: number("BENCH_ROUNDS", 5, 1_000)?,
             seconds: number("BENCH_SECONDS", 3, 3_600)?,
+            patience_s: number("BENCH_PATIENCE", 60, 86_400)?,
             dir: variable("BENCH_DIR").map(PathBuf::from),
             fio: variable("BENCH_FIO").unwrap_or_default().split_whitespace().map(str::to_owned).collect(),
             json: false,

@@ -43,6 +43,12 @@ pub(super) fn row(row: &Row) -> String {
         Some(cpu) => line.push_str(&format!("  {}", side(cpu, &decimal, 8, 8))),
         None => line.push_str("  the kernel keeps no account of I/O"),
     }
+    if row.disturbed > 0 {
+        line.push_str(&format!(
+            "\n  other programs were at work in {} of {} rounds",
+            row.disturbed, row.rounds
+        ));
+    }
     if let Some(counted) = &row.counted_per_s {
         for (name, own, counted) in
             [("fathom", row.iops.fathom, counted.fathom), ("fio", row.iops.fio, counted.fio)]
@@ -127,6 +133,7 @@ mod tests {
             place: "disk",
             shape: "randread 4K psync 1".into(),
             rounds: 5,
+            disturbed: 2,
             iops: comparison(0.9, false),
             cpu_us_per_io: Some(comparison(1.0, true)),
             counted_per_s: Some(comparison(0.7, false)),
@@ -134,6 +141,7 @@ mod tests {
         let text = row(&fast);
         assert!(text.contains("10,800    12,000  0.900  0.90-0.90  missed"), "{text}");
         assert!(text.contains("fathom says 10,800, the kernel counted 8,400"), "{text}");
+        assert!(text.contains("in 2 of 5 rounds"), "{text}");
         let head = header();
         let end_of_fio = |line: &str, word: &str| line.find(word).map(|at| at + word.len());
         assert_eq!(end_of_fio(head.lines().last().unwrap(), "fio"), end_of_fio(&text, "12,000"));

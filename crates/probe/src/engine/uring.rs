@@ -156,10 +156,10 @@ impl<'a> Ring<'a> {
 
     /// Puts requests into all free slots, as far as arrivals allow; returns when the next one is due.
     fn fill(&mut self) -> Result<Option<u64>> {
-        if self.crew.job.pattern == Pattern::Checkpoint {
-            if let Some(wake_ns) = self.end_of_burst()? {
-                return Ok(Some(wake_ns));
-            }
+        if self.crew.job.pattern == Pattern::Checkpoint
+            && let Some(wake_ns) = self.end_of_burst()?
+        {
+            return Ok(Some(wake_ns));
         }
         while let Some(&slot) = self.free.last() {
             if self.crew.job.pattern == Pattern::Checkpoint && self.burst_left == 0 {
@@ -213,10 +213,10 @@ impl<'a> Ring<'a> {
         let block = self.crew.job.block.get() as usize;
         let at = index as usize * block;
         let generation = if request.write { self.crew.next_generation() } else { 0 };
-        if request.write {
-            if let Some(buffer) = self.slab.as_mut_slice().get_mut(at..at + block) {
-                self.crew.stamper.fill(buffer, request.offset, generation);
-            }
+        if request.write
+            && let Some(buffer) = self.slab.as_mut_slice().get_mut(at..at + block)
+        {
+            self.crew.stamper.fill(buffer, request.offset, generation);
         }
         if let Some(slot) = self.slots.get_mut(index as usize) {
             let Request { write, offset } = request;
@@ -231,6 +231,10 @@ impl<'a> Ring<'a> {
         }
         self.burst_left = self.burst_left.saturating_sub(1);
         self.in_flight += 1;
+        if self.free.is_empty() {
+            // The wait comes next and sends this one too: one system call instead of two.
+            return Ok(());
+        }
         self.tolerate(self.ring.submit())
     }
 
@@ -315,10 +319,11 @@ impl<'a> Ring<'a> {
         let action = if slot.write { "write" } else { "read" };
         let moved = outcome(result).and_then(|moved| whole(moved, block, action));
         let linked = slot.write && self.syncs_each_write();
-        if slot.write && self.crew.job.pattern != Pattern::Append {
-            if let Some(generations) = self.crew.generations {
-                generations.wrote(slot.offset, block, if moved.is_ok() { slot.generation } else { 0 });
-            }
+        if slot.write
+            && self.crew.job.pattern != Pattern::Append
+            && let Some(generations) = self.crew.generations
+        {
+            generations.wrote(slot.offset, block, if moved.is_ok() { slot.generation } else { 0 });
         }
         if !linked {
             self.release(index, slot.offset);

@@ -217,6 +217,8 @@ mod tests {
     use std::io;
     use std::sync::atomic::AtomicBool;
 
+    use crate::tracks::Tracks;
+
     /// Notes what is asked of it, and fails from the hundredth write on.
     #[derive(Default)]
     struct Script {
