@@ -61,7 +61,11 @@ mod tests {
                         match log.take(4096) {
                             Some(place) => taken.lock().unwrap().push(place.offset),
                             None => {
-                                log.begin_anew(|| Ok(drop(anew.fetch_add(1, Ordering::Relaxed)))).unwrap()
+                                let count = || {
+                                    anew.fetch_add(1, Ordering::Relaxed);
+                                    Ok(())
+                                };
+                                log.begin_anew(count).unwrap();
                             }
                         }
                     }
