@@ -2,10 +2,24 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
 
 use fathom_record::Run;
 use fathom_testkit::{Fathom, Output, RealDisk, Scratch, leftovers};
 use serde_json::Value;
+
+/// Tests that crowd the CPUs (a thousand threads) run alone among the tests that look at rates.
+static CPUS: RwLock<()> = RwLock::new(());
+
+/// Held by a test that looks at rates.
+pub(crate) fn quiet() -> impl Drop {
+    CPUS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Held by a test that leaves nothing for the others.
+pub(crate) fn crowded() -> impl Drop {
+    CPUS.write().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// One place to probe, and where the program keeps its state meanwhile.
 pub(crate) struct Probe {
@@ -111,6 +125,11 @@ pub(crate) fn assert_probed(output: &Output) -> Value {
     assert_eq!(document["error"], Value::Null, "{}", output.stderr);
     assert!(!output.stderr.contains("panicked"), "{}", output.stderr);
     document
+}
+
+/// Whether the machine was too busy for the figures of a step to be the disk's.
+pub(crate) fn is_cpu_bound(step: &Value) -> bool {
+    step["run_queue_wait_pct"].as_f64().is_some_and(|pct| pct > 5.0)
 }
 
 /// The kernel's name of a device under a step, as the probe saw it.

@@ -12,7 +12,10 @@ use fathom_testkit::{RealDisk, Scratch};
 use fathom_units::Bytes;
 use serde_json::Value;
 
-use crate::disk::{Probe, assert_device, assert_probed, assert_sentence, finding, operations, results};
+use crate::disk::{
+    Probe, assert_device, assert_probed, assert_sentence, crowded, finding, is_cpu_bound, operations, quiet,
+    results,
+};
 
 /// What the quick profile must have run: phase, pattern and depths.
 const SHAPES: &[(&str, &str, &[u64])] = &[
@@ -85,8 +88,13 @@ fn a_cap_of_the_kernel_is_measured_named_and_gone_when_lifted() {
     };
     let probe = Probe::of(disk.path());
     let arguments = ["--pattern", "randread", "--depth", "1..16", "--size", "16M", "--json", "--time"];
-    let capped = probe.disk().args(arguments).arg("2s").under_cap(cap.processes_file()).run();
-    let document = assert_probed(&capped.expect_code(1));
+    let _quiet = quiet();
+    let capped = || probe.disk().args(arguments).arg("2s").under_cap(cap.processes_file()).run();
+    let mut document = assert_probed(&capped().expect_code(1));
+    if results(&document, "step").into_iter().any(is_cpu_bound) {
+        // A machine busy with other tests gets a second chance, and no third.
+        document = assert_probed(&capped().expect_code(1));
+    }
     let mut depths = Vec::new();
     for step in results(&document, "step") {
         let (depth, per_s) = (step["streams"][0]["depth"].as_u64().unwrap(), per_s(step));
@@ -111,6 +119,32 @@ fn a_cap_of_the_kernel_is_measured_named_and_gone_when_lifted() {
     probe.assert_clean();
 }
 
+#[test]
+fn a_disk_that_answers_nothing_in_time_is_an_error_and_no_clean_bill() {
+    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes::mib(64)).unwrap() else { return };
+    let probe = Probe::of(disk.path());
+    let shape = ["--pattern", "randread", "--depth", "1", "--block", "64K"];
+    let arguments = ["--time", "10ms", "--size", "16M", "--json"];
+    assert_probed(&probe.disk().args(shape).args(arguments).arg("--keep").run());
+    // A block takes eight seconds; the probe waits five for the first.
+    let limits = CapLimits { read_bytes_per_s: Some(8192), ..CapLimits::default() };
+    let cap = match Cap::new(disk.ledger(), disk.device_number(), limits) {
+        Ok(cap) => cap,
+        Err(error) if error.kind() == Kind::Unsupported => {
+            eprintln!("skipped: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    // The kernel lets a few through at first; the second run finds the second used up.
+    let capped = |_| probe.disk().args(shape).args(arguments).under_cap(cap.processes_file()).run();
+    let output = (0..3).map(capped).find(|output| output.stderr.contains("no request"));
+    let output = output.expect("at eight seconds a read, five see none").expect_code(1);
+    assert_sentence(&output);
+    assert_eq!(output.json()["state"], "failed");
+    cap.lift().unwrap();
+}
+
 fn per_s(step: &Value) -> f64 {
     operations(step, "read").unwrap()["per_s"].as_f64().unwrap()
 }
@@ -128,6 +162,7 @@ fn makes_sense(engine: &str, pattern: &str, durable: &str) -> bool {
 fn every_shape_of(engine: &str) {
     let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes::mib(64)).unwrap() else { return };
     let probe = Probe::of(disk.path());
+    let _quiet = quiet();
     for pattern in ["randread", "randwrite", "randrw", "append", "checkpoint"] {
         for durable in ["none", "fdatasync", "dsync"] {
             let shape = ["--engine", engine, "--pattern", pattern, "--durable", durable, "--depth", "4"];
@@ -171,13 +206,18 @@ fn every_shape_of_mmap_holds_what_it_wrote() {
 fn a_thousand_requests_in_flight_work_in_every_engine() {
     let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes::mib(192)).unwrap() else { return };
     let probe = Probe::of(disk.path());
-    for engine in ["psync", "io_uring", "mmap"] {
-        for pattern in ["randread", "randrw"] {
-            let shape = ["--engine", engine, "--pattern", pattern, "--depth", "1024", "--size", "64M"];
-            let output = probe.disk().args(shape).args(["--time", "500ms", "--verify", "--json"]).run();
-            let document = assert_probed(&output);
-            assert_eq!(results(&document, "step")[0]["streams"][0]["depth"], 1024, "{engine}");
-        }
+    let _crowded = crowded();
+    for (engine, pattern) in [
+        ("psync", "randread"),
+        ("psync", "randrw"),
+        ("io_uring", "randread"),
+        ("io_uring", "randrw"),
+        ("mmap", "randrw"),
+    ] {
+        let shape = ["--engine", engine, "--pattern", pattern, "--depth", "1024", "--size", "64M"];
+        let output = probe.disk().args(shape).args(["--time", "500ms", "--verify", "--json"]).run();
+        let document = assert_probed(&output);
+        assert_eq!(results(&document, "step")[0]["streams"][0]["depth"], 1024, "{engine}");
     }
     let ladder = ["--engine", "io_uring", "--pattern", "randread", "--depth", "1..1024", "--size", "16M"];
     let document = assert_probed(&probe.disk().args(ladder).args(["--time", "100ms", "--json"]).run());

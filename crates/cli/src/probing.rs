@@ -172,7 +172,13 @@ fn probe(wanted: &Wanted, live: &mut Live, signals: &Signals) -> Result<Probed> 
     }
     probed.interrupted = session.interrupted();
     let cache_is_volatile = session.cache_is_volatile();
-    session.close(wanted.keep)?;
+    // What cannot be removed is told too, but not instead of what went wrong before it.
+    let closed = session.close(wanted.keep);
+    probed.error = probed.error.or(closed.err());
+    if probed.error.is_none() && !probed.interrupted && live.steps().is_empty() {
+        let what = "no request came back within the time of a step";
+        probed.error = Some(Error::new(Kind::Io, what).advise("take a longer --time, or an idle machine"));
+    }
     judge(wanted, live, &place, layout.as_ref(), cache_is_volatile, &mut probed)?;
     Ok(probed)
 }
@@ -196,6 +202,8 @@ fn carry_out(session: &mut Session<'_>, plan: &Plan) -> Result<Option<Error>, Er
 /// Reads everything back; damage is an error to report beside the figures.
 fn recheck(session: &mut Session<'_>) -> Option<Error> {
     match session.recheck() {
+        // Cut short by a signal before it began.
+        Ok(0) => None,
         Ok(checked) => {
             output::note(&format!("verified: {checked} blocks of 4 KiB hold what was written"));
             None

@@ -64,6 +64,11 @@ impl Tracks {
         }
     }
 
+    /// Whether nothing was recorded.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(Histogram::is_empty)
+    }
+
     /// Adds one latency.
     #[inline]
     pub(crate) fn record(&mut self, track: Track, latency_ns: u64) {
@@ -86,6 +91,8 @@ pub(crate) struct Shard {
     tracks: Mutex<Tracks>,
     /// Set while the reader wants all shards.
     wanted: Arc<AtomicBool>,
+    /// How long a worker steps back before it looks again.
+    step_back: Duration,
 }
 
 impl Shard {
@@ -94,7 +101,7 @@ impl Shard {
     #[inline]
     pub(crate) fn tracks(&self) -> MutexGuard<'_, Tracks> {
         while self.wanted.load(Ordering::Relaxed) {
-            thread::sleep(STEP_BACK);
+            thread::sleep(self.step_back);
         }
         lock(&self.tracks)
     }
@@ -108,14 +115,15 @@ pub(crate) struct Shards {
 
 /// At most this many shards per job.
 const SHARDS_MAX: usize = 32;
-/// How long a worker steps back before it looks again.
-const STEP_BACK: Duration = Duration::from_millis(1);
+/// How long workers step back, for each of them: few are soon gone, and must not lose time that shows in a rate.
+const STEP_BACK_EACH: Duration = Duration::from_micros(10);
 
 impl Shards {
     /// Shards for `workers` workers.
     pub(crate) fn new(workers: usize) -> Self {
         let wanted = Arc::<AtomicBool>::default();
-        let shard = |_| Shard { tracks: Mutex::default(), wanted: Arc::clone(&wanted) };
+        let step_back = STEP_BACK_EACH * u32::try_from(workers).unwrap_or(u32::MAX).min(1024);
+        let shard = |_| Shard { tracks: Mutex::default(), wanted: Arc::clone(&wanted), step_back };
         Shards { shards: (0..workers.clamp(1, SHARDS_MAX)).map(shard).collect(), wanted }
     }
 

@@ -31,6 +31,8 @@ use crate::tracks::{Track, Tracks};
 const INTERVAL_NS: u64 = 1_000_000_000;
 /// Below this a reading is noise.
 const INTERVAL_MIN_NS: u64 = 200_000_000;
+/// How much longer than planned a window may last while not one operation has ended in it.
+const PATIENCE_NS: u64 = 5_000_000_000;
 /// How often a window looks at signals and errors.
 const GLANCE: Duration = Duration::from_millis(20);
 /// A worker needs a shallow stack: its buffer is mapped apart.
@@ -231,7 +233,13 @@ impl Session<'_> {
         let mut per_interval = Vec::new();
         let interval_ns = (plan.length.get() / 4).clamp(INTERVAL_MIN_NS, INTERVAL_NS);
         let mut interrupted = interrupted;
-        while last.taken_ns < end_ns && !interrupted && !starter.stopping() {
+        loop {
+            // A window in which nothing ended says nothing: it is drawn out until something has.
+            let something = total.iter().any(|tracks| !tracks.is_empty());
+            let end_ns = if something { end_ns } else { end_ns + PATIENCE_NS };
+            if last.taken_ns >= end_ns || interrupted || starter.stopping() {
+                break;
+            }
             interrupted = self.pass_time((last.taken_ns + interval_ns).min(end_ns), starter);
             let mut interval: Vec<Tracks> = Vec::new();
             for (crew, total) in crews.iter().zip(&mut total) {
