@@ -283,6 +283,11 @@ fn damage_in_a_kept_file_is_found_and_placed() {
     assert!(read_back(&probe).expect_code(1).stderr.contains("no stamp"));
     overwrite(&path, 1000, &good);
     assert_probed(&read_back(&probe));
+    // The last block is one of those that tell whether the file is whole.
+    overwrite(&path, 4095, &vec![0; 4096]);
+    let output = read_back(&probe);
+    assert!(output.stderr.contains("laid out again"), "{}", output.stderr);
+    assert_probed(&output);
     // A file that was kept stays, whatever happened to it since.
     assert_eq!(probe.left(), ["fathom-probe.dat"]);
 }

@@ -153,6 +153,10 @@ fn probe(wanted: &Wanted, live: &mut Live, signals: &Signals) -> Result<Probed> 
         let what = "--verify has nothing to compare a device with that it does not write";
         return Err(Error::usage(what).advise("take a --pattern that writes, or name a directory").into());
     }
+    if target.is_broken() {
+        let path = target.path().display();
+        output::note(&format!("fathom: the kept file {path} is damaged or incomplete; it is laid out again"));
+    }
     let zero = live.run.as_ref().map_or_else(Instant::now, RunWriter::started);
     let mut session = Session::new(target, wanted.seed, wanted.verify, signals.clone(), zero, live);
     let second_pass = if matches!(wanted.plan, Plan::Profile(..)) { Bytes::mib(64) } else { Bytes(0) };

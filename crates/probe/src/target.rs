@@ -60,6 +60,7 @@ pub struct Target {
     direct: bool,
     alignment: u64,
     reused: bool,
+    broken: bool,
 }
 
 impl Target {
@@ -86,6 +87,7 @@ impl Target {
         let size = decide_size(&place, size, found, needs.journal)?;
         let alignment = if direct { place.alignment(&file) } else { 1 };
         let reused = found.is_some_and(|found| found >= size.get());
+        let broken = found == Some(0);
         Ok(Target {
             path,
             place,
@@ -98,6 +100,7 @@ impl Target {
             direct,
             alignment,
             reused,
+            broken,
         })
     }
 
@@ -129,6 +132,11 @@ impl Target {
     /// Whether its content was there already (a kept file, a device).
     pub fn is_reused(&self) -> bool {
         self.reused
+    }
+
+    /// Whether a file that was kept is no longer whole, so that it is laid out again.
+    pub fn is_broken(&self) -> bool {
+        self.is_kept() && self.broken
     }
 
     /// Whether the data file was there before and stays after.
