@@ -10,7 +10,7 @@ use fathom_stats::Seeded;
 use crate::arrivals::Arrivals;
 use crate::generations::Generations;
 use crate::log::Log;
-use crate::shape::Job;
+use crate::shape::{Job, Pattern};
 use crate::stamp::Stamper;
 use crate::tracks::{Shards, lock};
 
@@ -68,6 +68,11 @@ impl<'a> Crew<'a> {
             sequence: AtomicU64::new(1),
             error: Mutex::new(None),
         }
+    }
+
+    /// Bytes of the file that this job's requests go to: the append file or the data file.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        if self.job.pattern == Pattern::Append { self.journal_bytes } else { self.size_bytes }
     }
 
     /// Keeps the first error and makes everybody stop.

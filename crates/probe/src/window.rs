@@ -64,12 +64,8 @@ impl WindowPlan {
 pub struct Outcome {
     /// The figures.
     pub step: Step,
-    /// The jobs as they ran.
-    pub jobs: Vec<Job>,
     /// The whole distributions, per job.
     pub tracks: Vec<Tracks>,
-    /// How long it took until all workers were ready, in nanoseconds.
-    pub ready_after_ns: u64,
     /// The first operation that failed; the window ended there.
     pub error: Option<Error>,
     /// Whether a signal cut the window short.
@@ -265,7 +261,7 @@ impl Session<'_> {
         let mut step = summary::step(plan, &total, &begin, &last, &verified, self, per_interval);
         step.ready_after_ns = Some(ready_after_ns);
         let error = crews.iter().find_map(Crew::take_error);
-        Ok(Outcome { step, jobs: plan.jobs.clone(), tracks: total, ready_after_ns, error, interrupted })
+        Ok(Outcome { step, tracks: total, error, interrupted })
     }
 
     /// Waits until `deadline_ns`, a signal (true) or a worker's error.
@@ -311,7 +307,7 @@ impl Session<'_> {
 
 fn map_files<'f>(files: &'f [(PathBuf, File)], crews: &[Crew<'_>]) -> Result<Vec<Option<Mapping<'f>>>> {
     let map = |((_, file), crew): (&'f (PathBuf, File), &Crew<'_>)| {
-        let size = if crew.job.pattern == Pattern::Append { crew.journal_bytes } else { crew.size_bytes };
+        let size = crew.file_bytes();
         (crew.job.engine == Engine::Mmap)
             .then(|| Mapping::new(file, size, crew.job.pattern.writes()))
             .transpose()

@@ -21,7 +21,7 @@ const NAP_NS: u64 = 50_000_000;
 
 /// Runs worker `index` until the window ends.
 pub(crate) fn work<F: BlockFile>(file: &F, path: &Path, crew: &Crew<'_>, index: u64) -> Result<()> {
-    let size = if crew.job.pattern == Pattern::Append { crew.journal_bytes } else { crew.size_bytes };
+    let size = crew.file_bytes();
     let mut worker = Worker {
         file,
         path,

@@ -108,7 +108,7 @@ impl<'a> Ring<'a> {
         // SAFETY: the slab is mapped for the ring's whole life and unregistered with it, before it is unmapped
         // (fields drop in order: `ring` stands before `slab`).
         let registered = unsafe { ring.submitter().register_buffers(&[whole_slab]) }.is_ok();
-        let size = if crew.job.pattern == Pattern::Append { crew.journal_bytes } else { crew.size_bytes };
+        let size = crew.file_bytes();
         Ok(Ring {
             ring,
             registered,
