@@ -65,6 +65,14 @@ fn the_text_ends_with_the_verdict_and_fits_the_terminal() {
 }
 
 #[test]
+fn documents_of_nothing_are_refused() {
+    for arguments in [["--documents", "0"], ["--document-size", "0"]] {
+        let output = fathom().args(["checkup", "--no-record"]).args(arguments).run();
+        assert_eq!(output.code, 2, "{arguments:?}: {}", output.stderr);
+    }
+}
+
+#[test]
 fn a_missing_directory_is_one_sentence() {
     let output = fathom().args(["checkup", "--dir", "/no/such/directory", "--no-record"]).run();
     assert_eq!(output.code, 3);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
+use clap::Args;
 use fathom_errors::{Error, Kind};
 use fathom_host::cgroup::{Cgroups, Limit};
 use fathom_host::{BlockTree, View};
@@ -58,6 +59,27 @@ impl Plan {
             Plan::Window(window) => window.jobs.clone(),
             Plan::Objective(job, ..) => vec![job.clone()],
         }
+    }
+}
+
+/// The documents that the sentences speak of, on the command line of every verb that says such sentences.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DocumentArgs {
+    /// Documents to speak of in sentences
+    #[arg(long, default_value_t = Documents::default().count, value_parser = clap::value_parser!(u64).range(1..))]
+    documents: u64,
+    /// Bytes of each of them
+    #[arg(long, default_value = "1K")]
+    document_size: Bytes,
+}
+
+impl DocumentArgs {
+    /// The same, refused where it makes no sense.
+    pub(crate) fn documents(&self) -> Result<Documents> {
+        if self.document_size == Bytes(0) {
+            return Err(Error::usage("documents of 0 bytes make no sense").into());
+        }
+        Ok(Documents { count: self.documents, bytes: self.document_size })
     }
 }
 

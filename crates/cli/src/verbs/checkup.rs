@@ -10,7 +10,6 @@ use clap::{Args, Command, ValueEnum};
 use fathom_errors::Error;
 use fathom_host::View;
 use fathom_host::doctor::{self, Diagnosis, MongoVersion, Options};
-use fathom_probe::judge::Documents;
 use fathom_probe::{Pace, Permits};
 use fathom_process::Signals;
 use fathom_record::Finding;
@@ -21,7 +20,7 @@ use serde_json::json;
 use super::{Outcome, disk};
 use crate::live::{Format, Live, WIDTH};
 use crate::output;
-use crate::probing::{self, Ended, Plan, Wanted};
+use crate::probing::{self, DocumentArgs, Ended, Plan, Wanted};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -48,12 +47,8 @@ pub(crate) struct Config {
     /// Size of the test file; a quarter of the free room up to 2G where absent
     #[arg(long)]
     size: Option<Bytes>,
-    /// Documents to speak of in sentences
-    #[arg(long, default_value_t = Documents::default().count)]
-    documents: u64,
-    /// Bytes of each of them
-    #[arg(long, default_value = "1K")]
-    document_size: Bytes,
+    #[command(flatten)]
+    documents: DocumentArgs,
     /// Probe a network or FUSE file system all the same
     #[arg(long)]
     any_fs: bool,
@@ -98,7 +93,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     };
     let options = Options { dir: Some(config.dir.clone()), mongodb: config.mongodb };
     let diagnosis = doctor::examine(&View::live(), &options)?;
-    let wanted = config.wanted();
+    let wanted = config.wanted()?;
     let run = match config.no_record {
         true => None,
         false => probing::open_run("checkup", config.runs.clone(), config.seed, &config.dir),
@@ -116,9 +111,9 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
 }
 
 impl Config {
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self) -> Result<Wanted> {
         let pace = if self.quick { Pace::Quick } else { Pace::Full };
-        Wanted {
+        Ok(Wanted {
             dir: self.dir.clone(),
             size: self.size.or_else(|| disk::quick_size(&self.dir).filter(|_| self.quick)),
             direct: true,
@@ -126,10 +121,10 @@ impl Config {
             verify: false,
             keep: false,
             seed: self.seed,
-            documents: Documents { count: self.documents.max(1), bytes: self.document_size },
+            documents: self.documents.documents()?,
             layout_budget: Some(disk::layout_budget(self.quick)),
             plan: Plan::Profile(pace, disk::default_engine()),
-        }
+        })
     }
 }
 

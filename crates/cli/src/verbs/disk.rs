@@ -6,7 +6,6 @@ use std::str::FromStr;
 use anyhow::Result;
 use clap::{Args, Command, ValueEnum};
 use fathom_errors::Error;
-use fathom_probe::judge::Documents;
 use fathom_probe::{DEPTH_MAX, Durable, Engine, Job, LadderPlan, Pace, Pattern, Permits, Slo, WindowPlan};
 use fathom_process::Signals;
 use fathom_report::{findings_text, fio_json};
@@ -16,7 +15,7 @@ use serde_json::json;
 use super::Outcome;
 use crate::live::{Format, Live, WIDTH};
 use crate::output;
-use crate::probing::{self, Ended, Plan, Wanted};
+use crate::probing::{self, DocumentArgs, Ended, Plan, Wanted};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -85,12 +84,8 @@ pub(crate) struct Config {
     /// Write to the block device that --dir names; NAME is its kernel name, typed out
     #[arg(long, value_name = "NAME")]
     destroy: Option<String>,
-    /// Documents to speak of in sentences
-    #[arg(long, default_value_t = Documents::default().count, value_parser = clap::value_parser!(u64).range(1..))]
-    documents: u64,
-    /// Bytes of each of them
-    #[arg(long, default_value = "1K")]
-    document_size: Bytes,
+    #[command(flatten)]
+    documents: DocumentArgs,
     /// Seed of all random streams
     #[arg(long, default_value_t = 42)]
     seed: u64,
@@ -231,9 +226,7 @@ impl Config {
                 "--keep needs a --block that is a multiple of 4K, or later runs could not check the file";
             return Err(Error::usage(what).into());
         }
-        if self.document_size == Bytes(0) {
-            return Err(Error::usage("documents of 0 bytes make no sense").into());
-        }
+        let documents = self.documents.documents()?;
         Ok(Wanted {
             dir: self.dir.clone(),
             size: self.size.or_else(|| quick_size(&self.dir).filter(|_| self.quick)),
@@ -242,7 +235,7 @@ impl Config {
             verify: self.verify,
             keep: self.keep,
             seed: self.seed,
-            documents: Documents { count: self.documents, bytes: self.document_size },
+            documents,
             // A size that was asked for is laid out whole, however long that takes.
             layout_budget: self.size.is_none().then_some(layout_budget(self.quick)),
             plan,
