@@ -39,6 +39,12 @@ pub enum Kind {
     Io,
     /// What was read back is not what was written.
     Corruption,
+    /// Two transactions wrote the same key; roll back and try again.
+    WriteConflict,
+    /// A key that must be unique is there already.
+    Duplicate,
+    /// The thing was closed, or stopped itself after a failure that it must not go on from.
+    Stopped,
     /// Whoever read our output went away; not worth a message.
     OutputClosed,
 }
@@ -48,7 +54,7 @@ impl Kind {
     pub fn exit_code(self) -> u8 {
         match self {
             Kind::OutputClosed => 0,
-            Kind::Io | Kind::Corruption => 1,
+            Kind::Io | Kind::Corruption | Kind::WriteConflict | Kind::Duplicate => 1,
             Kind::Usage | Kind::Malformed => 2,
             _ => 3,
         }

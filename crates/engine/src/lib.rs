@@ -1,0 +1,181 @@
+//! What a storage engine is to the server: tables, cursors, transactions, durability, and what it counts.
+//!
+//! The server copies MongoDB's policies and leaves the bytes to an engine; this crate is the line between them, so that
+//! WiredTiger, RocksDB and an engine in memory serve the same server and pass the same suite ([`conformance`]). An
+//! engine knows nothing of BSON, collections or indexes: it sees tables of ordered keys and values.
+//!
+//! The rules that every engine keeps:
+//!
+//! - **Snapshot isolation.** A transaction sees what was committed when it began, and its own writes.
+//! - **First writer wins.** Writing a key that another transaction has written since our snapshot, committed or not,
+//!   fails at once with [`Kind::WriteConflict`]; the caller rolls back and tries again.
+//! - **Commit is atomic and visible at once.** It is durable after [`Durability::Durable`], or the next
+//!   [`Engine::flush_journal`] or [`Engine::checkpoint`]; a crash keeps a prefix of the commits in their order.
+//! - **Fail stop.** After a write or sync that failed, every call fails with [`Kind::Stopped`]: what is on the disk is
+//!   unknown, and going on would lose what was promised.
+
+pub mod conformance;
+pub mod memory;
+mod statistics;
+mod table;
+
+use std::fmt;
+
+pub use fathom_errors::{Error, Kind, Result};
+pub use statistics::{Statistic, Statistics};
+pub use table::{Key, KeyKind, Table, TableMetadata, TableSpec};
+
+/// A storage engine over one directory. Shared by all threads; each thread works through its own [`Session`].
+pub trait Engine: Send + Sync + fmt::Debug {
+    /// The name that `--storageEngine` and `serverStatus.storageEngine.name` have for it.
+    fn name(&self) -> &'static str;
+
+    /// The library's version, as it says itself.
+    fn version(&self) -> String;
+
+    /// A new session; sessions are cheap to keep and dear to make, so a connection keeps one.
+    fn session(&self) -> Result<Box<dyn Session>>;
+
+    /// Makes a table that does not exist yet; `Kind::Duplicate` if it does.
+    fn create_table(&self, ident: &str, spec: &TableSpec) -> Result<Table>;
+
+    /// Opens a table that exists; `Kind::NotFound` if it does not.
+    fn open_table(&self, ident: &str) -> Result<Table>;
+
+    /// Removes a table and, at once or in the background, its bytes. `Kind::Busy` while a cursor is open on it and
+    /// the engine cannot do it then; the caller tries again later.
+    fn drop_table(&self, table: &Table) -> Result<()>;
+
+    /// The idents of all tables, sorted, without the engine's own.
+    fn tables(&self) -> Result<Vec<String>>;
+
+    /// Makes everything committed so far durable by a synced journal. Grouping callers is the server's business.
+    /// Without a journal it makes a checkpoint.
+    fn flush_journal(&self) -> Result<()>;
+
+    /// Makes everything committed so far durable in the tables themselves (WiredTiger: a checkpoint; RocksDB: a flush of
+    /// its memtables).
+    fn checkpoint(&self) -> Result<()>;
+
+    /// Changes settings at run time, in the engine's own words; `Kind::Usage` names what it does not take.
+    fn reconfigure(&self, settings: &str) -> Result<()>;
+
+    /// What the engine counts, in its own names.
+    fn statistics(&self) -> Result<Statistics>;
+
+    /// What the engine counts of one table; empty if it counts nothing by table.
+    fn table_statistics(&self, table: &Table) -> Result<Statistics>;
+
+    /// How the table was made.
+    fn table_metadata(&self, table: &Table) -> Result<TableMetadata>;
+
+    /// Bytes of the table on the disk, as near as the engine knows.
+    fn size_on_disk(&self, table: &Table) -> Result<u64>;
+
+    /// Bytes of the table's space that are free for reuse.
+    fn free_bytes(&self, _table: &Table) -> Result<u64> {
+        Ok(0)
+    }
+
+    /// Gives space back to the file system where the engine can (`compact`).
+    fn compact(&self, table: &Table) -> Result<()>;
+
+    /// Walks the table's own structure; an error of `Kind::Corruption` says what is wrong, `Kind::Busy` that it is in use.
+    fn verify(&self, table: &Table) -> Result<()>;
+
+    /// Makes a last checkpoint and closes; sessions must be gone. Called once; afterwards all calls fail with `Stopped`.
+    fn close(&self) -> Result<()>;
+}
+
+/// Whether a commit waits until a crash cannot undo it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Visible now, durable by the next journal flush (w:1).
+    Buffered,
+    /// Returns after the journal holds it.
+    Durable,
+}
+
+/// One byte range of a value that changes: `remove` bytes at `offset` give way to `data`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Splice {
+    /// Where, in bytes from the start of the old value.
+    pub offset: usize,
+    /// How many bytes of the old value go.
+    pub remove: usize,
+    /// What comes in their place.
+    pub data: Vec<u8>,
+}
+
+/// One thread's way into an engine. At most one transaction at a time; calls outside one act as a transaction of their own.
+///
+/// Methods take `&self` so that a cursor may stay open beside point look-ups in the same transaction.
+pub trait Session: Send {
+    /// Begins a transaction on a snapshot of now. It is an error if one is open.
+    fn begin(&self) -> Result<()>;
+
+    /// Whether a transaction is open.
+    fn in_transaction(&self) -> bool;
+
+    /// Commits the open transaction. If it fails, the transaction is rolled back.
+    fn commit(&self, durability: Durability) -> Result<()>;
+
+    /// Rolls back the open transaction, if there is one. Never fails in a way that a caller could act on.
+    fn rollback(&self);
+
+    /// Appends the value of `key` to `out`; false if there is none.
+    fn get(&self, table: &Table, key: Key<'_>, out: &mut Vec<u8>) -> Result<bool>;
+
+    /// Writes a key that must not be there; `Kind::Duplicate` if it is (the transaction stays usable).
+    fn insert(&self, table: &Table, key: Key<'_>, value: &[u8]) -> Result<()>;
+
+    /// Writes a key, there or not.
+    fn put(&self, table: &Table, key: Key<'_>, value: &[u8]) -> Result<()>;
+
+    /// Replaces the value of a key that is there. `splices`, if given, say how the new value follows from the old, so
+    /// that an engine may log the change instead of the whole (WiredTiger's modify).
+    fn update(&self, table: &Table, key: Key<'_>, value: &[u8], splices: Option<&[Splice]>) -> Result<()> {
+        let _ = splices;
+        self.put(table, key, value)
+    }
+
+    /// Removes a key; false if there was none.
+    fn remove(&self, table: &Table, key: Key<'_>) -> Result<bool>;
+
+    /// Removes all keys from `from` up to and including `to` (the table's ends where `None`).
+    fn truncate(&self, table: &Table, from: Option<Key<'_>>, to: Option<Key<'_>>) -> Result<()>;
+
+    /// A cursor over the table, not on any key yet.
+    fn cursor<'s>(&'s self, table: &Table) -> Result<Box<dyn Cursor + 's>>;
+
+    /// Lets go of what the session keeps between operations on a table that is about to be dropped, or on all (`None`).
+    fn release(&self, table: Option<&Table>);
+}
+
+/// A position in a table. It sees the session's transaction, or the newest committed state outside one; it is only valid
+/// within the transaction in which it was last positioned.
+pub trait Cursor {
+    /// Goes to the first key, in key order; false if the table is empty.
+    fn first(&mut self) -> Result<bool>;
+
+    /// Goes to the last key; false if the table is empty.
+    fn last(&mut self) -> Result<bool>;
+
+    /// Goes to the smallest key that is at least `key`; false (and nowhere) if there is none.
+    fn seek(&mut self, key: Key<'_>) -> Result<bool>;
+
+    /// Goes to the largest key that is at most `key`; false (and nowhere) if there is none.
+    fn seek_back(&mut self, key: Key<'_>) -> Result<bool>;
+
+    /// Goes to the next key; false (and nowhere) after the last. Must be on a key.
+    fn next(&mut self) -> Result<bool>;
+
+    /// Goes to the previous key; false (and nowhere) before the first. Must be on a key.
+    fn previous(&mut self) -> Result<bool>;
+
+    /// The key under the cursor. Valid until the cursor moves. Must be on a key.
+    fn key(&self) -> Key<'_>;
+
+    /// The value under the cursor. Valid until the cursor moves. Must be on a key.
+    fn value(&self) -> &[u8];
+}

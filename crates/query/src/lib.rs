@@ -1,0 +1,37 @@
+//! What MongoDB's documents mean: their order, their index keys, filters, updates, projections and pipelines.
+//!
+//! Pure: documents in, documents out, with no storage and no clock of its own (the time is handed in). The server, the
+//! router and whoever checks them share it. What MongoDB has and this crate lacks is refused by name, with MongoDB's
+//! code, never ignored.
+
+mod arithmetic;
+mod expression;
+mod filter;
+mod hash;
+mod index;
+mod keystring;
+mod order;
+mod pipeline;
+mod plan;
+mod projection;
+mod sort;
+mod update;
+mod variables;
+
+pub use arithmetic::{add, multiply};
+pub use expression::Expression;
+pub use fathom_wire::{Code, Failure};
+pub use filter::{Filter, Matched};
+pub use hash::hash64;
+pub use index::{FieldKind, IndexKeys, KeyExtractor, KeyField, KeyPattern};
+pub use keystring::{Bound, KeyBuilder, KeyString, decode, record_id_of, split_record_id};
+pub use order::{canonical_type, compare, compare_documents, compare_owned};
+pub use pipeline::{Host, Pipeline, Rows};
+pub use plan::{Access, Hint, IndexInfo, Plan, Range, choose};
+pub use projection::{Dialect, Projection};
+pub use sort::{Sort, Sorter};
+pub use update::{Applied, Update, UpdateMoment};
+pub use variables::Variables;
+
+/// What every function here returns: the failure is what the client sees.
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
