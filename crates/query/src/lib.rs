@@ -14,6 +14,7 @@ mod order;
 mod pipeline;
 mod plan;
 mod projection;
+mod raw;
 mod sort;
 mod update;
 mod variables;
