@@ -117,7 +117,7 @@ pub(crate) fn index_of(component: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use bson::{Bson, RawDocumentBuf, doc};
+    use bson::{RawDocumentBuf, doc};
 
     use super::*;
 
@@ -127,9 +127,7 @@ mod tests {
         let mut seen = Vec::new();
         Walk { path, leaf, position: None }
             .document(&raw, &mut |value, position| {
-                let value = value.map_or("missing".to_owned(), |value| {
-                    Bson::try_from(value).unwrap().into_relaxed_extjson().to_string()
-                });
+                let value = value.map_or("missing".to_owned(), crate::filter::show::value);
                 seen.push(position.map_or(value.clone(), |position| format!("{value}@{position}")));
                 Ok(false)
             })
@@ -143,14 +141,14 @@ mod tests {
             (doc! { "a": 5 }, "a", vec!["5"]),
             (doc! { "a": 5 }, "b", vec!["missing"]),
             (doc! { "a": 5 }, "a.b", vec!["missing"]),
-            (doc! { "a": [5, 6] }, "a", vec!["5@0", "6@1", "[5,6]"]),
-            (doc! { "a": { "b": [5] } }, "a.b", vec!["5@0", "[5]"]),
+            (doc! { "a": [5, 6] }, "a", vec!["5@0", "6@1", "[ 5, 6 ]"]),
+            (doc! { "a": { "b": [5] } }, "a.b", vec!["5@0", "[ 5 ]"]),
             (doc! { "a": [{ "b": 5 }, 3, {}, { "b": [1, 2] }] }, "a.b", vec![
                 "5@0",
                 "missing@2",
                 "1@3",
                 "2@3",
-                "[1,2]@3",
+                "[ 1, 2 ]@3",
             ]),
             (doc! { "a": [[{ "b": 5 }]] }, "a.b", vec![]),
             (doc! { "a": [] }, "a.b", vec![]),
@@ -163,12 +161,12 @@ mod tests {
     #[test]
     fn digits_mean_an_index_and_a_field() {
         for (document, path, expected) in [
-            (doc! { "a": [5, [2, 4], 3] }, "a.1", vec!["[2,4]"]),
-            (doc! { "a": [5, { "1": 4 }, 3] }, "a.1", vec!["4@1", r#"{"1":4}"#]),
+            (doc! { "a": [5, [2, 4], 3] }, "a.1", vec!["[ 2, 4 ]"]),
+            (doc! { "a": [5, { "1": 4 }, 3] }, "a.1", vec!["4@1", "{ 1: 4 }"]),
             (doc! { "a": [{ "b": 1 }, { "b": 2 }] }, "a.1.b", vec!["missing@0", "missing@1", "2"]),
             (doc! { "a": [[{ "b": 5 }]] }, "a.0.b", vec!["5@0"]),
             (doc! { "a": [[5, 6]] }, "a.0.1", vec!["6"]),
-            (doc! { "a": { "0": [7] } }, "a.0", vec!["7@0", "[7]"]),
+            (doc! { "a": { "0": [7] } }, "a.0", vec!["7@0", "[ 7 ]"]),
             (doc! { "a": [5] }, "a.00", vec![]),
         ] {
             assert_eq!(visited(document.clone(), path, Leaf::Opened), expected, "{path} of {document}");
@@ -177,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_whole_leaf_is_not_opened() {
-        assert_eq!(visited(doc! { "a": [5, 6] }, "a", Leaf::Whole), ["[5,6]"]);
-        assert_eq!(visited(doc! { "a": [{ "b": [1] }] }, "a.b", Leaf::Whole), ["[1]@0"]);
+        assert_eq!(visited(doc! { "a": [5, 6] }, "a", Leaf::Whole), ["[ 5, 6 ]"]);
+        assert_eq!(visited(doc! { "a": [{ "b": [1] }] }, "a.b", Leaf::Whole), ["[ 1 ]@0"]);
     }
 }
