@@ -15,6 +15,12 @@ use std::borrow::Cow;
 /// The most elements that are filled with null to reach an index.
 const BACKFILL_MAX: usize = 1_500_000;
 
+impl Target<'_> {
+    fn part(&self, depth: usize) -> &str {
+        self.path.split('.').nth(depth).unwrap_or_default()
+    }
+}
+
 /// The targets that go through one child.
 struct Group<'t, 'u> {
     /// The child's name.
@@ -44,10 +50,9 @@ impl<'t, 'u> Group<'t, 'u> {
 
 /// Groups targets, which are in the order of their paths, by the part at this depth.
 fn groups<'t, 'u>(targets: &'t [Target<'u>], depth: usize) -> Vec<Group<'t, 'u>> {
-    let part = |target: &'t Target<'u>| target.path.split('.').nth(depth).unwrap_or_default();
     let mut groups = Vec::with_capacity(targets.len());
-    for run in targets.chunk_by(|left, right| part(left) == part(right)) {
-        let name = run.first().map(part).unwrap_or_default();
+    for run in targets.chunk_by(|left, right| left.part(depth) == right.part(depth)) {
+        let name = run.first().map(|target| target.part(depth)).unwrap_or_default();
         groups.push(Group { name, targets: run, seen: false });
     }
     groups
