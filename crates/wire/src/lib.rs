@@ -5,6 +5,7 @@
 
 mod array_writer;
 mod code;
+mod compression;
 mod document_writer;
 mod failure;
 mod header;
@@ -14,11 +15,13 @@ mod message;
 mod message_writer;
 mod op_msg;
 mod reader;
+pub mod scram;
 mod validate;
 mod value_writer;
 
 pub use array_writer::{ArrayMark, ArrayWriter};
 pub use code::Code;
+pub use compression::{Codec, Compressor, never_compressed};
 pub use document_writer::DocumentWriter;
 pub use failure::Failure;
 pub use header::{Header, OpCode};

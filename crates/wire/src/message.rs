@@ -38,8 +38,11 @@ impl<'a> Message<'a> {
 #[cold]
 fn refusal(op_code: OpCode) -> Failure {
     match op_code.name() {
-        // The code and the wording of mongod 5.1, which no longer takes them either.
-        Some(name) => Failure::new(Code(5_739_101), format!("{name} is no longer supported")),
+        // The wording of mongod 5.1, which takes them no longer either; none of them has a reply to carry a code.
+        Some(name) => {
+            let what = format!("{name} is no longer supported. The client driver may require an upgrade");
+            Failure::new(Code::ProtocolError, what)
+        }
         None => {
             Failure::new(Code::ProtocolError, format!("the message has the unknown opcode {}", op_code.0))
         }
