@@ -189,6 +189,9 @@ codes! {
     ConversionFailure = 241,
     MaxStalenessOutOfRange = 160,
     KeyNotFound = 211,
+    IllegalOpMsgFlag = 223,
+    TooManyDocumentSequences = 233,
+    ChecksumMismatch = 288,
 }
 
 impl std::fmt::Debug for Code {
