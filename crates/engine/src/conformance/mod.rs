@@ -27,6 +27,7 @@ mod fixture;
 pub mod isolation;
 pub mod keys;
 pub mod lifetime;
+pub mod model;
 mod random;
 pub mod ranges;
 pub mod tables;
@@ -116,6 +117,10 @@ macro_rules! for_each_conformance_case {
                 many_sessions,
                 closed_is_stopped,
                 everything_is_there_after_opening_again,
+            }
+            model {
+                few_keys_many_conflicts,
+                many_keys_long_walks,
             }
         }
     };
