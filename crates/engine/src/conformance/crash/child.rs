@@ -70,7 +70,7 @@ impl Writing<'_> {
         while !self.is_over() {
             let seen = [0, 1, 2, 3].map(|one: usize| self.committed[one].load(Ordering::SeqCst));
             let content = Content { writer, sequence: seen[writer] + 1, seen };
-            if content.sequence % 7 == 0 {
+            if content.sequence.is_multiple_of(7) {
                 self.give_up(&*session, &content);
             }
             let durability = if waits { Durability::Durable } else { Durability::Buffered };
@@ -78,6 +78,10 @@ impl Writing<'_> {
             self.committed[writer].store(content.sequence, Ordering::SeqCst);
             if !waits {
                 if !content.sequence.is_multiple_of(16) {
+                    // So that the kill finds commits that are not flushed, and others that saw them.
+                    if content.sequence.is_multiple_of(3) {
+                        thread::sleep(Duration::from_millis(1));
+                    }
                     continue;
                 }
                 self.engine.flush_journal().unwrap();

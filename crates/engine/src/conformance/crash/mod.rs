@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[macro_export]
 macro_rules! conformance_crash_tests {
     ($subject:ident) => {
-        mod crash {
+        mod kills {
             use $crate::conformance::crash;
 
             /// Not a test of its own: what the other starts as another process.
@@ -57,11 +57,8 @@ macro_rules! conformance_crash_tests {
             #[test]
             fn commits_survive_kills() {
                 let child = concat!(module_path!(), "::child");
-                crash::rounds(
-                    &super::$subject(),
-                    &|folder| crash::start(child, folder),
-                    crash::wanted_rounds(),
-                );
+                let spawn = |folder: &std::path::Path| crash::command(child, folder).spawn().unwrap();
+                crash::rounds(&super::$subject(), &spawn, crash::wanted_rounds());
             }
         }
     };
@@ -73,16 +70,13 @@ pub fn wanted_rounds() -> u32 {
         .map_or(5, |text| text.parse().expect("FATHOM_CRASH_ROUNDS is no number"))
 }
 
-/// Starts this test binary again with one test, given with its crate and modules, as the child.
-pub fn start(test: &str, folder: &Path) -> Child {
+/// How this test binary is started again with one test, given with its crate and modules, as the child.
+pub fn command(test: &str, folder: &Path) -> Command {
     let name = test.split_once("::").map_or(test, |(_crate, name)| name);
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env(FOLDER_VARIABLE, folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the test binary must start again")
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
+    command.env(FOLDER_VARIABLE, folder).stdin(Stdio::null()).stdout(Stdio::piped());
+    command
 }
 
 /// What the rounds came to.
