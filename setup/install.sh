@@ -44,7 +44,7 @@ present() {
     elif [ "${1%.h}" != "$1" ]; then
         echo "#include <$1>" | cc -E -I"${ROCKSDB_INCLUDE_DIR:-/usr/include}" - >/dev/null 2>&1
     elif [ "${1%.so}" != "$1" ]; then
-        ls /usr/lib/llvm-*/lib/"$1"* /usr/lib64/"$1"* 2>/dev/null | grep -q .
+        compgen -G "/usr/lib/llvm-*/lib/$1*" >/dev/null || compgen -G "/usr/lib64/$1*" >/dev/null
     else
         command -v "$1" >/dev/null
     fi

@@ -1,8 +1,9 @@
 //! What a storage engine is to the server: tables, cursors, transactions, durability, and what it counts.
 //!
 //! The server copies MongoDB's policies and leaves the bytes to an engine; this crate is the line between them, so that
-//! WiredTiger, RocksDB and an engine in memory serve the same server and pass the same suite ([`conformance`]). An
-//! engine knows nothing of BSON, collections or indexes: it sees tables of ordered keys and values.
+//! WiredTiger, RocksDB and an engine in memory serve the same server and pass the same suite (`conformance`, behind the
+//! feature of that name). An engine knows nothing of BSON, collections or indexes: it sees tables of ordered keys and
+//! values.
 //!
 //! The rules that every engine keeps:
 //!
@@ -14,6 +15,7 @@
 //! - **Fail stop.** After a write or sync that failed, every call fails with [`Kind::Stopped`]: what is on the disk is
 //!   unknown, and going on would lose what was promised.
 
+#[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod memory;
 mod statistics;

@@ -1,0 +1,185 @@
+//! Cases: a transaction happens as a whole or not at all.
+
+use super::Subject;
+use super::fixture::{Fixture, all, bytes, committed, failed, fill, number, numbers, read};
+use super::random::Random;
+use crate::{Durability, Kind, Splice};
+
+/// A duplicate is news, not the end of the transaction.
+pub fn duplicate_leaves_the_transaction_usable(subject: &Subject<'_>) {
+    let place = Fixture::new(subject);
+    let (table, index) = (place.records("t"), place.index("i"));
+    let session = place.session();
+    fill(&*session, &table, [1]);
+    session.begin().unwrap();
+    session.insert(&table, number(2), b"2").unwrap();
+    assert_eq!(failed(session.insert(&table, number(1), b"x")), Kind::Duplicate, "committed before");
+    assert_eq!(failed(session.insert(&table, number(2), b"x")), Kind::Duplicate, "our own");
+    session.insert(&index, bytes(b"k"), b"").unwrap();
+    assert_eq!(failed(session.insert(&index, bytes(b"k"), b"x")), Kind::Duplicate);
+    assert!(session.remove(&table, number(1)).unwrap());
+    session.insert(&table, number(1), b"anew").expect("removed by ourselves, so it is free");
+    assert!(session.in_transaction());
+    session.commit(Durability::Buffered).unwrap();
+    assert_eq!(numbers(&*session, &table), [1, 2]);
+    assert_eq!(read(&*session, &table, number(1)).as_deref(), Some(&b"anew"[..]));
+    assert_eq!(read(&*session, &index, bytes(b"k")).as_deref(), Some(&b""[..]));
+    assert_eq!(failed(session.insert(&table, number(1), b"x")), Kind::Duplicate, "outside a transaction");
+}
+
+/// After a rollback every table is as it was.
+pub fn rollback_undoes_all(subject: &Subject<'_>) {
+    let place = Fixture::new(subject);
+    let (table, index) = (place.records("t"), place.index("i"));
+    let session = place.session();
+    fill(&*session, &table, 0..100);
+    let before = all(&*session, &table);
+    for _ in 0..3 {
+        session.begin().unwrap();
+        for one in 0..150 {
+            session.put(&table, number(one), b"changed").unwrap();
+            session.put(&table, number(one), b"changed twice").unwrap();
+            session.put(&index, bytes(&one.to_be_bytes()), b"").unwrap();
+        }
+        session.truncate(&table, Some(number(20)), Some(number(60))).unwrap();
+        for one in 100..120 {
+            assert!(session.remove(&table, number(one)).unwrap());
+        }
+        session.rollback();
+        assert!(!session.in_transaction());
+        assert_eq!(all(&*session, &table), before);
+        assert_eq!(all(&*session, &index), []);
+    }
+    session.rollback();
+    assert_eq!(all(&*session, &table), before, "a rollback without a transaction does nothing");
+}
+
+/// A session that goes with a transaction open takes it along.
+pub fn dropping_a_session_rolls_back(subject: &Subject<'_>) {
+    let place = Fixture::new(subject);
+    let table = place.records("t");
+    let session = place.session();
+    session.begin().unwrap();
+    session.put(&table, number(1), b"lost").unwrap();
+    drop(session);
+    let session = place.session();
+    assert_eq!(numbers(&*session, &table), [0; 0]);
+    session.insert(&table, number(1), b"free").expect("nobody holds the key any more");
+}
+
+/// The tables of one commit change together, seen from another session at every moment.
+pub fn commit_spans_tables(subject: &Subject<'_>) {
+    let place = Fixture::new(subject);
+    let tables = [place.records("a"), place.records("b"), place.records("c")];
+    let (writer, reader) = (place.session(), place.session());
+    for round in 0..50 {
+        writer.begin().unwrap();
+        for table in &tables {
+            writer.insert(table, number(round), b"").unwrap();
+            reader.begin().unwrap();
+            for table in &tables {
+                assert_eq!(numbers(&*reader, table).len() as i64, round, "half a transaction is seen");
+            }
+            reader.rollback();
+        }
+        let durability = if round % 10 == 0 { Durability::Durable } else { Durability::Buffered };
+        writer.commit(durability).unwrap();
+        reader.begin().unwrap();
+        for table in &tables {
+            assert_eq!(numbers(&*reader, table).len() as i64, round + 1, "half a commit is seen");
+        }
+        reader.rollback();
+    }
+}
+
+/// Outside a transaction each call is committed when it returns.
+pub fn each_write_alone_outside_a_transaction(subject: &Subject<'_>) {
+    let place = Fixture::new(subject);
+    let table = place.records("t");
+    let (session, other) = (place.session(), place.session());
+    session.insert(&table, number(1), b"one").unwrap();
+    assert!(!session.in_transaction());
+    assert_eq!(read(&*other, &table, number(1)).as_deref(), Some(&b"one"[..]));
+    session.update(&table, number(1), b"two", None).unwrap();
+    assert_eq!(read(&*other, &table, number(1)).as_deref(), Some(&b"two"[..]));
+    assert!(session.remove(&table, number(1)).unwrap());
+    assert!(!session.remove(&table, number(1)).unwrap(), "there is nothing to remove any more");
+    assert_eq!(read(&*other, &table, number(1)), None);
+    session.rollback();
+    assert_eq!(read(&*other, &table, number(1)), None, "there is nothing to roll back either");
+}
+
+/// One transaction at a time in a session, and none is needed to have none.
+pub fn transactions_do_not_nest(subject: &Subject<'_>) {
+    let place = Fixture::new(subject);
+    let table = place.records("t");
+    let session = place.session();
+    assert!(!session.in_transaction());
+    failed(session.commit(Durability::Buffered));
+    session.begin().unwrap();
+    assert!(session.in_transaction());
+    session.put(&table, number(1), b"one").unwrap();
+    failed(session.begin());
+    assert!(session.in_transaction(), "the first transaction is still open");
+    session.commit(Durability::Buffered).unwrap();
+    assert!(!session.in_transaction());
+    assert_eq!(numbers(&*session, &table), [1]);
+    committed(&*session, || ());
+}
+
+/// An update that says how the value changes leaves the same value as one that does not.
+pub fn splices_equal_the_whole(subject: &Subject<'_>) {
+    let place = Fixture::new(subject);
+    let table = place.records("t");
+    let session = place.session();
+    let mut random = Random::new(11);
+    for size in [10, 300, 5000, 100_000] {
+        let mut value = random.bytes(size);
+        session.put(&table, number(1), &value).unwrap();
+        for round in 0..40 {
+            let (changed, splices) = spliced(&value, &mut random);
+            let update = || session.update(&table, number(1), &changed, Some(&splices)).unwrap();
+            match round % 3 {
+                0 => update(),
+                1 => committed(&*session, update),
+                _ => {
+                    session.begin().unwrap();
+                    update();
+                    assert!(
+                        read(&*session, &table, number(1)).as_ref() == Some(&changed),
+                        "before the rollback"
+                    );
+                    session.rollback();
+                    assert!(
+                        read(&*session, &table, number(1)).as_ref() == Some(&value),
+                        "after the rollback"
+                    );
+                    continue;
+                }
+            }
+            value = changed;
+            let found = read(&*session, &table, number(1));
+            assert!(found.as_ref() == Some(&value), "{splices:?} made another value");
+        }
+    }
+}
+
+/// A value with a few ranges changed, and how: in order, apart from each other, offsets in the old value.
+pub(super) fn spliced(value: &[u8], random: &mut Random) -> (Vec<u8>, Vec<Splice>) {
+    let many = 1 + random.below(3) as usize;
+    let (mut changed, mut splices, mut kept) = (Vec::new(), Vec::new(), 0);
+    for part in 0..many {
+        let end = value.len() * (part + 1) / many;
+        let offset = kept + random.below((end - kept) as u64 + 1) as usize;
+        let remove = random.below((end - offset).min(20) as u64 + 1) as usize;
+        let same_length = random.once_in(2);
+        let added = if same_length { remove } else { random.below(20) as usize };
+        let data = random.bytes(added);
+        changed.extend_from_slice(value.get(kept..offset).unwrap());
+        changed.extend_from_slice(&data);
+        splices.push(Splice { offset, remove, data });
+        kept = offset + remove;
+    }
+    changed.extend_from_slice(value.get(kept..).unwrap());
+    (changed, splices)
+}

@@ -1,0 +1,181 @@
+//! Histories: what which session does, made from a seed without looking at any engine.
+
+use crate::conformance::fixture::OwnedKey;
+use crate::conformance::random::Random;
+
+/// How many sessions take turns.
+pub(super) const SESSIONS: u64 = 5;
+
+/// A key of one of the two tables: 0 has numbers, 1 has bytes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Spot {
+    pub(super) table: usize,
+    pub(super) key: OwnedKey,
+}
+
+/// Where a cursor goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Move {
+    First,
+    Last,
+    Seek(OwnedKey),
+    SeekBack(OwnedKey),
+    Next,
+    Previous,
+}
+
+/// One call, or a few that belong together.
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    Begin,
+    Commit {
+        durable: bool,
+    },
+    Rollback,
+    Get(Spot),
+    Insert(Spot, Value),
+    Put(Spot, Value),
+    Update(Spot, Value),
+    /// Changes parts of the value that is there, with splices made from the seed.
+    Splice(Spot, u64),
+    Remove(Spot),
+    Truncate {
+        table: usize,
+        from: Option<OwnedKey>,
+        to: Option<OwnedKey>,
+    },
+    /// A cursor that is made, goes somewhere, takes some steps and goes away.
+    Walk {
+        table: usize,
+        start: Move,
+        step: Move,
+        steps: usize,
+    },
+    /// The session's lasting cursor goes somewhere; within a transaction only.
+    Place {
+        table: usize,
+        to: Move,
+    },
+    /// The lasting cursor takes a step, if it stands on a key.
+    Go(Move),
+    Flush,
+    Checkpoint,
+}
+
+/// A value, by what it is made from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Value {
+    tag: u64,
+    size: usize,
+}
+
+impl Value {
+    pub(super) fn bytes(self) -> Vec<u8> {
+        Random::new(self.tag).bytes(self.size)
+    }
+}
+
+/// An act and whose it is.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) session: usize,
+    pub(super) act: Act,
+}
+
+/// The history of a seed over so many different keys in each table.
+pub(super) fn make(seed: u64, keys: u64, steps: usize) -> Vec<Step> {
+    let mut maker = Maker { random: Random::new(seed), keys };
+    (0..steps)
+        .map(|_| {
+            let session = maker.random.below(SESSIONS) as usize;
+            Step { session, act: maker.act() }
+        })
+        .collect()
+}
+
+struct Maker {
+    random: Random,
+    keys: u64,
+}
+
+impl Maker {
+    fn act(&mut self) -> Act {
+        match self.random.below(100) {
+            0..14 => Act::Begin,
+            14..22 => Act::Commit { durable: self.random.once_in(20) },
+            22..25 => Act::Rollback,
+            25..35 => Act::Get(self.spot()),
+            35..45 => Act::Insert(self.spot(), self.value()),
+            45..53 => Act::Put(self.spot(), self.value()),
+            53..57 => Act::Update(self.spot(), self.value()),
+            57..61 => Act::Splice(self.spot(), self.random.next()),
+            61..69 => Act::Remove(self.spot()),
+            69..71 => self.truncate(),
+            71..81 => self.walk(),
+            81..88 => {
+                let Spot { table, key } = self.spot();
+                Act::Place { table, to: self.start(key) }
+            }
+            88..98 => Act::Go(self.step()),
+            98 => Act::Flush,
+            _ if self.random.once_in(5) => Act::Checkpoint,
+            _ => Act::Flush,
+        }
+    }
+
+    fn spot(&mut self) -> Spot {
+        let table = self.random.below(2) as usize;
+        Spot { table, key: self.key(table) }
+    }
+
+    /// Numbers around zero; bytes with shared prefixes, and zero and 0xff among them.
+    fn key(&mut self, table: usize) -> OwnedKey {
+        let which = self.random.below(self.keys);
+        if table == 0 {
+            return OwnedKey::Number(which.cast_signed() - (self.keys / 2).cast_signed());
+        }
+        let prefix = [0x00, 0xff, 0x61].into_iter().take((which % 4) as usize);
+        OwnedKey::Bytes(prefix.chain((which as u16).to_be_bytes()).collect())
+    }
+
+    fn value(&mut self) -> Value {
+        let size = match self.random.below(20) {
+            0 => 0,
+            1 => 3000,
+            2..6 => 200,
+            _ => 12,
+        };
+        Value { tag: self.random.next(), size }
+    }
+
+    /// Mostly short ranges; now and then one that is open or crossed.
+    fn truncate(&mut self) -> Act {
+        let Spot { table, key } = self.spot();
+        match self.random.below(8) {
+            0 => Act::Truncate { table, from: None, to: Some(key) },
+            1 => Act::Truncate { table, from: Some(key), to: None },
+            2 => Act::Truncate { table, from: Some(key), to: Some(self.key(table)) },
+            _ => Act::Truncate { table, from: Some(key.clone()), to: Some(key) },
+        }
+    }
+
+    fn start(&mut self, key: OwnedKey) -> Move {
+        match self.random.below(6) {
+            0 => Move::First,
+            1 => Move::Last,
+            2 | 3 => Move::Seek(key),
+            _ => Move::SeekBack(key),
+        }
+    }
+
+    fn step(&mut self) -> Move {
+        if self.random.once_in(2) { Move::Next } else { Move::Previous }
+    }
+
+    fn walk(&mut self) -> Act {
+        let Spot { table, key } = self.spot();
+        let (start, step) = (self.start(key), self.step());
+        let steps = if self.random.once_in(4) { self.keys } else { self.random.below(5) };
+        Act::Walk { table, start, step, steps: steps as usize }
+    }
+}

@@ -1,0 +1,41 @@
+//! Seeded random numbers, so that what failed once fails again.
+//!
+//! The generator is SplitMix64 (Steele, Lea and Flood 2014): one addition and two multiplications, good enough to choose
+//! operations with.
+
+/// A stream of random numbers.
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From zero up to but not including `end`, which is not zero.
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// True once in `times`.
+    pub(super) fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    /// Bytes that no codec can shrink.
+    pub(super) fn bytes(&mut self, many: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(many + 8);
+        while bytes.len() < many {
+            bytes.extend_from_slice(&self.next().to_le_bytes());
+        }
+        bytes.truncate(many);
+        bytes
+    }
+}

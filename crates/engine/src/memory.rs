@@ -1,1 +1,0 @@
-//! An engine in memory, for tests and for a server whose disk must not matter.

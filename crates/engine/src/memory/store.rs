@@ -1,0 +1,270 @@
+//! One table: a sorted map of version chains, and what it holds in bytes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+
+use super::version::{Before, Bytes, Chain, Stamp, Version, View};
+use crate::{Error, Key, KeyKind, Kind, Result, Statistics};
+
+/// A key and its value, as a cursor keeps them.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) key: Bytes,
+    pub(super) value: Bytes,
+}
+
+/// What a write asks of the key before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Demand {
+    /// It must not be there.
+    Absent,
+    /// It must be there; otherwise nothing is written.
+    Present,
+    /// Either.
+    Any,
+}
+
+/// What a write did.
+#[derive(Debug)]
+pub(super) enum Wrote {
+    /// The key was not as demanded; nothing is changed.
+    Nothing,
+    /// The transaction's own earlier version was changed in place.
+    Again(Bytes),
+    /// A version of a key that the map did not have.
+    Fresh(Bytes),
+    /// A version over an older one.
+    Over(Bytes),
+}
+
+/// Which way a cursor walks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Forward,
+    Back,
+}
+
+/// A table's rows and sizes.
+#[derive(Debug)]
+pub(super) struct Store {
+    ident: String,
+    keys: KeyKind,
+    rows: RwLock<BTreeMap<Bytes, Chain>>,
+    bytes: AtomicU64,
+    versions: AtomicU64,
+}
+
+impl Store {
+    pub(super) fn new(ident: &str, keys: KeyKind) -> Self {
+        Store {
+            ident: ident.to_owned(),
+            keys,
+            rows: RwLock::default(),
+            bytes: AtomicU64::new(0),
+            versions: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn ident(&self) -> &str {
+        &self.ident
+    }
+
+    pub(super) fn keys(&self) -> KeyKind {
+        self.keys
+    }
+
+    /// Bytes of keys and values in all versions.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The bytes under which the map has `key`; `room` is where a number's are put. Refuses a key of the other kind.
+    pub(super) fn encode<'k>(&self, key: Key<'k>, room: &'k mut [u8; 8]) -> Result<&'k [u8]> {
+        match (self.keys, key) {
+            (KeyKind::Number, Key::Number(number)) => {
+                *room = in_order(number);
+                Ok(room)
+            }
+            (KeyKind::Bytes, Key::Bytes(bytes)) => Ok(bytes),
+            _ => Err(Error::usage(format!("a key of the wrong kind for table {}", self.ident))),
+        }
+    }
+
+    /// A key of the map as the callers know it.
+    pub(super) fn decode<'k>(&self, key: &'k [u8]) -> Key<'k> {
+        match self.keys {
+            KeyKind::Bytes => Key::Bytes(key),
+            KeyKind::Number => Key::Number(
+                key.try_into().map_or(0, |bytes| (u64::from_be_bytes(bytes) ^ SIGN).cast_signed()),
+            ),
+        }
+    }
+
+    /// Hands the value that `view` sees to `taker`; none if there is none.
+    pub(super) fn get<T>(&self, view: &View, key: &[u8], taker: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        self.rows.read().get(key).and_then(|chain| chain.read(view)).map(|value| taker(value))
+    }
+
+    /// Writes a version under `stamp`, which is `view`'s own; none is a conflict.
+    pub(super) fn write(
+        &self,
+        view: &View,
+        stamp: &Stamp,
+        key: &[u8],
+        value: Option<Bytes>,
+        demand: Demand,
+    ) -> Option<Wrote> {
+        let version = Version { stamp: stamp.clone(), value };
+        let mut rows = self.rows.write();
+        let mut range = rows.range_mut::<[u8], _>((Bound::Included(key), Bound::Included(key)));
+        let Some((held, chain)) = range.next() else {
+            if demand == Demand::Present {
+                return Some(Wrote::Nothing);
+            }
+            self.count(key, &version);
+            let key = Bytes::from(key);
+            rows.insert(Bytes::clone(&key), Chain::new(version));
+            return Some(Wrote::Fresh(key));
+        };
+        let before = chain.before(view);
+        if matches!(before, Before::Conflict) {
+            return None;
+        }
+        let unmet = if chain.newest().value.is_some() { Demand::Absent } else { Demand::Present };
+        if demand == unmet {
+            return Some(Wrote::Nothing);
+        }
+        self.count(key, &version);
+        if matches!(before, Before::Own) {
+            let value = chain.replace(version.value);
+            self.uncount(key, &Version { stamp: version.stamp, value });
+            return Some(Wrote::Again(Bytes::clone(held)));
+        }
+        chain.push(version);
+        Some(Wrote::Over(Bytes::clone(held)))
+    }
+
+    /// Takes back what `stamp` wrote at `key`. The time of the removal that is the newest version again, if it is one.
+    pub(super) fn undo(&self, stamp: &Stamp, key: &[u8]) -> Option<u64> {
+        let mut rows = self.rows.write();
+        let chain = rows.get_mut(key)?;
+        let (version, empty) = chain.undo(stamp)?;
+        self.uncount(key, &version);
+        let newest = chain.newest();
+        let removal = if newest.value.is_none() { newest.stamp.time() } else { None };
+        if empty {
+            rows.remove(key);
+        }
+        removal
+    }
+
+    /// Takes away the versions of `key` that no snapshot of `oldest` or later sees; how many went.
+    pub(super) fn prune(&self, key: &[u8], oldest: u64) -> u64 {
+        let mut gone = 0;
+        let mut rows = self.rows.write();
+        let Some(chain) = rows.get_mut(key) else { return 0 };
+        let empty = chain.prune(oldest, |version| {
+            self.uncount(key, version);
+            gone += 1;
+        });
+        if empty {
+            rows.remove(key);
+        }
+        gone
+    }
+
+    /// Appends up to `limit` rows that `view` sees within the bounds, walking `way`.
+    pub(super) fn fetch(
+        &self,
+        view: &View,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        way: Way,
+        limit: usize,
+        out: &mut VecDeque<Row>,
+    ) {
+        if is_empty(bounds) {
+            return;
+        }
+        let rows = self.rows.read();
+        let range = rows.range::<[u8], _>(bounds);
+        let seen = |(key, chain): (&Bytes, &Chain)| {
+            chain.read(view).map(|value| Row { key: Bytes::clone(key), value: Bytes::clone(value) })
+        };
+        match way {
+            Way::Forward => out.extend(range.filter_map(seen).take(limit)),
+            Way::Back => out.extend(range.rev().filter_map(seen).take(limit)),
+        }
+    }
+
+    /// The keys that `view` sees within the bounds.
+    pub(super) fn keys_within(&self, view: &View, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> Vec<Bytes> {
+        if is_empty(bounds) {
+            return Vec::new();
+        }
+        let rows = self.rows.read();
+        let seen = rows.range::<[u8], _>(bounds).filter(|(_, chain)| chain.read(view).is_some());
+        seen.map(|(key, _)| Bytes::clone(key)).collect()
+    }
+
+    /// Whether every chain is in order and the counts are what the rows say.
+    pub(super) fn verify(&self) -> Result<()> {
+        let rows = self.rows.read();
+        let wrong = |what: &str| Err(Error::new(Kind::Corruption, format!("table {}: {what}", self.ident)));
+        if !rows.values().all(Chain::is_ordered) {
+            return wrong("versions out of the order of their commits");
+        }
+        let bytes =
+            |(key, chain): (&Bytes, &Chain)| chain.versions().map(|one| weight(key, one)).sum::<u64>();
+        if rows.iter().map(bytes).sum::<u64>() != self.bytes() {
+            return wrong("the count of bytes is not what the rows hold");
+        }
+        Ok(())
+    }
+
+    /// What is counted of one table.
+    pub(super) fn statistics(&self) -> Statistics {
+        let mut statistics = Statistics::default();
+        let keys = self.rows.read().len() as u64;
+        let versions = self.versions.load(Ordering::Relaxed);
+        for (name, value) in [("keys held", keys), ("versions held", versions), ("bytes held", self.bytes())]
+        {
+            statistics.push("table", name, value.cast_signed());
+        }
+        statistics
+    }
+
+    fn count(&self, key: &[u8], version: &Version) {
+        self.bytes.fetch_add(weight(key, version), Ordering::Relaxed);
+        self.versions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn uncount(&self, key: &[u8], version: &Version) {
+        self.bytes.fetch_sub(weight(key, version), Ordering::Relaxed);
+        self.versions.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Flipped, so that negative numbers come before the others when their bytes are compared.
+const SIGN: u64 = 1 << 63;
+
+fn in_order(number: i64) -> [u8; 8] {
+    (number.cast_unsigned() ^ SIGN).to_be_bytes()
+}
+
+fn weight(key: &[u8], version: &Version) -> u64 {
+    (key.len() + version.value.as_ref().map_or(0, |value| value.len())) as u64
+}
+
+/// Bounds that cross; the map would panic on them.
+fn is_empty(bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
+    match bounds {
+        (Bound::Excluded(from), Bound::Excluded(to)) => from >= to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => {
+            from > to
+        }
+        _ => false,
+    }
+}
