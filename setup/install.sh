@@ -14,6 +14,9 @@ PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 table='
 build,test,bench   needed  cc           gcc
 build,test,bench   needed  libc         libc6-dev
+build,test,bench   needed  pkg-config   pkg-config
+build,test,bench   needed  rocksdb/c.h  librocksdb-dev
+build,test,bench   needed  libclang.so  libclang-dev
 test,bench         needed  git          git
 test               wanted  mkfs.ext4    e2fsprogs
 test               wanted  mkfs.xfs     xfsprogs
@@ -33,10 +36,15 @@ fuzz               needed  libc         libc6-dev
 '
 
 # Whether a tool is really there. The C library has no command: ask the compiler for its start file and headers.
+# Nor have other libraries: rows name a header (.h) of theirs, or (.so) a file where LLVM's packages put theirs.
 present() {
     if [ "$1" = libc ]; then
         command -v cc >/dev/null && [ -e "$(cc -print-file-name=crt1.o)" ] &&
             echo '#include <stdlib.h>' | cc -E - >/dev/null 2>&1
+    elif [ "${1%.h}" != "$1" ]; then
+        echo "#include <$1>" | cc -E -I"${ROCKSDB_INCLUDE_DIR:-/usr/include}" - >/dev/null 2>&1
+    elif [ "${1%.so}" != "$1" ]; then
+        compgen -G "/usr/lib/llvm-*/lib/$1*" >/dev/null || compgen -G "/usr/lib64/$1*" >/dev/null
     else
         command -v "$1" >/dev/null
     fi

@@ -1,0 +1,235 @@
+//! An open database.
+
+#![expect(unsafe_code, reason = "the C interface takes and gives raw pointers")]
+
+use std::ffi::{CString, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::{ptr, slice};
+
+use crate::native::batch::text;
+use crate::native::status::{checked, owned_text};
+use crate::native::{Batch, Native, NativeOptions, ReadOptions, Status};
+use crate::sys;
+
+/// Files of one level of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Level {
+    /// Which; new files are born in level 0.
+    pub(crate) number: i64,
+    /// How many files.
+    pub(crate) files: u64,
+    /// Their size, in bytes.
+    pub(crate) bytes: u64,
+}
+
+/// An open database; closed when dropped. All calls are thread-safe in RocksDB.
+pub(crate) struct Database {
+    raw: *mut sys::rocksdb_t,
+    options: NativeOptions,
+    write: Native<sys::rocksdb_writeoptions_t>,
+    flush: Native<sys::rocksdb_flushoptions_t>,
+}
+
+// SAFETY: RocksDB's database object may be used and closed from any thread; the option objects are not changed after
+// they were made.
+unsafe impl Send for Database {}
+// SAFETY: as above; its methods lock for themselves.
+unsafe impl Sync for Database {}
+
+impl Database {
+    /// Opens the database in `path`. Without `journal`, writes do not go to the log.
+    pub(crate) fn open(path: &Path, options: NativeOptions, journal: bool) -> Result<Self, Status> {
+        let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Status::zero_byte())?;
+        // SAFETY: new objects, freed by their own destructors.
+        let (write, flush) = unsafe {
+            (
+                Native::new(sys::rocksdb_writeoptions_create(), sys::rocksdb_writeoptions_destroy),
+                Native::new(sys::rocksdb_flushoptions_create(), sys::rocksdb_flushoptions_destroy),
+            )
+        };
+        // SAFETY: both were just made.
+        unsafe {
+            sys::rocksdb_writeoptions_disable_WAL(write.raw(), i32::from(!journal));
+            sys::rocksdb_flushoptions_set_wait(flush.raw(), 1);
+        }
+        // SAFETY: options and path live through the call.
+        let raw = checked(|error| unsafe { sys::rocksdb_open(options.raw(), path.as_ptr(), error) })?;
+        Ok(Database { raw, options, write, flush })
+    }
+
+    /// The pointer for calls, valid while `self` lives.
+    pub(crate) fn raw(&self) -> *mut sys::rocksdb_t {
+        self.raw
+    }
+
+    /// The options that it was opened with, which hold its statistics.
+    pub(crate) fn options(&self) -> &NativeOptions {
+        &self.options
+    }
+
+    /// Hands the value of `key` to `take`, without a copy where the cache holds it; none if there is none.
+    pub(crate) fn get<T>(
+        &self,
+        options: &ReadOptions,
+        key: &[u8],
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, Status> {
+        let (key, key_len) = text(key);
+        // SAFETY: database and options live; the key is only read during the call.
+        let pinned = checked(|error| unsafe {
+            sys::rocksdb_get_pinned(self.raw, options.raw(), key, key_len, error)
+        })?;
+        if pinned.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: not null, so a pinned value that we own; it is freed on every way out.
+        let pinned = unsafe { Native::new(pinned, sys::rocksdb_pinnableslice_destroy) };
+        let mut length = 0;
+        // SAFETY: the bytes stay while the pinned value lives, which is longer than `take` can keep them.
+        let bytes = unsafe {
+            let bytes = sys::rocksdb_pinnableslice_value(pinned.raw(), &raw mut length);
+            slice::from_raw_parts(bytes.cast(), length)
+        };
+        Ok(Some(take(bytes)))
+    }
+
+    /// Writes a batch; it is visible when this returns.
+    pub(crate) fn write(&self, batch: &Batch) -> Result<(), Status> {
+        // SAFETY: all three live; a write changes nothing in the batch but its sequence number, and it is not shared.
+        checked(|error| unsafe { sys::rocksdb_write(self.raw, self.write.raw(), batch.raw(), error) })
+    }
+
+    /// The number of the newest visible write.
+    pub(crate) fn sequence(&self) -> u64 {
+        // SAFETY: the database lives.
+        unsafe { sys::rocksdb_get_latest_sequence_number(self.raw) }
+    }
+
+    /// Syncs the log: everything written so far survives a crash of the machine.
+    pub(crate) fn sync_log(&self) -> Result<(), Status> {
+        // SAFETY: the database lives.
+        checked(|error| unsafe { sys::rocksdb_flush_wal(self.raw, 1, error) })
+    }
+
+    /// Writes the memtables out as synced files.
+    pub(crate) fn flush(&self) -> Result<(), Status> {
+        // SAFETY: database and options live.
+        checked(|error| unsafe { sys::rocksdb_flush(self.raw, self.flush.raw(), error) })
+    }
+
+    /// Deletes the files that lie wholly in the range, whoever still reads them by a snapshot.
+    pub(crate) fn delete_files(&self, start: &[u8], end: &[u8]) -> Result<(), Status> {
+        let (start, start_len) = text(start);
+        let (end, end_len) = text(end);
+        // SAFETY: the database lives; the bounds are only read during the call.
+        checked(|error| unsafe {
+            sys::rocksdb_delete_file_in_range(self.raw, start, start_len, end, end_len, error)
+        })
+    }
+
+    /// Compacts a range beside the automatic compactions, rewriting the last level too. RocksDB does not say how it went.
+    pub(crate) fn compact(&self, start: &[u8], end: &[u8]) {
+        /// `kForceOptimized`: the last level is rewritten, but not what this very compaction has just written.
+        const FORCE_OPTIMIZED: u8 = 3;
+        let (start, start_len) = text(start);
+        let (end, end_len) = text(end);
+        // SAFETY: the options are freed by their own destructor; the bounds are only read during the call.
+        unsafe {
+            let options =
+                Native::new(sys::rocksdb_compactoptions_create(), sys::rocksdb_compactoptions_destroy);
+            sys::rocksdb_compactoptions_set_exclusive_manual_compaction(options.raw(), 0);
+            sys::rocksdb_compactoptions_set_bottommost_level_compaction(options.raw(), FORCE_OPTIMIZED);
+            sys::rocksdb_compact_range_opt(self.raw, options.raw(), start, start_len, end, end_len);
+        }
+    }
+
+    /// About how many bytes of files the range takes; memtables do not count.
+    pub(crate) fn approximate_size(&self, start: &[u8], end: &[u8]) -> Result<u64, Status> {
+        let (start, start_len) = text(start);
+        let (end, end_len) = text(end);
+        let (starts, start_lens, ends, end_lens) = ([start], [start_len], [end], [end_len]);
+        let mut sizes = [0];
+        // SAFETY: one range in each array, as the count says; they live through the call.
+        checked(|error| unsafe {
+            sys::rocksdb_approximate_sizes(
+                self.raw,
+                1,
+                starts.as_ptr(),
+                start_lens.as_ptr(),
+                ends.as_ptr(),
+                end_lens.as_ptr(),
+                sizes.as_mut_ptr(),
+                error,
+            );
+        })?;
+        Ok(sizes[0])
+    }
+
+    /// Changes options at run time; all or none.
+    pub(crate) fn set_options(&self, settings: &[(String, String)]) -> Result<(), Status> {
+        let owned = |text: &String| CString::new(text.as_str()).map_err(|_| Status::zero_byte());
+        let names = settings.iter().map(|(name, _)| owned(name)).collect::<Result<Vec<_>, _>>()?;
+        let values = settings.iter().map(|(_, value)| owned(value)).collect::<Result<Vec<_>, _>>()?;
+        let name_pointers: Vec<*const c_char> = names.iter().map(|text| text.as_ptr()).collect();
+        let value_pointers: Vec<*const c_char> = values.iter().map(|text| text.as_ptr()).collect();
+        let count = i32::try_from(settings.len()).unwrap_or(i32::MAX);
+        // SAFETY: both arrays have `count` C strings, which live through the call.
+        checked(|error| unsafe {
+            sys::rocksdb_set_options(self.raw, count, name_pointers.as_ptr(), value_pointers.as_ptr(), error);
+        })
+    }
+
+    /// A property that is a number; none if this version does not have it.
+    pub(crate) fn property(&self, name: &str) -> Option<u64> {
+        let name = CString::new(name).ok()?;
+        let mut value = 0;
+        // SAFETY: the database lives; name and value live through the call.
+        let result = unsafe { sys::rocksdb_property_int(self.raw, name.as_ptr(), &raw mut value) };
+        (result == 0).then_some(value)
+    }
+
+    /// A property that is a text; none if this version does not have it.
+    pub(crate) fn property_text(&self, name: &str) -> Option<String> {
+        let name = CString::new(name).ok()?;
+        // SAFETY: the database lives; the library allocates the text for us.
+        unsafe { owned_text(sys::rocksdb_property_value(self.raw, name.as_ptr())) }
+    }
+
+    /// The levels of the tree with their files.
+    pub(crate) fn levels(&self) -> Vec<Level> {
+        // SAFETY: every object is freed by its own destructor, the levels before the metadata they belong to.
+        unsafe {
+            let metadata = Native::new(
+                sys::rocksdb_get_column_family_metadata(self.raw),
+                sys::rocksdb_column_family_metadata_destroy,
+            );
+            let count = sys::rocksdb_column_family_metadata_get_level_count(metadata.raw());
+            (0..count)
+                .map(|index| {
+                    let raw = sys::rocksdb_column_family_metadata_get_level_metadata(metadata.raw(), index);
+                    let level = Native::new(raw, sys::rocksdb_level_metadata_destroy);
+                    Level {
+                        number: i64::from(sys::rocksdb_level_metadata_get_level(level.raw())),
+                        files: sys::rocksdb_level_metadata_get_file_count(level.raw()) as u64,
+                        bytes: sys::rocksdb_level_metadata_get_size(level.raw()),
+                    }
+                })
+                .collect()
+        }
+    }
+
+    /// Stops flushes and compactions for good, and waits until they have; the database can only be closed afterwards.
+    pub(crate) fn stop_background_work(&self) {
+        // SAFETY: the database lives.
+        unsafe { sys::rocksdb_cancel_all_background_work(self.raw, 1) }
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // SAFETY: opened by us, closed once; snapshots and iterators hold the `Arc` around this, so none is left.
+        unsafe { sys::rocksdb_close(self.raw) };
+        self.raw = ptr::null_mut();
+    }
+}

@@ -1,0 +1,132 @@
+//! A walk over the keys between two bounds.
+
+#![expect(unsafe_code, reason = "the C interface takes and gives raw pointers")]
+
+use std::slice;
+use std::sync::Arc;
+
+use crate::native::batch::text;
+use crate::native::status::checked;
+use crate::native::{Database, Native, ReadOptions, Snapshot, Status};
+use crate::sys;
+
+/// An iterator over the keys from `start` up to, not including, `end`, as of one moment.
+pub(crate) struct Scan {
+    // The order matters: the iterator goes before the options and bounds that it points at, and before its database.
+    iterator: Native<sys::rocksdb_iterator_t>,
+    _options: ReadOptions,
+    _bounds: Box<[[u8; 4]; 2]>,
+    _database: Arc<Database>,
+}
+
+impl Scan {
+    /// Over `bounds[0]..bounds[1]`; as of `snapshot`, or of now. The moment is taken here: the snapshot may go before
+    /// the scan does.
+    pub(crate) fn new(
+        database: &Arc<Database>,
+        options: ReadOptions,
+        snapshot: Option<&Snapshot>,
+        bounds: [[u8; 4]; 2],
+    ) -> Self {
+        let bounds = Box::new(bounds);
+        let [(start, start_len), (end, end_len)] = [text(&bounds[0]), text(&bounds[1])];
+        // SAFETY: the options keep the addresses of the bounds, which stand in a box that outlives the iterator (see
+        // the field order). RocksDB reads the snapshot's sequence number when it makes the iterator and holds the
+        // files and memtables itself. The iterator is freed by its own destructor.
+        let iterator = unsafe {
+            sys::rocksdb_readoptions_set_iterate_lower_bound(options.raw(), start, start_len);
+            sys::rocksdb_readoptions_set_iterate_upper_bound(options.raw(), end, end_len);
+            if let Some(snapshot) = snapshot {
+                options.set_snapshot(snapshot.raw());
+            }
+            let raw = sys::rocksdb_create_iterator(database.raw(), options.raw());
+            Native::new(raw, sys::rocksdb_iter_destroy)
+        };
+        Scan { iterator, _options: options, _bounds: bounds, _database: Arc::clone(database) }
+    }
+
+    /// Goes to the first key; false if there is none. So do the other movements.
+    pub(crate) fn first(&mut self) -> Result<bool, Status> {
+        // SAFETY: the iterator lives and is ours alone.
+        unsafe { sys::rocksdb_iter_seek_to_first(self.iterator.raw()) };
+        self.landed()
+    }
+
+    /// Goes to the last key.
+    pub(crate) fn last(&mut self) -> Result<bool, Status> {
+        // SAFETY: the iterator lives and is ours alone.
+        unsafe { sys::rocksdb_iter_seek_to_last(self.iterator.raw()) };
+        self.landed()
+    }
+
+    /// Goes to the smallest key that is at least `key`.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool, Status> {
+        let (key, key_len) = text(key);
+        // SAFETY: the iterator lives and is ours alone; the key is only read during the call.
+        unsafe { sys::rocksdb_iter_seek(self.iterator.raw(), key, key_len) };
+        self.landed()
+    }
+
+    /// Goes to the largest key that is at most `key`.
+    pub(crate) fn seek_back(&mut self, key: &[u8]) -> Result<bool, Status> {
+        let (key, key_len) = text(key);
+        // SAFETY: the iterator lives and is ours alone; the key is only read during the call.
+        unsafe { sys::rocksdb_iter_seek_for_prev(self.iterator.raw(), key, key_len) };
+        self.landed()
+    }
+
+    /// Goes one on; false, and nowhere, if it is on no key.
+    pub(crate) fn next(&mut self) -> Result<bool, Status> {
+        if !self.valid() {
+            return Ok(false);
+        }
+        // SAFETY: the iterator is on a key.
+        unsafe { sys::rocksdb_iter_next(self.iterator.raw()) };
+        self.landed()
+    }
+
+    /// Goes one back; false, and nowhere, if it is on no key.
+    pub(crate) fn previous(&mut self) -> Result<bool, Status> {
+        if !self.valid() {
+            return Ok(false);
+        }
+        // SAFETY: the iterator is on a key.
+        unsafe { sys::rocksdb_iter_prev(self.iterator.raw()) };
+        self.landed()
+    }
+
+    /// The key under it, until it moves; none if it is nowhere.
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        let mut length = 0;
+        // SAFETY: the iterator is on a key; what it returns stays until it moves, which takes `&mut self`.
+        self.valid().then(|| unsafe {
+            let bytes = sys::rocksdb_iter_key(self.iterator.raw(), &raw mut length);
+            slice::from_raw_parts(bytes.cast(), length)
+        })
+    }
+
+    /// The value under it, until it moves; none if it is nowhere.
+    pub(crate) fn value(&self) -> Option<&[u8]> {
+        let mut length = 0;
+        // SAFETY: as in `key`.
+        self.valid().then(|| unsafe {
+            let bytes = sys::rocksdb_iter_value(self.iterator.raw(), &raw mut length);
+            slice::from_raw_parts(bytes.cast(), length)
+        })
+    }
+
+    fn valid(&self) -> bool {
+        // SAFETY: the iterator lives.
+        unsafe { sys::rocksdb_iter_valid(self.iterator.raw()) != 0 }
+    }
+
+    /// Whether the last movement found a key; an iterator that is nowhere may have failed.
+    fn landed(&self) -> Result<bool, Status> {
+        if self.valid() {
+            return Ok(true);
+        }
+        // SAFETY: the iterator lives.
+        checked(|error| unsafe { sys::rocksdb_iter_get_error(self.iterator.raw(), error) })?;
+        Ok(false)
+    }
+}

@@ -1,0 +1,162 @@
+//! Owned option objects of RocksDB, and the block cache.
+//!
+//! RocksDB copies options when a database is opened; what must outlive that (statistics, cache) is shared by reference
+//! counts on its side, so that freeing our handles is always right.
+
+#![expect(unsafe_code, reason = "the C interface takes and gives raw pointers")]
+
+use std::ffi::{CString, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::native::status::{Status, checked, owned_text};
+use crate::sys;
+
+/// A C object with its function that frees it.
+pub(crate) struct Native<T> {
+    raw: *mut T,
+    free: unsafe extern "C" fn(*mut T),
+}
+
+// SAFETY: option objects are plain data that C code changes only in calls that we make through `&mut self` or before
+// sharing; the cache object is thread-safe in RocksDB.
+unsafe impl<T> Send for Native<T> {}
+// SAFETY: as above; through a shared reference only thread-safe functions are called.
+unsafe impl<T> Sync for Native<T> {}
+
+impl<T> Native<T> {
+    /// Takes over `raw`. The constructors of the C interface never return null: they end the process when memory runs out.
+    ///
+    /// # Safety
+    /// `raw` came from a constructor, is owned by nobody else, and `free` is its destructor.
+    pub(crate) unsafe fn new(raw: *mut T, free: unsafe extern "C" fn(*mut T)) -> Self {
+        Native { raw, free }
+    }
+
+    /// The pointer for calls, valid while `self` lives.
+    pub(crate) fn raw(&self) -> *mut T {
+        self.raw
+    }
+}
+
+impl<T> Drop for Native<T> {
+    fn drop(&mut self) {
+        // SAFETY: `new` promised that we own it and that this frees it.
+        unsafe { (self.free)(self.raw) }
+    }
+}
+
+/// The options of a database, and through them its statistics.
+pub(crate) struct NativeOptions(Native<sys::rocksdb_options_t>);
+
+impl NativeOptions {
+    /// RocksDB's own defaults.
+    pub(crate) fn new() -> Self {
+        // SAFETY: a new object, freed by its own destructor.
+        NativeOptions(unsafe { Native::new(sys::rocksdb_options_create(), sys::rocksdb_options_destroy) })
+    }
+
+    /// A copy with a string of settings put over it, in RocksDB's grammar `a=1;b={c=2}`.
+    pub(crate) fn with_string(&self, settings: &str) -> Result<Self, Status> {
+        let text = CString::new(settings).map_err(|_| Status::zero_byte())?;
+        let over = NativeOptions::new();
+        // SAFETY: all three live through the call.
+        checked(|error| unsafe {
+            sys::rocksdb_get_options_from_string(self.raw(), text.as_ptr(), over.raw(), error);
+        })?;
+        Ok(over)
+    }
+
+    /// The pointer for calls, valid while `self` lives.
+    pub(crate) fn raw(&self) -> *mut sys::rocksdb_options_t {
+        self.0.raw()
+    }
+
+    /// Everything the statistics object counts, one line each; none if counting is off.
+    pub(crate) fn statistics(&self) -> Option<String> {
+        // SAFETY: the options live; the library allocates the text for us.
+        unsafe { owned_text(sys::rocksdb_options_statistics_get_string(self.raw())) }
+    }
+
+    /// Whether a database is made where there is none, where its log stands, and whether it counts what it does.
+    pub(crate) fn set_home(&mut self, create: bool, log: &Path, statistics: bool) -> Result<(), Status> {
+        let log = CString::new(log.as_os_str().as_bytes()).map_err(|_| Status::zero_byte())?;
+        // SAFETY: the options live and copy the path.
+        unsafe {
+            sys::rocksdb_options_set_create_if_missing(self.raw(), u8::from(create));
+            sys::rocksdb_options_set_wal_dir(self.raw(), log.as_ptr());
+            if statistics {
+                sys::rocksdb_options_enable_statistics(self.raw());
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a table format with these blocks in place.
+    pub(crate) fn set_table(&mut self, block_bytes: usize, bloom_bits: f64, format: c_int, cache: &Cache) {
+        // SAFETY: the table options are freed by their own destructor; they and the database options take their own
+        // references of what they are given, and they take over the filter policy.
+        unsafe {
+            let table = Native::new(
+                sys::rocksdb_block_based_options_create(),
+                sys::rocksdb_block_based_options_destroy,
+            );
+            sys::rocksdb_block_based_options_set_block_size(table.raw(), block_bytes);
+            sys::rocksdb_block_based_options_set_format_version(table.raw(), format);
+            let filter = sys::rocksdb_filterpolicy_create_bloom_full(bloom_bits);
+            sys::rocksdb_block_based_options_set_filter_policy(table.raw(), filter);
+            sys::rocksdb_block_based_options_set_block_cache(table.raw(), cache.0.raw());
+            sys::rocksdb_options_set_block_based_table_factory(self.raw(), table.raw());
+        }
+    }
+
+    /// Limits what flushes and compactions write.
+    pub(crate) fn set_rate_limit(&mut self, bytes_per_second: i64) {
+        // RocksDB's own defaults: refill ten times a second, one low-priority request in ten goes first.
+        const REFILL_US: i64 = 100_000;
+        const FAIRNESS: i32 = 10;
+        // SAFETY: the limiter is freed by its own destructor; the options take their own reference.
+        unsafe {
+            let limiter = Native::new(
+                sys::rocksdb_ratelimiter_create(bytes_per_second, REFILL_US, FAIRNESS),
+                sys::rocksdb_ratelimiter_destroy,
+            );
+            sys::rocksdb_options_set_ratelimiter(self.raw(), limiter.raw());
+        }
+    }
+}
+
+/// A least-recently-used block cache.
+pub(crate) struct Cache(Native<sys::rocksdb_cache_t>);
+
+impl Cache {
+    /// A cache of `capacity_bytes` in two to the power of `shard_bits` shards.
+    pub(crate) fn new(capacity_bytes: usize, shard_bits: c_int) -> Self {
+        // SAFETY: both objects are freed by their own destructors; the cache keeps nothing of its options.
+        unsafe {
+            let options =
+                Native::new(sys::rocksdb_lru_cache_options_create(), sys::rocksdb_lru_cache_options_destroy);
+            sys::rocksdb_lru_cache_options_set_capacity(options.raw(), capacity_bytes);
+            sys::rocksdb_lru_cache_options_set_num_shard_bits(options.raw(), shard_bits);
+            Cache(Native::new(sys::rocksdb_cache_create_lru_opts(options.raw()), sys::rocksdb_cache_destroy))
+        }
+    }
+
+    /// Changes how much it may hold; shrinking evicts at once.
+    pub(crate) fn set_capacity(&self, bytes: usize) {
+        // SAFETY: the cache lives, and locks its shards itself.
+        unsafe { sys::rocksdb_cache_set_capacity(self.0.raw(), bytes) }
+    }
+
+    /// Capacity, use and pinned part, in bytes.
+    pub(crate) fn sizes(&self) -> [usize; 3] {
+        // SAFETY: the cache lives, and locks its shards itself.
+        unsafe {
+            [
+                sys::rocksdb_cache_get_capacity(self.0.raw()),
+                sys::rocksdb_cache_get_usage(self.0.raw()),
+                sys::rocksdb_cache_get_pinned_usage(self.0.raw()),
+            ]
+        }
+    }
+}
