@@ -36,7 +36,7 @@ pub(crate) struct Instance {
     pub(crate) profiler: Profiler,
     pub(crate) fail_points: FailPoints,
     pub(crate) users: Users,
-    pub(crate) log: Log,
+    pub(crate) log: Arc<Log>,
     pub(crate) bell: Bell,
     pub(crate) started: Instant,
     /// The port that it really listens on.
@@ -56,7 +56,7 @@ impl Instance {
         config: Config,
         engine: Arc<dyn Engine>,
         directory: Option<DataDirectory>,
-        log: Log,
+        log: Arc<Log>,
     ) -> Result<(Arc<Instance>, Vec<Arc<Collection>>), Error> {
         let failed = |failure: fathom_wire::Failure| Error::new(Kind::Corruption, failure.message().to_owned());
         let (catalog, recount) = Catalog::open(&engine).map_err(failed)?;

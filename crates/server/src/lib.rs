@@ -10,6 +10,7 @@ mod commands;
 pub mod config;
 mod diagnostics;
 mod dispatch;
+mod engines;
 mod execution;
 mod fail_points;
 mod instance;

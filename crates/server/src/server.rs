@@ -5,10 +5,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bson::doc;
-use fathom_engine::Engine;
 use fathom_errors::{Error, Kind};
 
-use crate::config::{Config, EngineName, StorageOptions};
+use crate::config::{Config, EngineName};
 use crate::instance::Instance;
 use crate::log::Log;
 use crate::network::{Listener, bind};
@@ -35,6 +34,7 @@ impl Server {
     }
 
     fn start_with(config: Config, log: Log) -> Result<Server, Error> {
+        let log = Arc::new(log);
         let listeners = bind(&config.net)?;
         let directory = match config.storage.engine {
             EngineName::Ephemeral => None,
@@ -46,7 +46,7 @@ impl Server {
             "storageEngine": config.storage.engine.as_str(),
             "version": env!("CARGO_PKG_VERSION"),
         });
-        let engine = open_engine(&config.storage)?;
+        let engine = crate::engines::open(&config.storage, &log)?;
         let (instance, uncounted) = Instance::new(config, engine, directory, log)?;
         if let Some(address) = listeners.first().and_then(|listener| listener.local_addr().ok()) {
             let _ = instance.port.set(address.port());
@@ -98,10 +98,6 @@ impl Server {
     pub fn wait(&self, asked: &dyn Fn(Duration) -> bool) {
         while !self.is_stopping() && !asked(Duration::from_millis(100)) {}
     }
-}
-
-fn open_engine(_storage: &StorageOptions) -> Result<Arc<dyn Engine>, Error> {
-    Err(Error::new(Kind::Unsupported, "engines"))
 }
 
 /// Counts collections again after a crash, one after the other, while the server works.

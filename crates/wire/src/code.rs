@@ -157,6 +157,7 @@ codes! {
     InvalidIndexSpecificationOption = 197,
     InvalidUUID = 207,
     QueryExceededMemoryLimitNoDiskUseAllowed = 292,
+    CursorInUse = 12051,
     NoSuchTransaction = 251,
     TransactionCommitted = 256,
     TransactionTooLarge = 257,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bson::{RawDocument, RawDocumentBuf};
-use fathom_query::{Code, Failure, Rows};
+use fathom_query::{Code, Failure};
 use fathom_wire::ArrayWriter;
 use parking_lot::Mutex;
 
@@ -20,12 +20,15 @@ use crate::storage::Collection;
 /// Bytes of documents that one reply holds at most; the rest of the 48 MB is for whatever surrounds them.
 const BATCH_BYTES: usize = 16 << 20;
 
+/// Documents that come one by one, for whichever thread asks.
+pub(crate) type OwnedRows = Box<dyn Iterator<Item = Result<RawDocumentBuf>> + Send>;
+
 /// Where a cursor's documents come from.
 pub(crate) enum Producer {
     /// A query over a collection.
     Find(Box<FindState>, Arc<Collection>),
     /// A pipeline.
-    Rows(Rows, Option<RawDocumentBuf>),
+    Rows(OwnedRows, Option<RawDocumentBuf>),
     /// Documents that are there already (`listCollections`, `listIndexes`).
     Buffered(VecDeque<RawDocumentBuf>),
 }

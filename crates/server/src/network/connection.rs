@@ -63,7 +63,7 @@ impl Connection {
             filled: 0,
             output: Vec::with_capacity(CHUNK_BYTES),
             plain: Vec::new(),
-            codec: Codec::new(),
+            codec: Codec::default(),
             session: None,
             conversation: None,
             requests: 0,

@@ -265,9 +265,10 @@ fn same_size_splices(before: &[u8], after: &[u8]) -> Option<Vec<Splice>> {
     }
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for (at, _) in before.iter().zip(after).enumerate().filter(|(_, (old, new))| old != new) {
+        let many = ranges.len() == MOST_SPLICES;
         match ranges.last_mut() {
             Some((_, end)) if at <= *end + JOIN_BYTES => *end = at + 1,
-            _ if ranges.len() == MOST_SPLICES => return None,
+            _ if many => return None,
             _ => ranges.push((at, at + 1)),
         }
     }
