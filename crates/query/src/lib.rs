@@ -12,6 +12,7 @@ mod hash;
 mod index;
 mod keystring;
 mod order;
+mod paths;
 mod pipeline;
 mod plan;
 mod projection;
