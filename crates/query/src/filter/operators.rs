@@ -10,7 +10,7 @@ use super::parse::{Level, Parser, check_depth, comparison};
 use super::pattern::Pattern;
 use super::tree::{Comparison, Node, Test};
 use super::types::TypeSet;
-use super::{malformed, numbers, path};
+use super::{malformed, numbers};
 use crate::{Code, Failure, Result};
 
 /// The names of the geographic and other operators of MongoDB that need what this server does not have.
@@ -193,9 +193,4 @@ fn size(argument: RawBsonRef<'_>) -> Result<usize> {
         .and_then(|number| i32::try_from(number).ok())
         .ok_or_else(|| refuse("$size must be representable as a 32-bit integer"))?;
     usize::try_from(number).map_err(|_| refuse("$size may not be negative"))
-}
-
-/// Whether a component of the path is an index, so that filter and index may see different values.
-pub(crate) fn has_index(path: &str) -> bool {
-    path.split('.').any(|component| path::index_of(component).is_some())
 }

@@ -51,13 +51,15 @@ pub(super) fn of(test: &Test) -> Option<Bounds> {
         Test::Member(list) => Some(member(list)),
         Test::Exists => Some(Bounds::new(vec![Interval::all()], false, 0)),
         Test::Type(types) => {
-            use bson::spec::ElementType::{Array, Undefined};
+            use bson::spec::ElementType::{Array, Decimal128, Double, Undefined};
             // Arrays are in the index by their elements.
             if types.has_type(Array) || types.has_type(Undefined) {
                 return Some(Bounds::new(vec![Interval::all()], false, 0));
             }
             let mut intervals: Vec<Interval> = types.kinds().map(brackets::of).collect();
-            intervals.push(Interval::point(RawBson::Double(f64::NAN)));
+            if types.has_type(Double) || types.has_type(Decimal128) {
+                intervals.push(Interval::point(RawBson::Double(f64::NAN)));
+            }
             Some(Bounds::new(intervals, false, 1))
         }
         Test::Regex(pattern) => {
