@@ -94,7 +94,9 @@ pub(super) fn denied(test: &Test, single: bool) -> Option<Bounds> {
     }
     .map(|bounds| match test {
         Test::Compare(Comparison::Equal, RawBson::Null) | Test::Exists => bounds,
-        _ => Bounds { intervals: complement(&bounds.intervals), exact: single && bounds.exact, narrowness: 1 },
+        _ => {
+            Bounds { intervals: complement(&bounds.intervals), exact: single && bounds.exact, narrowness: 1 }
+        }
     })
 }
 
@@ -153,8 +155,7 @@ fn matching(pattern: &Pattern, intervals: &mut Vec<Interval>) -> u8 {
         },
         None => strings,
     });
-    if let (Ok(source), Ok(options)) =
-        (pattern.source.clone().try_into(), pattern.options.clone().try_into())
+    if let (Ok(source), Ok(options)) = (pattern.source.clone().try_into(), pattern.options.clone().try_into())
     {
         intervals.push(Interval::point(RawBson::RegularExpression(bson::Regex { pattern: source, options })));
     }

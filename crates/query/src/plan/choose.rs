@@ -22,7 +22,7 @@ pub fn choose(
     };
     if hinted.is_none()
         && let Some(id) = filter.only_id()
-        && indexes.iter().any(is_id_index)
+        && indexes.iter().any(|index| index.pattern.is_id())
     {
         let plan = Plan { access: Access::Id(id.clone()), filter: false, sorted: true, covered: false };
         return Ok((plan, Vec::new()));
@@ -93,8 +93,10 @@ fn is_usable(index: &IndexInfo<'_>, root: &Node, predicates: &[Predicate<'_>]) -
 fn union(root: &Node, around: &[Predicate<'_>], indexes: &[IndexInfo<'_>]) -> Result<Option<Plan>> {
     for part in conjunction(root) {
         let Node::Or(branches) = part else { continue };
-        let plans: Option<Vec<Plan>> =
-            branches.iter().map(|branch| branch_plan(branch, root, around, indexes)).collect::<Result<_>>()?;
+        let plans: Option<Vec<Plan>> = branches
+            .iter()
+            .map(|branch| branch_plan(branch, root, around, indexes))
+            .collect::<Result<_>>()?;
         let Some(mut plans) = plans else { continue };
         plans.retain(|plan| plan.access != Access::Nothing);
         return Ok(Some(match plans.is_empty() {
@@ -126,8 +128,4 @@ fn branch_plan(
         Some(best) if best.is_narrowed() => best.plan().map(Some),
         _ => union(branch, &predicates, indexes),
     }
-}
-
-fn is_id_index(index: &IndexInfo<'_>) -> bool {
-    matches!(index.pattern.fields.as_slice(), [field] if field.path == "_id" && field.kind != crate::FieldKind::Hashed)
 }

@@ -30,7 +30,10 @@ fn leaf_is_subset(narrow: &Node, wide: &Node) -> bool {
         Node::Not(inner) => match conjunction(inner) {
             [Node::Field(Field { path, test })] => {
                 // What is not null is there; where an array is on the way there may be nothing that could be null.
-                *path == wide.path && !path.contains('.') && matches!(wide.test, Test::Exists) && takes_null(test)
+                *path == wide.path
+                    && !path.contains('.')
+                    && matches!(wide.test, Test::Exists)
+                    && takes_null(test)
             }
             _ => false,
         },
@@ -60,9 +63,10 @@ fn test_is_subset(narrow: &Test, wide: &Test) -> bool {
         }
         (Test::Member(list), _) => {
             list.patterns.is_empty()
-                && list.values.iter().all(|value| {
-                    test_is_subset(&Test::Compare(Comparison::Equal, value.clone()), wide)
-                })
+                && list
+                    .values
+                    .iter()
+                    .all(|value| test_is_subset(&Test::Compare(Comparison::Equal, value.clone()), wide))
         }
         (Test::Compare(Comparison::Equal, constant), Test::Member(list)) => {
             let constant = constant.as_raw_bson_ref();

@@ -69,7 +69,7 @@ impl Plan {
 fn index_scan(index: &IndexInfo<'_>, backwards: bool, bounds: &Document) -> Document {
     let mut stage = doc! {
         "stage": "IXSCAN",
-        "keyPattern": pattern(index.pattern),
+        "keyPattern": index.pattern.to_document(),
         "indexName": index.name,
         "isMultiKey": index.multikey,
     };
@@ -88,16 +88,6 @@ fn index_scan(index: &IndexInfo<'_>, backwards: bool, bounds: &Document) -> Docu
         "indexBounds": bounds.clone(),
     });
     stage
-}
-
-/// A pattern as its document.
-fn pattern(pattern: &KeyPattern) -> Document {
-    let kind = |kind| match kind {
-        FieldKind::Ascending => Bson::Int32(1),
-        FieldKind::Descending => Bson::Int32(-1),
-        FieldKind::Hashed => "hashed".into(),
-    };
-    pattern.fields.iter().map(|field| (field.path.clone(), kind(field.kind))).collect()
 }
 
 fn direction(backwards: bool) -> &'static str {

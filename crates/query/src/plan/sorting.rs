@@ -21,7 +21,8 @@ pub(super) fn order(pattern: &KeyPattern, sort: &Sort, constant: impl Fn(usize) 
             FieldKind::Descending => true,
             FieldKind::Hashed => return None,
         };
-        if field.path != *path || *backwards.get_or_insert(index_descends != *descending) != (index_descends != *descending)
+        if field.path != *path
+            || *backwards.get_or_insert(index_descends != *descending) != (index_descends != *descending)
         {
             return None;
         }
@@ -52,7 +53,8 @@ mod tests {
             (vec![("d", false)], 2, None),
             (vec![("c", false), ("d", false)], 2, None),
         ] {
-            let sort = Sort { fields: sort.into_iter().map(|(path, down)| (path.to_owned(), down)).collect() };
+            let sort =
+                Sort { fields: sort.into_iter().map(|(path, down)| (path.to_owned(), down)).collect() };
             assert_eq!(order(&pattern, &sort, |place| place < constant), expected, "{sort:?} {constant}");
         }
     }
