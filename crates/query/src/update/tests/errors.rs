@@ -49,7 +49,7 @@ fn the_id_stays() {
         "Performing an update on the path '_id' would modify the immutable field '_id'",
     );
     refused(
-        doc! {"$rename": {"a": "_id"}, "$set": {"b": 1}},
+        doc! {"$rename": {"s": "_id"}, "$set": {"b": 1}},
         66,
         "Performing an update on the path '_id' would modify the immutable field '_id'",
     );
