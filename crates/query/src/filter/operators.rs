@@ -145,7 +145,9 @@ fn regex(operators: &RawDocument) -> Result<Pattern> {
             Some(_) if !regex.options.is_empty() => {
                 Err(Failure::new(Code(51075), "options set in both $regex and $options"))
             }
-            options => Pattern::new(regex.pattern.as_str(), options.unwrap_or(regex.options.as_str())),
+            options => {
+                Pattern::new(regex.pattern.as_str(), options.unwrap_or(regex.options.as_str()))
+            }
         },
         _ => Err(Failure::new(Code::BadValue, "$regex has to be a string")),
     }

@@ -106,7 +106,13 @@ impl<'v> Parser<'v> {
         }))
     }
 
-    fn branches(self, name: &str, argument: RawBsonRef<'_>, level: Level, depth: usize) -> Result<Vec<Node>> {
+    fn branches(
+        self,
+        name: &str,
+        argument: RawBsonRef<'_>,
+        level: Level,
+        depth: usize,
+    ) -> Result<Vec<Node>> {
         let RawBsonRef::Array(items) = argument else {
             return Err(Failure::new(Code::BadValue, format!("{name} must be an array")));
         };
@@ -128,7 +134,10 @@ impl<'v> Parser<'v> {
 
     fn computed(self, argument: RawBsonRef<'_>, level: Level) -> Result<Node> {
         if level == Level::Element {
-            return Err(Failure::new(Code::BadValue, "$expr can only be applied to the top-level document"));
+            return Err(Failure::new(
+                Code::BadValue,
+                "$expr can only be applied to the top-level document",
+            ));
         }
         Ok(Node::Computed(Box::new(Computed {
             expression: Expression::parse(argument)?,
