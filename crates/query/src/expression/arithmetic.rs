@@ -1,0 +1,159 @@
+//! `$add`, `$subtract`, `$multiply`, `$divide`, `$mod`.
+//!
+//! The widest type wins; an int that overflows becomes a long, a long that overflows a double. Dates take part in `$add` and
+//! `$subtract` with milliseconds.
+
+use bson::{Bson, DateTime, RawBsonRef};
+
+use super::accumulators::Total;
+use super::decimal;
+use super::number::{Number, Pair};
+use super::value::Value;
+use crate::{Code, Failure, Result};
+
+/// `$add`: numbers, and at most one date.
+pub(super) fn add<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
+    let mut total = Total::default();
+    let mut date = None;
+    for value in &values {
+        if let Some(number) = Number::of(value) {
+            total.add(number);
+        } else if let Some(RawBsonRef::DateTime(moment)) = value.as_raw() {
+            if date.replace(moment).is_some() {
+                return Err(Failure::new(Code(16612), "only one date allowed in an $add expression"));
+            }
+        } else if value.is_nullish() {
+            return Ok(Value::NULL);
+        } else {
+            let message = format!("$add only supports numeric or date types, not {}", value.type_name());
+            return Err(Failure::new(Code(16554), message));
+        }
+    }
+    match date {
+        None => Ok(Value::Own(total.number().bson())),
+        Some(moment) => shift(moment, total.number()).map(Value::Own),
+    }
+}
+
+/// A date so many milliseconds later.
+fn shift(moment: DateTime, by: Number) -> Result<Bson> {
+    let overflow = || Failure::new(Code::Overflow, "date overflow in $add");
+    let by = match by.exact_long() {
+        Some(by) => by,
+        None => {
+            let rounded = by.double().round();
+            super::number::exact_long_of_double(rounded).ok_or_else(overflow)?
+        }
+    };
+    let millis = moment.timestamp_millis().checked_add(by).ok_or_else(overflow)?;
+    Ok(Bson::DateTime(DateTime::from_millis(millis)))
+}
+
+/// `$subtract`: of numbers, of two dates (milliseconds between), of a date and milliseconds.
+pub(super) fn subtract<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
+    if let (Some(left), Some(right)) = (Number::of(&left), Number::of(&right)) {
+        return Ok(Value::Own(difference(left, right)));
+    }
+    if left.is_nullish() || right.is_nullish() {
+        return Ok(Value::NULL);
+    }
+    if let Some(RawBsonRef::DateTime(moment)) = left.as_raw() {
+        if let Some(RawBsonRef::DateTime(earlier)) = right.as_raw() {
+            let between = moment.timestamp_millis().checked_sub(earlier.timestamp_millis());
+            let between = between.ok_or_else(|| Failure::new(Code::Overflow, "date overflow in $subtract"))?;
+            return Ok(Value::Own(Bson::Int64(between)));
+        }
+        if let Some(by) = Number::of(&right) {
+            let by = super::number::exact_long_of_double(by.double().trunc()).or(by.exact_long());
+            let millis = by.and_then(|by| moment.timestamp_millis().checked_sub(by));
+            let millis = millis.ok_or_else(|| Failure::new(Code::Overflow, "date overflow in $subtract"))?;
+            return Ok(Value::Own(Bson::DateTime(DateTime::from_millis(millis))));
+        }
+    }
+    let message = format!("cant $subtract a{} from a{}", right.type_name(), left.type_name());
+    Err(Failure::new(Code(16556), message))
+}
+
+fn difference(left: Number, right: Number) -> Bson {
+    match left.pair(right) {
+        Pair::Int(left, right) => Number::integer(i64::from(left) - i64::from(right)).bson(),
+        Pair::Long(left, right) => {
+            left.checked_sub(right).map_or_else(|| Bson::Double(left as f64 - right as f64), Bson::Int64)
+        }
+        Pair::Double(left, right) => Bson::Double(left - right),
+        Pair::Decimal(left, right) => {
+            Bson::Decimal128(decimal::binary(left, right, |left, right| left - right, |left, right| left - right))
+        }
+    }
+}
+
+/// `$multiply`.
+pub(super) fn multiply<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
+    let mut product = Number::Int(1);
+    for value in &values {
+        if let Some(number) = Number::of(value) {
+            product = times(product, number);
+        } else if value.is_nullish() {
+            return Ok(Value::NULL);
+        } else {
+            let message = format!("$multiply only supports numeric types, not {}", value.type_name());
+            return Err(Failure::new(Code(16555), message));
+        }
+    }
+    Ok(Value::Own(product.bson()))
+}
+
+fn times(left: Number, right: Number) -> Number {
+    match left.pair(right) {
+        Pair::Int(left, right) => Number::integer(i64::from(left) * i64::from(right)),
+        Pair::Long(left, right) => {
+            left.checked_mul(right).map_or_else(|| Number::Double(left as f64 * right as f64), Number::Long)
+        }
+        Pair::Double(left, right) => Number::Double(left * right),
+        Pair::Decimal(left, right) => {
+            Number::Decimal(decimal::binary(left, right, |left, right| left * right, |left, right| left * right))
+        }
+    }
+}
+
+/// `$divide`: a double, or a decimal.
+pub(super) fn divide<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
+    let by_zero = || Failure::new(Code(16608), "can't $divide by zero");
+    if let (Some(left), Some(right)) = (Number::of(&left), Number::of(&right)) {
+        return match left.pair(right) {
+            Pair::Decimal(_, right) if decimal::is_zero(right) => Err(by_zero()),
+            Pair::Decimal(left, right) => Ok(Value::Own(Bson::Decimal128(decimal::divide(left, right)))),
+            _ if right.double() == 0.0 => Err(by_zero()),
+            _ => Ok(Value::Own(Bson::Double(left.double() / right.double()))),
+        };
+    }
+    two_numbers("$divide", 16609, &left, &right)
+}
+
+/// `$mod`: the sign is that of the dividend; integral doubles are taken as longs where the other side is integral.
+pub(super) fn modulo<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
+    let by_zero = || Failure::new(Code(16610), "can't $mod by zero");
+    if let (Some(left), Some(right)) = (Number::of(&left), Number::of(&right)) {
+        let rest = match left.pair(right) {
+            Pair::Decimal(_, right) if decimal::is_zero(right) => return Err(by_zero()),
+            _ if right.double() == 0.0 => return Err(by_zero()),
+            Pair::Decimal(left, right) => {
+                Bson::Decimal128(decimal::binary(left, right, |left, right| left % right, |left, right| left % right))
+            }
+            Pair::Double(left, right) => Bson::Double(left % right),
+            Pair::Int(left, right) => Bson::Int32(left.checked_rem(right).unwrap_or(0)),
+            Pair::Long(left, right) => Bson::Int64(left.checked_rem(right).unwrap_or(0)),
+        };
+        return Ok(Value::Own(rest));
+    }
+    two_numbers("$mod", 16611, &left, &right)
+}
+
+/// Null if either side is; otherwise one of them is no number.
+fn two_numbers<'e>(name: &str, code: i32, left: &Value<'_>, right: &Value<'_>) -> Result<Value<'e>> {
+    if left.is_nullish() || right.is_nullish() {
+        return Ok(Value::NULL);
+    }
+    let (left, right) = (left.type_name(), right.type_name());
+    Err(Failure::new(Code(code), format!("{name} only supports numeric types, not {left} and {right}")))
+}
