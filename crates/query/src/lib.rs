@@ -18,7 +18,10 @@ mod sort;
 mod update;
 mod variables;
 
-pub use arithmetic::{add, multiply};
+pub use arithmetic::{
+    Decimal, Rounding, absolute, add, add_or_widen, divide, f64_to_i64_exact, is_number, modulo, multiply,
+    multiply_or_widen, negate, parse_decimal, subtract, to_decimal, to_f64, to_i64_exact,
+};
 pub use expression::Expression;
 pub use fathom_wire::{Code, Failure};
 pub use filter::{Filter, Matched};
