@@ -6,8 +6,7 @@
 use bson::{Bson, DateTime, RawBsonRef};
 
 use super::accumulators::Total;
-use super::decimal;
-use super::number::{Number, Pair};
+use super::number::Number;
 use super::value::Value;
 use crate::{Code, Failure, Result};
 
@@ -42,7 +41,7 @@ fn shift(moment: DateTime, by: Number) -> Result<Bson> {
         Some(by) => by,
         None => {
             let rounded = by.double().round();
-            super::number::exact_long_of_double(rounded).ok_or_else(overflow)?
+            crate::f64_to_i64_exact(rounded).ok_or_else(overflow)?
         }
     };
     let millis = moment.timestamp_millis().checked_add(by).ok_or_else(overflow)?;
@@ -52,7 +51,7 @@ fn shift(moment: DateTime, by: Number) -> Result<Bson> {
 /// `$subtract`: of numbers, of two dates (milliseconds between), of a date and milliseconds.
 pub(super) fn subtract<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
     if let (Some(left), Some(right)) = (Number::of(&left), Number::of(&right)) {
-        return Ok(Value::Own(difference(left, right)));
+        return crate::subtract(&left.bson(), &right.bson()).map(Value::Own);
     }
     if left.is_nullish() || right.is_nullish() {
         return Ok(Value::NULL);
@@ -64,7 +63,7 @@ pub(super) fn subtract<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -
             return Ok(Value::Own(Bson::Int64(between)));
         }
         if let Some(by) = Number::of(&right) {
-            let by = super::number::exact_long_of_double(by.double().trunc()).or(by.exact_long());
+            let by = crate::f64_to_i64_exact(by.double().trunc()).or(by.exact_long());
             let millis = by.and_then(|by| moment.timestamp_millis().checked_sub(by));
             let millis = millis.ok_or_else(|| Failure::new(Code::Overflow, "date overflow in $subtract"))?;
             return Ok(Value::Own(Bson::DateTime(DateTime::from_millis(millis))));
@@ -74,25 +73,12 @@ pub(super) fn subtract<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -
     Err(Failure::new(Code(16556), message))
 }
 
-fn difference(left: Number, right: Number) -> Bson {
-    match left.pair(right) {
-        Pair::Int(left, right) => Number::integer(i64::from(left) - i64::from(right)).bson(),
-        Pair::Long(left, right) => {
-            left.checked_sub(right).map_or_else(|| Bson::Double(left as f64 - right as f64), Bson::Int64)
-        }
-        Pair::Double(left, right) => Bson::Double(left - right),
-        Pair::Decimal(left, right) => {
-            Bson::Decimal128(decimal::binary(left, right, |left, right| left - right, |left, right| left - right))
-        }
-    }
-}
-
 /// `$multiply`.
 pub(super) fn multiply<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
-    let mut product = Number::Int(1);
+    let mut product = Bson::Int32(1);
     for value in &values {
         if let Some(number) = Number::of(value) {
-            product = times(product, number);
+            product = crate::multiply_or_widen(&product, &number.bson())?;
         } else if value.is_nullish() {
             return Ok(Value::NULL);
         } else {
@@ -100,53 +86,23 @@ pub(super) fn multiply<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Va
             return Err(Failure::new(Code(16555), message));
         }
     }
-    Ok(Value::Own(product.bson()))
-}
-
-fn times(left: Number, right: Number) -> Number {
-    match left.pair(right) {
-        Pair::Int(left, right) => Number::integer(i64::from(left) * i64::from(right)),
-        Pair::Long(left, right) => {
-            left.checked_mul(right).map_or_else(|| Number::Double(left as f64 * right as f64), Number::Long)
-        }
-        Pair::Double(left, right) => Number::Double(left * right),
-        Pair::Decimal(left, right) => {
-            Number::Decimal(decimal::binary(left, right, |left, right| left * right, |left, right| left * right))
-        }
-    }
+    Ok(Value::Own(product))
 }
 
 /// `$divide`: a double, or a decimal.
-pub(super) fn divide<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
-    let by_zero = || Failure::new(Code(16608), "can't $divide by zero");
-    if let (Some(left), Some(right)) = (Number::of(&left), Number::of(&right)) {
-        return match left.pair(right) {
-            Pair::Decimal(_, right) if decimal::is_zero(right) => Err(by_zero()),
-            Pair::Decimal(left, right) => Ok(Value::Own(Bson::Decimal128(decimal::divide(left, right)))),
-            _ if right.double() == 0.0 => Err(by_zero()),
-            _ => Ok(Value::Own(Bson::Double(left.double() / right.double()))),
-        };
+pub(super) fn divide<'e>(name: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
+    match (Number::of(&left), Number::of(&right)) {
+        (Some(left), Some(right)) => crate::divide(&left.bson(), &right.bson()).map(Value::Own),
+        _ => two_numbers(name, 16609, &left, &right),
     }
-    two_numbers("$divide", 16609, &left, &right)
 }
 
-/// `$mod`: the sign is that of the dividend; integral doubles are taken as longs where the other side is integral.
-pub(super) fn modulo<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
-    let by_zero = || Failure::new(Code(16610), "can't $mod by zero");
-    if let (Some(left), Some(right)) = (Number::of(&left), Number::of(&right)) {
-        let rest = match left.pair(right) {
-            Pair::Decimal(_, right) if decimal::is_zero(right) => return Err(by_zero()),
-            _ if right.double() == 0.0 => return Err(by_zero()),
-            Pair::Decimal(left, right) => {
-                Bson::Decimal128(decimal::binary(left, right, |left, right| left % right, |left, right| left % right))
-            }
-            Pair::Double(left, right) => Bson::Double(left % right),
-            Pair::Int(left, right) => Bson::Int32(left.checked_rem(right).unwrap_or(0)),
-            Pair::Long(left, right) => Bson::Int64(left.checked_rem(right).unwrap_or(0)),
-        };
-        return Ok(Value::Own(rest));
+/// `$mod`: the sign is that of the dividend.
+pub(super) fn modulo<'e>(name: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
+    match (Number::of(&left), Number::of(&right)) {
+        (Some(left), Some(right)) => crate::modulo(&left.bson(), &right.bson()).map(Value::Own),
+        _ => two_numbers(name, 16611, &left, &right),
     }
-    two_numbers("$mod", 16611, &left, &right)
 }
 
 /// Null if either side is; otherwise one of them is no number.

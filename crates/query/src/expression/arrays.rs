@@ -79,7 +79,7 @@ pub(super) fn contains<'e>(_: &'static str, value: Value<'e>, array: Value<'e>) 
         return Err(Failure::new(Code(40081), message));
     };
     for item in &items {
-        if item.compare(&value)?.is_eq() {
+        if item.compare(&value).is_eq() {
             return Ok(Value::Own(Bson::Boolean(true)));
         }
     }

@@ -49,7 +49,7 @@ pub(super) fn not<'e>(_: &'static str, value: Value<'e>) -> Result<Value<'e>> {
 
 /// The comparison of this name.
 pub(super) fn compare<'e>(name: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
-    let ordering = left.compare(&right)?;
+    let ordering = left.compare(&right);
     Ok(Value::Own(match name {
         "$cmp" => Bson::Int32(match ordering {
             Ordering::Less => -1,

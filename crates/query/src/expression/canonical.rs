@@ -4,10 +4,8 @@
 
 use bson::{Bson, RawBsonRef, RawDocument};
 
-use super::decimal;
-use super::number::exact_long_of_double;
 use super::value::{DEPTH_MAX, Value, malformed, scalar, too_deep, type_name};
-use crate::Result;
+use crate::{Decimal, Result, f64_to_i64_exact, order};
 
 /// Tags of the classes that compare as equal across types.
 mod tag {
@@ -170,7 +168,7 @@ fn integer(bytes: &mut Vec<u8>, value: i64) {
 }
 
 fn double(bytes: &mut Vec<u8>, value: f64) {
-    if let Some(value) = exact_long_of_double(value) {
+    if let Some(value) = f64_to_i64_exact(value) {
         return integer(bytes, value);
     }
     let bits = if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() };
@@ -179,18 +177,21 @@ fn double(bytes: &mut Vec<u8>, value: f64) {
 }
 
 fn append_decimal(bytes: &mut Vec<u8>, value: bson::Decimal128) {
-    use bigdecimal::{BigDecimal, ToPrimitive};
-    let Some(exact) = decimal::big(value) else { return double(bytes, decimal::to_double(value)) };
-    // Only numbers of a double's range can equal an integer or a double.
-    let (_, scale) = exact.as_bigint_and_exponent();
-    if scale.unsigned_abs() < 400 {
-        if let Some(value) = Some(&exact).filter(|exact| exact.is_integer()).and_then(ToPrimitive::to_i64) {
-            return integer(bytes, value);
-        }
-        let near = decimal::to_double(value);
-        if BigDecimal::try_from(near).is_ok_and(|near| near == exact) {
-            return double(bytes, near);
-        }
+    let number = Decimal::unpack(value);
+    if let Some(value) = number.to_i64_exact() {
+        return integer(bytes, value);
     }
-    sized(bytes, tag::DECIMAL, exact.normalized().to_string().as_bytes());
+    let near = number.to_f64();
+    if order::compare(RawBsonRef::Decimal128(value), RawBsonRef::Double(near)).is_eq() {
+        return double(bytes, near);
+    }
+    if let Decimal::Finite { negative, coefficient, exponent } = number {
+        let digits = coefficient.to_string();
+        let significant = digits.trim_end_matches('0');
+        let exponent = exponent + (digits.len() - significant.len()) as i64;
+        bytes.push(tag::DECIMAL);
+        bytes.push(u8::from(negative));
+        bytes.extend(exponent.to_le_bytes());
+        sized(bytes, tag::TEXT, significant.as_bytes());
+    }
 }

@@ -1,19 +1,20 @@
 //! `$sqrt`, `$pow`, `$exp`, `$ln`, `$log`, `$log10`.
 
+use std::str::FromStr;
+
 use bigdecimal::BigDecimal;
 use bson::Bson;
 
-use super::decimal;
 use super::number::{Number, Pair};
 use super::rounding::numeric;
 use super::show::show;
 use super::value::Value;
-use crate::{Code, Failure, Result};
+use crate::{Code, Decimal, Failure, Result};
 
 /// A function of doubles on a double or decimal.
 pub(super) fn by_double(number: Number, function: impl Fn(f64) -> f64) -> Bson {
     match number {
-        Number::Decimal(value) => Bson::Decimal128(decimal::by_double(value, function)),
+        Number::Decimal(value) => Bson::Decimal128(Decimal::from_f64(function(Decimal::unpack(value).to_f64())).pack()),
         other => Bson::Double(function(other.double())),
     }
 }
@@ -25,9 +26,10 @@ pub(super) fn sqrt<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>
         return Err(Failure::new(Code(28714), "$sqrt's argument must be greater than or equal to 0"));
     }
     if let Number::Decimal(value) = number
-        && let Some(root) = decimal::big(value).and_then(|exact| BigDecimal::sqrt(&exact))
+        && let Some(root) = BigDecimal::from_str(&value.to_string()).ok().and_then(|exact| exact.sqrt())
+        && let Some(root) = Decimal::parse(&root.normalized().to_scientific_notation())
     {
-        return Ok(Value::Own(Bson::Decimal128(decimal::nearest(&root.normalized()))));
+        return Ok(Value::Own(Bson::Decimal128(root.pack())));
     }
     Ok(Value::Own(by_double(number, f64::sqrt)))
 }
@@ -78,7 +80,7 @@ pub(super) fn to_base<'e>(_: &'static str, value: Value<'e>, base: Value<'e>) ->
     }
     let result = number.double().ln() / root.double().ln();
     Ok(Value::Own(match number.pair(root) {
-        Pair::Decimal(..) => Bson::Decimal128(decimal::from_double(result)),
+        Pair::Decimal(..) => Bson::Decimal128(Decimal::from_f64(result).pack()),
         _ => Bson::Double(result),
     }))
 }
@@ -120,18 +122,16 @@ fn integral_power(base: i64, exponent: i64) -> Option<i64> {
 }
 
 fn decimal_power(base: bson::Decimal128, exponent: bson::Decimal128) -> bson::Decimal128 {
-    // Small whole exponents exactly; the digits stay in the hundreds.
-    if let (Some(exact), Some(times)) = (decimal::big(base), Number::Decimal(exponent).exact_int())
+    // Small whole exponents exactly: at most some thousand digits before the result is rounded.
+    let (base, exponent) = (Decimal::unpack(base), Decimal::unpack(exponent));
+    if let Some(times) = exponent.to_i64_exact()
         && (0..=64).contains(&times)
     {
-        let mut power = BigDecimal::from(1);
+        let mut power = Decimal::from_i64(1);
         for _ in 0..times {
-            power = &power * &exact;
-            if power.digits() > 100 {
-                power = power.with_prec(100);
-            }
+            power = power.multiply(&base);
         }
-        return decimal::nearest(&power);
+        return power.pack();
     }
-    decimal::from_double(decimal::to_double(base).powf(decimal::to_double(exponent)))
+    Decimal::from_f64(base.to_f64().powf(exponent.to_f64())).pack()
 }

@@ -14,7 +14,6 @@ mod conversion;
 mod date_format;
 mod date_parse;
 mod date_parts;
-mod decimal;
 mod environment;
 mod logarithms;
 mod loops;
@@ -45,7 +44,7 @@ use std::cell::Cell;
 
 use bson::{Bson, RawBsonRef, RawDocument};
 
-use self::environment::{BUDGET, Environment};
+use self::environment::{BUDGET, Environment, Frame};
 use self::node::Node;
 use self::parse::Parser;
 use self::path::Base;
@@ -70,6 +69,30 @@ impl Expression {
     /// Parses an expression that may use the variables of `variables` and no others (17276).
     pub fn parse_with(expression: RawBsonRef<'_>, variables: &Variables) -> Result<Expression> {
         Ok(Expression { node: Parser::new(Some(variables)).operand(expression)? })
+    }
+
+    /// Refuses a name that no user variable can have.
+    pub(crate) fn check_name(name: &str) -> Result<()> {
+        parse::check_bound_name(name)
+    }
+
+    /// Parses an expression whose paths begin at a document that is not the root (`$redact`).
+    pub(crate) fn parse_of_current(expression: RawBsonRef<'_>, variables: &Variables) -> Result<Expression> {
+        Ok(Expression { node: Parser::new(Some(variables)).bound(vec!["CURRENT".to_owned()], expression)? })
+    }
+
+    /// The value of what [`Expression::parse_of_current`] parsed.
+    pub(crate) fn value_of_current(
+        &self,
+        current: &RawDocument,
+        root: &RawDocument,
+        variables: &Variables,
+    ) -> Result<Value<'static>> {
+        let budget = Cell::new(BUDGET);
+        let values = [Value::Raw(RawBsonRef::Document(current))];
+        let frame = Frame { values: &values, parent: None };
+        let environment = Environment { root, variables, frame: Some(&frame), budget: &budget };
+        self.node.evaluate(&environment)?.detach()
     }
 
     /// Its value for a document; none when it is missing (a field that is not there, `$$REMOVE`).

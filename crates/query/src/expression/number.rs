@@ -4,8 +4,8 @@
 
 use bson::{Bson, Decimal128, RawBsonRef};
 
-use super::decimal;
 use super::value::Value;
+use crate::{Decimal, f64_to_i64_exact};
 
 /// A number.
 #[derive(Clone, Copy, Debug)]
@@ -65,16 +65,16 @@ impl Number {
             Number::Int(value) => f64::from(value),
             Number::Long(value) => value as f64,
             Number::Double(value) => value,
-            Number::Decimal(value) => decimal::to_double(value),
+            Number::Decimal(value) => Decimal::unpack(value).to_f64(),
         }
     }
 
     /// As a decimal.
     pub(crate) fn decimal(self) -> Decimal128 {
         match self {
-            Number::Int(value) => decimal::from_integer(i64::from(value)),
-            Number::Long(value) => decimal::from_integer(value),
-            Number::Double(value) => decimal::from_double(value),
+            Number::Int(value) => Decimal::from_i64(i64::from(value)).pack(),
+            Number::Long(value) => Decimal::from_i64(value).pack(),
+            Number::Double(value) => Decimal::from_f64(value).pack(),
             Number::Decimal(value) => value,
         }
     }
@@ -83,7 +83,7 @@ impl Number {
     pub(crate) fn is_nan(self) -> bool {
         match self {
             Number::Double(value) => value.is_nan(),
-            Number::Decimal(value) => decimal::is_nan(value),
+            Number::Decimal(value) => matches!(Decimal::unpack(value), Decimal::NotANumber),
             _ => false,
         }
     }
@@ -93,11 +93,8 @@ impl Number {
         match self {
             Number::Int(value) => Some(i64::from(value)),
             Number::Long(value) => Some(value),
-            Number::Double(value) => exact_long_of_double(value),
-            Number::Decimal(value) => {
-                use bigdecimal::ToPrimitive;
-                decimal::big(value).filter(bigdecimal::BigDecimal::is_integer)?.to_i64()
-            }
+            Number::Double(value) => f64_to_i64_exact(value),
+            Number::Decimal(value) => Decimal::unpack(value).to_i64_exact(),
         }
     }
 
@@ -117,13 +114,6 @@ impl Number {
             (Number::Long(left), Number::Long(right)) => Pair::Long(left, right),
         }
     }
-}
-
-/// The integer that a double is exactly.
-pub(crate) fn exact_long_of_double(value: f64) -> Option<i64> {
-    // The bound below is 2^63 exactly; every integral double under it converts without loss.
-    (value.fract() == 0.0 && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value))
-        .then_some(value as i64)
 }
 
 /// A double as MongoDB writes it: at most 16 significant digits (`%.16g`).

@@ -116,7 +116,7 @@ struct Place {
     code_points: i32,
 }
 
-fn describe(text: &str, captures: &Captures<'_, '_>, place: &mut Place) -> Bson {
+fn describe(text: &str, captures: &Captures<'_>, place: &mut Place) -> Bson {
     let (start, matched) = captures.get(0).map_or((0, ""), |whole| (whole.start(), whole.as_str()));
     let between = text.get(place.bytes..start).unwrap_or_default().chars().count();
     place.code_points = place.code_points.saturating_add(i32::try_from(between).unwrap_or(i32::MAX));

@@ -1,13 +1,11 @@
 //! `$abs`, `$ceil`, `$floor`, `$round`, `$trunc`.
 
-use bigdecimal::{RoundingMode, Signed};
 use bson::Bson;
 
-use super::decimal;
 use super::number::Number;
 use super::show::show;
 use super::value::Value;
-use crate::{Code, Failure, Result};
+use crate::{Code, Decimal, Failure, Result, Rounding};
 
 /// The number of a unary operator; none for null. Anything else is refused (28765).
 pub(super) fn numeric(name: &str, value: &Value<'_>) -> Result<Option<Number>> {
@@ -24,31 +22,23 @@ pub(super) fn numeric(name: &str, value: &Value<'_>) -> Result<Option<Number>> {
 /// `$abs`.
 pub(super) fn abs<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     let Some(number) = numeric(name, &value)? else { return Ok(Value::NULL) };
-    Ok(Value::Own(match number {
-        Number::Int(value) => Number::integer(i64::from(value).abs()).bson(),
-        Number::Long(value) => match value.checked_abs() {
-            Some(value) => Bson::Int64(value),
-            None => return Err(Failure::new(Code(28680), "can't take $abs of long long min")),
-        },
-        Number::Double(value) => Bson::Double(value.abs()),
-        Number::Decimal(value) => Bson::Decimal128(match decimal::big(value) {
-            Some(exact) => decimal::nearest(&exact.abs()),
-            None => decimal::by_double(value, f64::abs),
-        }),
-    }))
+    if matches!(number, Number::Long(i64::MIN)) {
+        return Err(Failure::new(Code(28680), "can't take $abs of long long min"));
+    }
+    crate::absolute(&number.bson()).map(Value::Own)
 }
 
 /// `$ceil`.
 pub(super) fn ceil<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>> {
-    whole(name, &value, f64::ceil, RoundingMode::Ceiling)
+    whole(name, &value, f64::ceil, Rounding::Ceiling)
 }
 
 /// `$floor`.
 pub(super) fn floor<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>> {
-    whole(name, &value, f64::floor, RoundingMode::Floor)
+    whole(name, &value, f64::floor, Rounding::Floor)
 }
 
-fn whole<'e>(name: &str, value: &Value<'_>, double: fn(f64) -> f64, mode: RoundingMode) -> Result<Value<'e>> {
+fn whole<'e>(name: &str, value: &Value<'_>, double: fn(f64) -> f64, mode: Rounding) -> Result<Value<'e>> {
     let Some(number) = numeric(name, value)? else { return Ok(Value::NULL) };
     Ok(Value::Own(match number {
         Number::Double(value) => Bson::Double(double(value)),
@@ -57,14 +47,8 @@ fn whole<'e>(name: &str, value: &Value<'_>, double: fn(f64) -> f64, mode: Roundi
     }))
 }
 
-fn decimal_places(value: bson::Decimal128, places: i64, mode: RoundingMode) -> bson::Decimal128 {
-    match decimal::big(value) {
-        // A number with fewer places already is what it is; rounding would only add zeros.
-        Some(exact) if exact.as_bigint_and_exponent().1 > places => {
-            decimal::nearest(&exact.with_scale_round(places, mode))
-        }
-        _ => value,
-    }
+fn decimal_places(value: bson::Decimal128, places: i64, mode: Rounding) -> bson::Decimal128 {
+    Decimal::unpack(value).rounded(places, mode).pack()
 }
 
 /// `$round` (half to even) and `$trunc`, to so many places: `[number, place]`.
@@ -81,7 +65,7 @@ pub(super) fn round<'e>(name: &'static str, values: Vec<Value<'e>>) -> Result<Va
             return Err(Failure::new(Code(51081), message));
         }
     };
-    let mode = if name == "$round" { RoundingMode::HalfEven } else { RoundingMode::Down };
+    let mode = if name == "$round" { Rounding::HalfEven } else { Rounding::Truncate };
     Ok(Value::Own(match number {
         Number::Int(value) => integer(name, i64::from(value), place, false)?,
         Number::Long(value) => integer(name, value, place, true)?,
@@ -130,8 +114,8 @@ fn integer(name: &str, value: i64, place: i64, long: bool) -> Result<Bson> {
     Ok(if long { Bson::Int64(rounded) } else { Number::integer(rounded).bson() })
 }
 
-fn round_double(value: f64, place: i64, mode: RoundingMode) -> f64 {
-    let even = mode == RoundingMode::HalfEven;
+fn round_double(value: f64, place: i64, mode: Rounding) -> f64 {
+    let even = mode == Rounding::HalfEven;
     if !value.is_finite() {
         return value;
     }
@@ -139,8 +123,5 @@ fn round_double(value: f64, place: i64, mode: RoundingMode) -> f64 {
         return if even { value.round_ties_even() } else { value.trunc() };
     }
     // By the decimal digits of the number, as MongoDB does: 1.005 is what it is written as.
-    match decimal::big(decimal::from_double(value)) {
-        Some(exact) => exact.with_scale_round(place, mode).to_string().parse().unwrap_or(value),
-        None => value,
-    }
+    Decimal::from_f64(value).rounded(place, mode).to_f64()
 }

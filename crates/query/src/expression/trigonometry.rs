@@ -4,9 +4,8 @@
 
 use bson::Bson;
 
-use super::decimal;
 use super::logarithms::by_double;
-use super::number::{Number, Pair};
+use super::number::Pair;
 use super::rounding::numeric;
 use super::show::show;
 use super::value::Value;
@@ -57,7 +56,7 @@ pub(super) fn apply_two<'e>(name: &'static str, left: Value<'e>, right: Value<'e
     };
     let angle = left.double().atan2(right.double());
     Ok(Value::Own(match left.pair(right) {
-        Pair::Decimal(..) => Bson::Decimal128(decimal::from_double(angle)),
+        Pair::Decimal(..) => Bson::Decimal128(crate::Decimal::from_f64(angle).pack()),
         _ => Bson::Double(angle),
     }))
 }

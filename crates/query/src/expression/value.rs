@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use bson::spec::ElementType;
 use bson::{Bson, Document, RawArray, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 
 use crate::{Code, Failure, Result, order};
@@ -100,7 +101,7 @@ impl<'e> Value<'e> {
             Some(RawBsonRef::Int32(value)) => value != 0,
             Some(RawBsonRef::Int64(value)) => value != 0,
             Some(RawBsonRef::Double(value)) => value != 0.0,
-            Some(RawBsonRef::Decimal128(value)) => !super::decimal::is_zero(value),
+            Some(RawBsonRef::Decimal128(value)) => !crate::Decimal::unpack(value).is_zero(),
             Some(RawBsonRef::Null | RawBsonRef::Undefined) => false,
             Some(_) => true,
             None => !matches!(self, Value::Missing),
@@ -153,24 +154,40 @@ impl<'e> Value<'e> {
     }
 
     /// The order that `$cmp`, `$sort` and `$min` know; what is missing comes before everything but MinKey.
-    pub(crate) fn compare(&self, other: &Value<'_>) -> Result<Ordering> {
-        if let (Some(left), Some(right)) = (self.as_raw(), other.as_raw()) {
-            return Ok(order::compare(left, right));
+    pub(crate) fn compare(&self, other: &Value<'_>) -> Ordering {
+        match (self.as_raw(), other.as_raw()) {
+            (Some(left), Some(right)) => order::compare(left, right),
+            (Some(left), None) => match other.as_bson() {
+                Some(right) => order::compare_mixed(left, right),
+                None => beside_missing(left.element_type()).reverse(),
+            },
+            (None, Some(right)) => match self.as_bson() {
+                Some(left) => order::compare_mixed(right, left).reverse(),
+                None => beside_missing(right.element_type()),
+            },
+            (None, None) => match (self.as_bson(), other.as_bson()) {
+                (Some(left), Some(right)) => order::compare_owned(left, right),
+                (None, None) => Ordering::Equal,
+                (None, Some(_)) => Ordering::Less,
+                (Some(_), None) => Ordering::Greater,
+            },
         }
-        Ok(match (self.decoded()?, other.decoded()?) {
-            (Some(left), Some(right)) => order::compare_owned(&left, &right),
-            (None, None) => Ordering::Equal,
-            (None, Some(right)) => beside_missing(&right),
-            (Some(left), None) => beside_missing(&left).reverse(),
-        })
+    }
+
+    fn as_bson(&self) -> Option<&Bson> {
+        match self {
+            Value::Ref(bson) => Some(bson),
+            Value::Own(bson) => Some(bson),
+            _ => None,
+        }
     }
 }
 
 /// How "missing" stands beside a value: it has the class of undefined, below null.
-fn beside_missing(value: &Bson) -> Ordering {
-    match value {
-        Bson::MinKey => Ordering::Greater,
-        Bson::Undefined => Ordering::Equal,
+fn beside_missing(other: ElementType) -> Ordering {
+    match other {
+        ElementType::MinKey => Ordering::Greater,
+        ElementType::Undefined => Ordering::Equal,
         _ => Ordering::Less,
     }
 }
@@ -195,27 +212,15 @@ pub(crate) fn too_deep() -> Failure {
     Failure::new(Code::Overflow, format!("BSONObj exceeds maximum nested object depth: {DEPTH_MAX}"))
 }
 
-/// A value that needs no bytes of its own to be referred to.
+/// A value that needs no bytes of its own to be referred to; none for documents, arrays and the like.
 pub(crate) fn scalar(value: &Bson) -> Option<RawBsonRef<'_>> {
-    Some(match value {
-        Bson::Double(value) => RawBsonRef::Double(*value),
-        Bson::String(value) => RawBsonRef::String(value),
-        Bson::Boolean(value) => RawBsonRef::Boolean(*value),
-        Bson::Null => RawBsonRef::Null,
-        Bson::Undefined => RawBsonRef::Undefined,
-        Bson::Int32(value) => RawBsonRef::Int32(*value),
-        Bson::Int64(value) => RawBsonRef::Int64(*value),
-        Bson::Timestamp(value) => RawBsonRef::Timestamp(*value),
-        Bson::ObjectId(value) => RawBsonRef::ObjectId(*value),
-        Bson::DateTime(value) => RawBsonRef::DateTime(*value),
-        Bson::Symbol(value) => RawBsonRef::Symbol(value),
-        Bson::JavaScriptCode(value) => RawBsonRef::JavaScriptCode(value),
-        Bson::Decimal128(value) => RawBsonRef::Decimal128(*value),
-        Bson::MaxKey => RawBsonRef::MaxKey,
-        Bson::MinKey => RawBsonRef::MinKey,
-        Bson::Binary(value) => RawBsonRef::from(value),
-        _ => return None,
-    })
+    match value {
+        Bson::Null => Some(RawBsonRef::Null),
+        other => match order::flat(other) {
+            RawBsonRef::Null => None,
+            raw => Some(raw),
+        },
+    }
 }
 
 /// Decodes a value, refusing what nests too deep.
