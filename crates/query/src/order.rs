@@ -333,5 +333,8 @@ fn compare_integer(left: i64, right: f64) -> Ordering {
 }
 
 #[cfg(test)]
+#[path = "order_samples.rs"]
+pub(crate) mod samples;
+#[cfg(test)]
 #[path = "order_tests.rs"]
 mod tests;

@@ -1,8 +1,7 @@
 //! The order of values: a ladder of all classes, and numbers across types.
 use super::*;
-use bson::oid::ObjectId;
-use bson::spec::BinarySubtype;
-use bson::{Binary, DateTime, JavaScriptCodeWithScope, Regex, Timestamp, bson, doc};
+use crate::order::samples::ladder;
+use bson::doc;
 
 fn raw(value: &Bson) -> RawBson {
     RawBson::try_from(value.clone()).unwrap()
@@ -19,100 +18,6 @@ fn order(left: &Bson, right: &Bson) -> Ordering {
     );
     assert_eq!(order, compare_mixed(raw_left.as_raw_bson_ref(), right), "{left} beside {right}, mixed");
     order
-}
-
-fn binary(subtype: BinarySubtype, bytes: &[u8]) -> Bson {
-    Bson::Binary(Binary { subtype, bytes: bytes.to_vec() })
-}
-
-fn regex(pattern: &str, options: &str) -> Bson {
-    Bson::RegularExpression(Regex {
-        pattern: pattern.try_into().unwrap(),
-        options: options.try_into().unwrap(),
-    })
-}
-
-fn db_pointer(namespace: &str, id: u8) -> Bson {
-    let text_bytes = namespace.len() as i32 + 1;
-    let mut bytes = vec![0, 0, 0, 0, 0x0c, b'p', 0];
-    bytes.extend(text_bytes.to_le_bytes());
-    bytes.extend(namespace.as_bytes());
-    bytes.push(0);
-    bytes.extend([id; 12]);
-    bytes.push(0);
-    let length = (bytes.len() as i32).to_le_bytes();
-    bytes[..4].copy_from_slice(&length);
-    let document = RawDocument::from_bytes(&bytes).unwrap();
-    Bson::try_from(document.get("p").unwrap().unwrap()).unwrap()
-}
-
-fn scoped(code: &str, scope: Document) -> Bson {
-    Bson::JavaScriptCodeWithScope(JavaScriptCodeWithScope { code: code.into(), scope })
-}
-
-fn ladder() -> Vec<Bson> {
-    vec![
-        Bson::MinKey,
-        Bson::Undefined,
-        Bson::Null,
-        Bson::Double(f64::NAN),
-        Bson::Double(f64::NEG_INFINITY),
-        Bson::Decimal128("-1E+6000".parse().unwrap()),
-        Bson::Double(-1e300),
-        Bson::Int64(i64::MIN),
-        Bson::Int32(-1),
-        Bson::Double(-0.5),
-        Bson::Int32(0),
-        Bson::Decimal128("1E-6000".parse().unwrap()),
-        Bson::Decimal128("0.1".parse().unwrap()),
-        Bson::Double(0.1),
-        Bson::Int32(1),
-        Bson::Int64(9_007_199_254_740_992),
-        Bson::Int64(9_007_199_254_740_993),
-        Bson::Int64(i64::MAX),
-        Bson::Double(9_223_372_036_854_775_808.0),
-        Bson::Double(f64::INFINITY),
-        bson!(""),
-        bson!("a"),
-        Bson::Symbol("a\0".into()),
-        bson!("ab"),
-        bson!("é"),
-        bson!({}),
-        bson!({ "a": 1, "b": 1 }),
-        bson!({ "b": 0 }),
-        bson!({ "b": 1 }),
-        bson!({ "b": 1, "c": Bson::MinKey }),
-        bson!({ "a": "x" }),
-        bson!([]),
-        bson!([1]),
-        bson!([1, Bson::MinKey]),
-        bson!([2]),
-        bson!([[]]),
-        binary(BinarySubtype::Generic, b""),
-        binary(BinarySubtype::Generic, b"b"),
-        binary(BinarySubtype::Uuid, b"a"),
-        binary(BinarySubtype::Generic, b"aa"),
-        Bson::ObjectId(ObjectId::from_bytes([1; 12])),
-        Bson::ObjectId(ObjectId::from_bytes([2; 12])),
-        Bson::Boolean(false),
-        Bson::Boolean(true),
-        Bson::DateTime(DateTime::from_millis(-1)),
-        Bson::DateTime(DateTime::from_millis(0)),
-        Bson::Timestamp(Timestamp { time: 1, increment: u32::MAX }),
-        Bson::Timestamp(Timestamp { time: u32::MAX, increment: 0 }),
-        regex("a", ""),
-        regex("a", "i"),
-        regex("b", ""),
-        db_pointer("b", 1),
-        db_pointer("b", 2),
-        db_pointer("aa", 1),
-        Bson::JavaScriptCode("f".into()),
-        Bson::JavaScriptCode("g".into()),
-        scoped("f", doc! {}),
-        scoped("f", doc! { "a": 1 }),
-        scoped("g", doc! {}),
-        Bson::MaxKey,
-    ]
 }
 
 #[test]
