@@ -5,24 +5,24 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, DateTime, Document, JavaScriptCodeWithScope, Regex, Timestamp, bson, doc};
 use proptest::prelude::*;
 
-fn binary(subtype: BinarySubtype, bytes: &[u8]) -> Bson {
+pub(crate) fn binary(subtype: BinarySubtype, bytes: &[u8]) -> Bson {
     Bson::Binary(Binary { subtype, bytes: bytes.to_vec() })
 }
 
-fn regex(pattern: &str, options: &str) -> Bson {
+pub(crate) fn regex(pattern: &str, options: &str) -> Bson {
     Bson::RegularExpression(Regex {
         pattern: pattern.try_into().unwrap(),
         options: options.try_into().unwrap(),
     })
 }
 
-fn db_pointer(namespace: &str, id: u8) -> Bson {
+pub(crate) fn db_pointer(namespace: &str, id: [u8; 12]) -> Bson {
     let text_bytes = namespace.len() as i32 + 1;
     let mut bytes = vec![0, 0, 0, 0, 0x0c, b'p', 0];
     bytes.extend(text_bytes.to_le_bytes());
     bytes.extend(namespace.as_bytes());
     bytes.push(0);
-    bytes.extend([id; 12]);
+    bytes.extend(id);
     bytes.push(0);
     let length = (bytes.len() as i32).to_le_bytes();
     bytes[..4].copy_from_slice(&length);
@@ -30,7 +30,7 @@ fn db_pointer(namespace: &str, id: u8) -> Bson {
     Bson::try_from(document.get("p").unwrap().unwrap()).unwrap()
 }
 
-fn scoped(code: &str, scope: Document) -> Bson {
+pub(crate) fn scoped(code: &str, scope: Document) -> Bson {
     Bson::JavaScriptCodeWithScope(JavaScriptCodeWithScope { code: code.into(), scope })
 }
 
@@ -88,9 +88,9 @@ pub(crate) fn ladder() -> Vec<Bson> {
         regex("a", ""),
         regex("a", "i"),
         regex("b", ""),
-        db_pointer("b", 1),
-        db_pointer("b", 2),
-        db_pointer("aa", 1),
+        db_pointer("b", [1; 12]),
+        db_pointer("b", [2; 12]),
+        db_pointer("aa", [1; 12]),
         Bson::JavaScriptCode("f".into()),
         Bson::JavaScriptCode("g".into()),
         scoped("f", doc! {}),

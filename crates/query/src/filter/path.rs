@@ -115,6 +115,11 @@ pub(crate) fn index_of(component: &str) -> Option<usize> {
     if digits && canonical { component.parse().ok() } else { None }
 }
 
+/// Whether a component of the path is an index, so that filter and index may see different values.
+pub(crate) fn has_index(path: &str) -> bool {
+    path.split('.').any(|component| index_of(component).is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use bson::{RawDocumentBuf, doc};
