@@ -1,0 +1,1 @@
+//! Every operator on examples whose results are documented, and what is refused with which code.
