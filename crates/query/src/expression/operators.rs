@@ -45,6 +45,12 @@ pub(super) fn find(name: &str) -> Option<(&'static str, &'static Form)> {
         .and_then(|place| OPERATORS.get(place).map(|(name, form)| (*name, form)))
 }
 
+/// All names, for tests that go through them.
+#[cfg(test)]
+pub(super) fn names() -> Vec<&'static str> {
+    OPERATORS.iter().map(|(name, _)| *name).collect()
+}
+
 const ANY: usize = usize::MAX;
 const SCRIPT: &str = "it runs no JavaScript";
 
