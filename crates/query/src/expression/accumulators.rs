@@ -7,10 +7,10 @@ use std::collections::HashSet;
 
 use bson::{Bson, Document};
 
+use super::canonical;
 use super::number::Number;
 use super::objects::merge_into;
 use super::value::{Value, measure};
-use super::{canonical, number};
 use crate::{Code, Decimal, Failure, Result};
 
 /// The most bytes one `$push` or `$addToSet` may hold, as in MongoDB.
@@ -30,7 +30,6 @@ pub(crate) enum Kind {
     MergeObjects,
     DeviationOfPopulation,
     DeviationOfSample,
-    Count,
 }
 
 impl Kind {
@@ -78,8 +77,11 @@ impl Total {
                 self.double = true;
                 let sum = self.doubles + value;
                 if sum.is_finite() {
-                    self.lost +=
-                        if self.doubles.abs() >= value.abs() { (self.doubles - sum) + value } else { (value - sum) + self.doubles };
+                    self.lost += if self.doubles.abs() >= value.abs() {
+                        (self.doubles - sum) + value
+                    } else {
+                        (value - sum) + self.doubles
+                    };
                 }
                 self.doubles = sum;
             }
@@ -120,7 +122,9 @@ impl Total {
     /// The sum divided by `count`, which is not 0.
     fn average(&self, count: i64) -> Number {
         match &self.decimals {
-            Some(decimals) => Number::Decimal(self.decimal(decimals).divide(&Decimal::from_i64(count)).pack()),
+            Some(decimals) => {
+                Number::Decimal(self.decimal(decimals).divide(&Decimal::from_i64(count)).pack())
+            }
             None => Number::Double(self.all_doubles() / count as f64),
         }
     }
@@ -140,7 +144,6 @@ pub(crate) enum Accumulator {
     Merge(Document),
     /// Count, mean and sum of squared differences (Welford's recurrence); of a sample if true.
     Deviation(bool, Moments),
-    Count(i64),
 }
 
 /// Moments of a distribution as they run.
@@ -166,14 +169,13 @@ impl Accumulator {
             Kind::MergeObjects => Accumulator::Merge(Document::new()),
             Kind::DeviationOfPopulation => Accumulator::Deviation(false, Moments::default()),
             Kind::DeviationOfSample => Accumulator::Deviation(true, Moments::default()),
-            Kind::Count => Accumulator::Count(0),
         }
     }
 
     /// Takes a value; returns how many more bytes it holds now.
     pub(crate) fn push(&mut self, value: Value<'_>) -> Result<usize> {
         match self {
-            Accumulator::Sum(total) => number::Number::of(&value).into_iter().for_each(|number| total.add(number)),
+            Accumulator::Sum(total) => Number::of(&value).into_iter().for_each(|number| total.add(number)),
             Accumulator::Average(total, count) => {
                 if let Some(number) = Number::of(&value) {
                     total.add(number);
@@ -225,7 +227,6 @@ impl Accumulator {
                     moments.add(number.double());
                 }
             }
-            Accumulator::Count(count) => *count += 1,
         }
         Ok(0)
     }
@@ -241,7 +242,6 @@ impl Accumulator {
             Accumulator::Push(items, _) | Accumulator::Set(_, items, _) => Bson::Array(items),
             Accumulator::Merge(fields) => Bson::Document(fields),
             Accumulator::Deviation(of_sample, moments) => moments.deviation(of_sample),
-            Accumulator::Count(count) => Number::integer(count).bson(),
         }
     }
 }
@@ -264,8 +264,9 @@ fn extreme(least: bool, held: &mut Option<Bson>, value: Value<'_>) -> Result<usi
 fn collected(name: &str, held: &mut usize, bytes: usize) -> Result<usize> {
     *held += bytes;
     if *held > COLLECTED_BYTES_MAX {
-        let message =
-            format!("{name} used too much memory and cannot spill to disk. Memory limit: {COLLECTED_BYTES_MAX} bytes");
+        let message = format!(
+            "{name} used too much memory and cannot spill to disk. Memory limit: {COLLECTED_BYTES_MAX} bytes"
+        );
         return Err(Failure::new(Code::ExceededMemoryLimit, message));
     }
     Ok(bytes)

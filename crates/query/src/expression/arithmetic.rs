@@ -59,7 +59,8 @@ pub(super) fn subtract<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -
     if let Some(RawBsonRef::DateTime(moment)) = left.as_raw() {
         if let Some(RawBsonRef::DateTime(earlier)) = right.as_raw() {
             let between = moment.timestamp_millis().checked_sub(earlier.timestamp_millis());
-            let between = between.ok_or_else(|| Failure::new(Code::Overflow, "date overflow in $subtract"))?;
+            let between =
+                between.ok_or_else(|| Failure::new(Code::Overflow, "date overflow in $subtract"))?;
             return Ok(Value::Own(Bson::Int64(between)));
         }
         if let Some(by) = Number::of(&right) {

@@ -14,7 +14,8 @@ pub(super) fn element_at<'e>(name: &'static str, array: Value<'e>, index: Value<
     }
     check_array(name, &array)?;
     let Some(number) = Number::of(&index) else {
-        let message = format!("{name}'s second argument must be a numeric value, but is {}", index.type_name());
+        let message =
+            format!("{name}'s second argument must be a numeric value, but is {}", index.type_name());
         return Err(Failure::new(Code(28690), message));
     };
     let Some(index) = number.exact_int() else {
@@ -96,7 +97,8 @@ pub(super) fn size<'e>(_: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     match value.items()? {
         Some(items) => Ok(Value::Own(Bson::Int32(i32::try_from(items.len()).unwrap_or(i32::MAX)))),
         None => {
-            let message = format!("The argument to $size must be an array, but was of type: {}", value.type_name());
+            let message =
+                format!("The argument to $size must be an array, but was of type: {}", value.type_name());
             Err(Failure::new(Code(17124), message))
         }
     }
@@ -125,7 +127,11 @@ pub(super) fn range<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value
     if step == 0 {
         return Err(Failure::new(Code(34449), "$range requires a non-zero step value"));
     }
-    let count = if (step > 0) == (start < end) { (end - start).unsigned_abs().div_ceil(step.unsigned_abs()) } else { 0 };
+    let count = if (step > 0) == (start < end) {
+        (end - start).unsigned_abs().div_ceil(step.unsigned_abs())
+    } else {
+        0
+    };
     // Sixteen bytes each while it is worked on.
     if count > (VALUE_BYTES_MAX / 16) as u64 {
         let message = format!("$range would use too much memory: it has {count} elements");
@@ -145,12 +151,15 @@ fn bound(value: Option<&Value<'_>>, what: &str, code: i32) -> Result<i64> {
     let value = value.unwrap_or(&Value::Missing);
     let Some(number) = Number::of(value) else {
         let article = if what.starts_with('e') { "an" } else { "a" };
-        let message = format!("$range requires {article} numeric {what}, found value of type: {}", value.type_name());
+        let message =
+            format!("$range requires {article} numeric {what}, found value of type: {}", value.type_name());
         return Err(Failure::new(Code(code), message));
     };
     number.exact_int().map(i64::from).ok_or_else(|| {
-        let message =
-            format!("$range requires a {what} that can be represented as a 32-bit integer, found value: {}", show(value));
+        let message = format!(
+            "$range requires a {what} that can be represented as a 32-bit integer, found value: {}",
+            show(value)
+        );
         Failure::new(Code(code + 1), message)
     })
 }

@@ -45,7 +45,11 @@ pub(super) fn condition<'e>(nodes: &'e [Node; 3], environment: &Environment<'e>)
 }
 
 /// `$ifNull: [a, b, ..., replacement]`.
-pub(super) fn parse_if_null(parser: &mut Parser<'_>, name: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
+pub(super) fn parse_if_null(
+    parser: &mut Parser<'_>,
+    name: &'static str,
+    value: RawBsonRef<'_>,
+) -> Result<Node> {
     let nodes = parser.arguments(value)?;
     if nodes.len() < 2 {
         // MongoDB 4.4 takes two and no more; later versions take any number.
@@ -99,7 +103,10 @@ pub(super) fn parse_switch(parser: &mut Parser<'_>, _: &'static str, value: RawB
     let refuse = |code: i32, message: String| Failure::new(Code(code), message);
     let found = |value: RawBsonRef<'_>| type_name(value.element_type());
     let RawBsonRef::Document(document) = value else {
-        return Err(refuse(40060, format!("$switch requires an object as an argument, found: {}", found(value))));
+        return Err(refuse(
+            40060,
+            format!("$switch requires an object as an argument, found: {}", found(value)),
+        ));
     };
     let mut switch = Switch { branches: Vec::new(), default: None };
     for element in document.iter() {

@@ -51,19 +51,22 @@ impl Target {
     fn parse(to: &Value<'_>) -> Result<Target> {
         let wanted = to.as_str();
         let number = Number::of(to).and_then(Number::exact_long);
-        let found = Target::ALL.iter().find(|(_, name, code, _)| Some(*name) == wanted || Some(*code) == number);
+        let found =
+            Target::ALL.iter().find(|(_, name, code, _)| Some(*name) == wanted || Some(*code) == number);
         if let Some((target, ..)) = found {
             return Ok(*target);
         }
         match (wanted, Number::of(to)) {
             (Some(name), _) => Err(Failure::new(Code::BadValue, format!("Unknown type name: {name}"))),
             (None, Some(_)) if number.is_none() => {
-                let message = format!("In $convert, numeric 'to' argument is not an integer");
+                let message = "In $convert, numeric 'to' argument is not an integer";
                 Err(Failure::new(Code::FailedToParse, message))
             }
             (None, Some(_)) => {
-                let message =
-                    format!("In $convert, numeric value for 'to' does not correspond to a BSON type: {}", show(to));
+                let message = format!(
+                    "In $convert, numeric value for 'to' does not correspond to a BSON type: {}",
+                    show(to)
+                );
                 Err(Failure::new(Code::FailedToParse, message))
             }
             _ => {
@@ -129,7 +132,10 @@ fn convert_to(value: &Value<'_>, target: Target) -> Result<Bson> {
 }
 
 fn overflow(value: &Value<'_>) -> Failure {
-    failed(format_args!("Conversion would overflow target type in $convert with no onError value: {}", show(value)))
+    failed(format_args!(
+        "Conversion would overflow target type in $convert with no onError value: {}",
+        show(value)
+    ))
 }
 
 fn unparsable(text: &str, why: &str) -> Failure {
@@ -143,7 +149,9 @@ fn to_bool(value: &Value<'_>) -> Option<Bson> {
         | RawBsonRef::Int32(_)
         | RawBsonRef::Int64(_)
         | RawBsonRef::Decimal128(_) => Some(Bson::Boolean(value.is_true())),
-        RawBsonRef::String(_) | RawBsonRef::ObjectId(_) | RawBsonRef::DateTime(_) => Some(Bson::Boolean(true)),
+        RawBsonRef::String(_) | RawBsonRef::ObjectId(_) | RawBsonRef::DateTime(_) => {
+            Some(Bson::Boolean(true))
+        }
         _ => None,
     }
 }
@@ -168,7 +176,10 @@ fn to_double(value: &Value<'_>) -> Result<Option<Bson>> {
         Some(RawBsonRef::DateTime(moment)) => moment.timestamp_millis() as f64,
         Some(RawBsonRef::String(text)) => {
             let plain = !text.is_empty() && text.trim() == text;
-            text.parse().ok().filter(|_| plain).ok_or_else(|| unparsable(text, "Did not consume whole string."))?
+            text.parse()
+                .ok()
+                .filter(|_| plain)
+                .ok_or_else(|| unparsable(text, "Did not consume whole string."))?
         }
         _ => match Number::of(value) {
             Some(number @ Number::Decimal(_)) if number.double().is_infinite() && !shows_infinity(value) => {
@@ -224,7 +235,9 @@ fn whole(number: Number, value: &Value<'_>) -> Result<i64> {
         Number::Int(number) => Some(i64::from(number)),
         Number::Long(number) => Some(number),
         Number::Double(number) if number.is_infinite() => {
-            return Err(failed("Attempt to convert infinity value to integer type in $convert with no onError value"));
+            return Err(failed(
+                "Attempt to convert infinity value to integer type in $convert with no onError value",
+            ));
         }
         Number::Double(number) => f64_to_i64_exact(number.trunc()),
         Number::Decimal(number) => Decimal::unpack(number).truncated_i64(),
@@ -256,7 +269,9 @@ fn to_object_id(value: &Value<'_>) -> Result<Option<Bson>> {
                 } else {
                     format!("Invalid string length for parsing to OID, expected 24 but found {}", text.len())
                 };
-                failed(format_args!("Failed to parse objectId '{text}' in $convert with no onError value: {why}"))
+                failed(format_args!(
+                    "Failed to parse objectId '{text}' in $convert with no onError value: {why}"
+                ))
             })?;
             Some(Bson::ObjectId(id))
         }

@@ -29,7 +29,8 @@ pub(super) fn to_string<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) 
         Some(value) if value.is_nullish() => return Ok(Value::NULL),
         Some(value) => Some(value.as_str().ok_or_else(|| {
             let (kind, shown) = (value.type_name(), show(value));
-            let message = format!("$dateToString requires that 'format' be a string, found: {kind} with value {shown}");
+            let message =
+                format!("$dateToString requires that 'format' be a string, found: {kind} with value {shown}");
             Failure::new(Code(18533), message)
         })?),
     };
@@ -52,7 +53,9 @@ pub(super) fn check(format: &str) -> Result<()> {
             continue;
         }
         match letters.next() {
-            Some('d' | 'G' | 'H' | 'j' | 'L' | 'm' | 'M' | 'S' | 'u' | 'U' | 'V' | 'w' | 'Y' | 'z' | 'Z' | '%') => {}
+            Some(
+                'd' | 'G' | 'H' | 'j' | 'L' | 'm' | 'M' | 'S' | 'u' | 'U' | 'V' | 'w' | 'Y' | 'z' | 'Z' | '%',
+            ) => {}
             Some(other) => {
                 let message = format!("Invalid format character '%{other}' in format string");
                 return Err(Failure::new(Code(18536), message));
@@ -101,6 +104,8 @@ fn year(year: i64) -> Result<i64> {
     if (0..=9999).contains(&year) {
         return Ok(year);
     }
-    let message = format!("Could not convert date to string: date component was outside the supported range of 0-9999: {year}");
+    let message = format!(
+        "Could not convert date to string: date component was outside the supported range of 0-9999: {year}"
+    );
     Err(Failure::new(Code(18537), message))
 }

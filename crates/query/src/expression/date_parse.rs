@@ -17,7 +17,13 @@ use crate::{Code, Failure, Result};
 pub(super) static SIGNATURE: Signature = Signature {
     not_object: 40540,
     unknown: 40541,
-    members: &[("dateString", Some(40542)), ("format", None), ("timezone", None), ("onError", None), ("onNull", None)],
+    members: &[
+        ("dateString", Some(40542)),
+        ("format", None),
+        ("timezone", None),
+        ("onError", None),
+        ("onNull", None),
+    ],
 };
 
 /// `$dateFromString`.
@@ -45,8 +51,11 @@ pub(super) fn from_string<'e>(name: &'static str, values: Vec<Option<Value<'e>>>
     let zone = given.then_some(zone);
     let parsed = match (text.as_str(), format) {
         (None, _) => {
-            let message =
-                format!("{name} requires that 'dateString' be a string, found: {} with value {}", text.type_name(), show(&text));
+            let message = format!(
+                "{name} requires that 'dateString' be a string, found: {} with value {}",
+                text.type_name(),
+                show(&text)
+            );
             Err(Failure::new(Code::ConversionFailure, message))
         }
         (Some(text), None) => free_form(text, zone),
@@ -146,7 +155,8 @@ impl<'t> Reader<'t> {
                 return Some(Zone::default());
             }
         }
-        let length = self.rest.bytes().take_while(|byte| byte.is_ascii_digit() || b"+-:".contains(byte)).count();
+        let length =
+            self.rest.bytes().take_while(|byte| byte.is_ascii_digit() || b"+-:".contains(byte)).count();
         let zone = zone::offset(self.rest.get(..length)?)?;
         self.rest = self.rest.get(length..)?;
         Some(zone)

@@ -146,7 +146,8 @@ pub(super) fn from_parts<'e>(name: &'static str, values: Vec<Option<Value<'e>>>)
         return refuse(code, "$dateFromParts does not allow mixing natural dates with ISO dates");
     }
     let Some(zone) = Zone::of(name, zone.as_ref())? else { return Ok(Value::NULL) };
-    let (main, second_part, third_part) = if iso { (iso_year, iso_week, iso_day) } else { (year, month, day) };
+    let (main, second_part, third_part) =
+        if iso { (iso_year, iso_week, iso_day) } else { (year, month, day) };
     let names = if iso { ["isoWeekYear", "isoWeek", "isoDayOfWeek"] } else { ["year", "month", "day"] };
     let [main_name, second_name, third_name] = names;
     let parts = [
@@ -158,7 +159,9 @@ pub(super) fn from_parts<'e>(name: &'static str, values: Vec<Option<Value<'e>>>)
         part_of("second", second, 0)?,
         part_of("millisecond", millisecond, 0)?,
     ];
-    let [Some(main), Some(two), Some(three), Some(hour), Some(minute), Some(second), Some(millisecond)] = parts else {
+    let [Some(main), Some(two), Some(three), Some(hour), Some(minute), Some(second), Some(millisecond)] =
+        parts
+    else {
         return Ok(Value::NULL);
     };
     let days = if iso { calendar::iso_days(main, two, three) } else { calendar::days(main, two, three) };
@@ -179,12 +182,14 @@ fn part_of(name: &str, value: &Option<Value<'_>>, default: i64) -> Result<Option
     };
     if name.ends_with("ear") {
         if !(1..=9999).contains(&number) {
-            let message = format!("'{name}' must evaluate to an integer in the range 1 to 9999, found {number}");
+            let message =
+                format!("'{name}' must evaluate to an integer in the range 1 to 9999, found {number}");
             return Err(Failure::new(Code(40523), message));
         }
     } else if i16::try_from(number).is_err() {
-        let message =
-            format!("'{name}' must evaluate to a value in the range [-32768, 32767]; value {number} is not in range");
+        let message = format!(
+            "'{name}' must evaluate to a value in the range [-32768, 32767]; value {number} is not in range"
+        );
         return Err(Failure::new(Code(31034), message));
     }
     Ok(Some(number))

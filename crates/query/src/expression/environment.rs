@@ -10,11 +10,12 @@ use bson::RawDocument;
 use super::value::Value;
 use crate::{Code, Failure, Result, Variables};
 
-/// Steps and bytes that one evaluation may take: minutes of work, which nobody wants of one document.
-#[cfg(not(fuzzing))]
-pub(crate) const BUDGET: u64 = 1 << 34;
-#[cfg(fuzzing)]
-pub(crate) const BUDGET: u64 = 1 << 22;
+/// Steps that one evaluation may take, where sixteen bytes that are made count as a step: about a minute of work, which nobody
+/// wants of one document.
+pub(crate) const BUDGET: u64 = 1 << 30;
+
+/// Bytes that count as a step.
+pub(crate) const BYTES_PER_STEP: usize = 16;
 
 /// The surroundings of an expression.
 #[derive(Clone, Copy)]

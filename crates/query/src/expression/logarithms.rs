@@ -14,7 +14,9 @@ use crate::{Code, Decimal, Failure, Result};
 /// A function of doubles on a double or decimal.
 pub(super) fn by_double(number: Number, function: impl Fn(f64) -> f64) -> Bson {
     match number {
-        Number::Decimal(value) => Bson::Decimal128(Decimal::from_f64(function(Decimal::unpack(value).to_f64())).pack()),
+        Number::Decimal(value) => {
+            Bson::Decimal128(Decimal::from_f64(function(Decimal::unpack(value).to_f64())).pack())
+        }
         other => Bson::Double(function(other.double())),
     }
 }
@@ -106,9 +108,8 @@ pub(super) fn pow<'e>(_: &'static str, base: Value<'e>, exponent: Value<'e>) -> 
             Some(power) => Number::integer(power).bson(),
             None => Bson::Double(f64::from(base).powf(f64::from(exponent))),
         },
-        Pair::Long(base, exponent) => {
-            integral_power(base, exponent).map_or_else(|| Bson::Double((base as f64).powf(exponent as f64)), Bson::Int64)
-        }
+        Pair::Long(base, exponent) => integral_power(base, exponent)
+            .map_or_else(|| Bson::Double((base as f64).powf(exponent as f64)), Bson::Int64),
     }))
 }
 

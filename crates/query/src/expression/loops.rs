@@ -2,7 +2,7 @@
 
 use bson::{Bson, RawBsonRef};
 
-use super::environment::{Environment, Frame};
+use super::environment::{BYTES_PER_STEP, Environment, Frame};
 use super::node::{Node, made};
 use super::operators::Signature;
 use super::parse::{Parser, check_bound_name, text};
@@ -83,7 +83,11 @@ pub(super) fn parse_map(parser: &mut Parser<'_>, name: &'static str, value: RawB
 }
 
 /// `$filter: {input, as, cond}`.
-pub(super) fn parse_filter(parser: &mut Parser<'_>, name: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
+pub(super) fn parse_filter(
+    parser: &mut Parser<'_>,
+    name: &'static str,
+    value: RawBsonRef<'_>,
+) -> Result<Node> {
     parse_each(parser, name, &FILTER, value).map(|each| Node::Filter(Box::new(each)))
 }
 
@@ -164,7 +168,11 @@ const REDUCE: Signature = Signature {
 };
 
 /// `$reduce: {input, initialValue, in}`, which binds `$$this` and `$$value`.
-pub(super) fn parse_reduce(parser: &mut Parser<'_>, name: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
+pub(super) fn parse_reduce(
+    parser: &mut Parser<'_>,
+    name: &'static str,
+    value: RawBsonRef<'_>,
+) -> Result<Node> {
     let members = parser.members(name, &REDUCE, value)?;
     let [Some(input), Some(initial), Some(body)] = members.as_slice() else { return Err(incomplete(name)) };
     let input = parser.operand(*input)?;
@@ -190,7 +198,7 @@ impl Reduce {
             let frame = Frame { values: &bound, parent: environment.frame };
             result = self.body.evaluate(&environment.within(&frame))?.detach()?;
             if let Value::Own(value) = &result {
-                environment.spend(measure(value)?)?;
+                environment.spend(measure(value)? / BYTES_PER_STEP)?;
             }
         }
         Ok(result)

@@ -106,7 +106,11 @@ impl Expression {
     }
 
     /// Its value for a document, not decoded where that is not needed.
-    pub(crate) fn value<'e>(&'e self, document: &'e RawDocument, variables: &'e Variables) -> Result<Value<'e>> {
+    pub(crate) fn value<'e>(
+        &'e self,
+        document: &'e RawDocument,
+        variables: &'e Variables,
+    ) -> Result<Value<'e>> {
         match &self.node {
             Node::Constant(value) => Ok(Value::Ref(value)),
             Node::Path(path) if matches!(path.base, Base::Root) => path::of_document(document, &path.fields),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use bson::{Bson, Document};
 
-use super::environment::Environment;
+use super::environment::{BYTES_PER_STEP, Environment};
 use super::path::{Base, Path};
 use super::value::{Value, measure};
 use super::{boolean, conditional, loops, summary};
@@ -41,7 +41,7 @@ pub(super) enum Node {
     Map(Box<loops::Each>),
     Filter(Box<loops::Each>),
     Reduce(Box<loops::Reduce>),
-    Summary(&'static str, super::Kind, Vec<Node>),
+    Summary(super::Kind, Vec<Node>),
 }
 
 impl Node {
@@ -66,7 +66,7 @@ impl Node {
             Node::Map(each) => each.map(environment),
             Node::Filter(each) => each.filter(environment),
             Node::Reduce(reduce) => reduce.evaluate(environment),
-            Node::Summary(_, kind, nodes) => summary::evaluate(*kind, nodes, environment),
+            Node::Summary(kind, nodes) => summary::evaluate(*kind, nodes, environment),
         }
     }
 
@@ -90,7 +90,7 @@ impl Node {
             | Node::And(nodes)
             | Node::Or(nodes)
             | Node::FirstNotNull(nodes)
-            | Node::Summary(_, _, nodes) => nodes.iter().all(|node| node.collect_fields(fields)),
+            | Node::Summary(_, nodes) => nodes.iter().all(|node| node.collect_fields(fields)),
             Node::Named(_, _, nodes) => nodes.iter().flatten().all(|node| node.collect_fields(fields)),
             Node::Condition(nodes) => nodes.iter().all(|node| node.collect_fields(fields)),
             Node::Switch(switch) => switch.nodes().all(|node| node.collect_fields(fields)),
@@ -123,7 +123,7 @@ fn array<'e>(items: &'e [Node], environment: &Environment<'e>) -> Result<Value<'
 
 /// A value that was put together: measured, and its size taken off the budget.
 pub(super) fn made<'e>(value: Bson, environment: &Environment<'_>) -> Result<Value<'e>> {
-    environment.spend(measure(&value)?)?;
+    environment.spend(measure(&value)? / BYTES_PER_STEP)?;
     Ok(Value::Own(value))
 }
 
@@ -173,7 +173,7 @@ fn named<'e>(
 /// Bounds a value that may be larger than what it was made of.
 fn grown<'e>(value: Value<'e>, environment: &Environment<'e>) -> Result<Value<'e>> {
     if let Value::Own(bson @ (Bson::Array(_) | Bson::Document(_) | Bson::String(_))) = &value {
-        environment.spend(measure(bson)?)?;
+        environment.spend(measure(bson)? / BYTES_PER_STEP)?;
     }
     Ok(value)
 }

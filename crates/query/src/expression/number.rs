@@ -106,7 +106,9 @@ impl Number {
     /// Both in the wider of their types.
     pub(crate) fn pair(self, other: Number) -> Pair {
         match (self, other) {
-            (Number::Decimal(_), _) | (_, Number::Decimal(_)) => Pair::Decimal(self.decimal(), other.decimal()),
+            (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
+                Pair::Decimal(self.decimal(), other.decimal())
+            }
             (Number::Double(_), _) | (_, Number::Double(_)) => Pair::Double(self.double(), other.double()),
             (Number::Int(left), Number::Int(right)) => Pair::Int(left, right),
             (Number::Int(left), Number::Long(right)) => Pair::Long(i64::from(left), right),

@@ -28,7 +28,10 @@ pub(super) fn merge_into(merged: &mut Document, value: Value<'_>) -> Result<()> 
         other => {
             let other = other.unwrap_or(Bson::Null);
             let found = type_name(other.element_type());
-            let message = format!("$mergeObjects requires object inputs, but input {} is of type {found}", show_bson(&other));
+            let message = format!(
+                "$mergeObjects requires object inputs, but input {} is of type {found}",
+                show_bson(&other)
+            );
             Err(Failure::new(Code(40400), message))
         }
     }
@@ -92,7 +95,8 @@ fn mixed(code: i32, first: &str, found: &str) -> Failure {
 fn pair_of_array(pair: Vec<Bson>) -> Result<(String, Bson)> {
     let length = pair.len();
     let Ok([key, value]) = <[Bson; 2]>::try_from(pair) else {
-        let message = format!("$arrayToObject requires an array of size 2 arrays,found array of size: {length}");
+        let message =
+            format!("$arrayToObject requires an array of size 2 arrays,found array of size: {length}");
         return Err(Failure::new(Code(40397), message));
     };
     match key {

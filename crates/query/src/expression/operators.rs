@@ -5,8 +5,9 @@ use bson::RawBsonRef;
 use super::node::{Many, Named, Node, One, Two};
 use super::parse::{Parser, literal};
 use super::{
-    arithmetic, arrays, boolean, conditional, conversion, date_format, date_parse, date_parts, logarithms, loops,
-    objects, pattern, positions, random, rounding, sets, strings, substrings, summary, trigonometry, trim, zip,
+    arithmetic, arrays, boolean, conditional, conversion, date_format, date_parse, date_parts, logarithms,
+    loops, objects, pattern, positions, random, rounding, sets, strings, substrings, summary, trigonometry,
+    trim, zip,
 };
 use crate::Result;
 
@@ -38,9 +39,16 @@ pub(super) struct Signature {
 
 /// The operator of a name, with the name as it lives in the table.
 pub(super) fn find(name: &str) -> Option<(&'static str, &'static Form)> {
-    OPERATORS.binary_search_by(|(known, _)| (*known).cmp(name)).ok().and_then(|place| {
-        OPERATORS.get(place).map(|(name, form)| (*name, form))
-    })
+    OPERATORS
+        .binary_search_by(|(known, _)| (*known).cmp(name))
+        .ok()
+        .and_then(|place| OPERATORS.get(place).map(|(name, form)| (*name, form)))
+}
+
+/// All names, for tests that go through them.
+#[cfg(test)]
+pub(super) fn names() -> Vec<&'static str> {
+    OPERATORS.iter().map(|(name, _)| *name).collect()
 }
 
 const ANY: usize = usize::MAX;

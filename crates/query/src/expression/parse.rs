@@ -2,7 +2,7 @@
 //!
 //! Names of variables are resolved here, so that evaluation does no look-up by name except for the command's `let`.
 
-use bson::{Bson, RawArray, RawBsonRef, RawDocument};
+use bson::{RawArray, RawBsonRef, RawDocument};
 
 use super::node::Node;
 use super::operators::{self, Form, Signature};
@@ -65,7 +65,8 @@ impl<'p> Parser<'p> {
                 }
                 if document.iter().nth(1).is_some() {
                     let shown = show(&Value::Raw(RawBsonRef::Document(document)));
-                    let message = format!("an object representing an expression must have exactly one field: {shown}");
+                    let message =
+                        format!("an object representing an expression must have exactly one field: {shown}");
                     return Err(Failure::new(Code(15983), message));
                 }
                 return self.operator(name, value);
@@ -83,7 +84,10 @@ impl<'p> Parser<'p> {
 
     fn operator(&mut self, name: &str, value: RawBsonRef<'_>) -> Result<Node> {
         let Some((name, form)) = operators::find(name) else {
-            return Err(Failure::new(Code::InvalidPipelineOperator, format!("Unrecognized expression '{name}'")));
+            return Err(Failure::new(
+                Code::InvalidPipelineOperator,
+                format!("Unrecognized expression '{name}'"),
+            ));
         };
         match form {
             Form::One(apply) => {
@@ -96,7 +100,9 @@ impl<'p> Parser<'p> {
                 check_count(name, arguments.len(), *least, *most)?;
                 Ok(Node::Many(name, *apply, arguments))
             }
-            Form::Named(signature, apply) => Ok(Node::Named(name, *apply, self.named(name, signature, value)?)),
+            Form::Named(signature, apply) => {
+                Ok(Node::Named(name, *apply, self.named(name, signature, value)?))
+            }
             Form::Special(parse) => parse(self, name, value),
             Form::Refused(why) => {
                 Err(Failure::new(Code::CommandNotSupported, format!("{name} is not in this server: {why}")))
@@ -204,7 +210,10 @@ impl<'p> Parser<'p> {
             "NOW" => return Ok(Base::Now),
             "REMOVE" => return Ok(Base::Remove),
             "CLUSTER_TIME" | "SEARCH_META" | "USER_ROLES" => {
-                return Err(Failure::new(Code(51144), format!("Builtin variable '$${name}' is not available")));
+                return Err(Failure::new(
+                    Code(51144),
+                    format!("Builtin variable '$${name}' is not available"),
+                ));
             }
             _ => {}
         }
@@ -225,7 +234,7 @@ fn check_variable_name(name: &str) -> Result<()> {
     let Some(first) = name.chars().next() else {
         return Err(Failure::new(Code(16869), "empty variable names are not allowed"));
     };
-    if !(first.is_ascii_alphabetic() || !first.is_ascii()) {
+    if first.is_ascii() && !first.is_ascii_alphabetic() {
         let message = format!("'{name}' starts with an invalid character for a variable name");
         return Err(Failure::new(Code(16870), message));
     }
@@ -240,7 +249,7 @@ pub(super) fn check_bound_name(name: &str) -> Result<()> {
     let Some(first) = name.chars().next() else {
         return Err(Failure::new(Code(16866), "empty variable names are not allowed"));
     };
-    if !(first.is_ascii_lowercase() || !first.is_ascii()) {
+    if first.is_ascii() && !first.is_ascii_lowercase() {
         let message = format!("'{name}' starts with an invalid character for a user variable name");
         return Err(Failure::new(Code(16867), message));
     }
@@ -271,8 +280,9 @@ pub(super) fn check_count(name: &str, passed: usize, least: usize, most: usize) 
         return Err(wrong_count(name, least, passed));
     }
     let most = if most == usize::MAX { "any number".to_owned() } else { most.to_string() };
-    let message =
-        format!("Expression {name} takes at least {least} arguments, and at most {most}, but {passed} were passed in.");
+    let message = format!(
+        "Expression {name} takes at least {least} arguments, and at most {most}, but {passed} were passed in."
+    );
     Err(Failure::new(Code(28667), message))
 }
 
@@ -284,9 +294,4 @@ pub(super) fn literal(_: &mut Parser<'_>, _: &'static str, value: RawBsonRef<'_>
 /// The text of a member that must be a plain string, such as `as`.
 pub(super) fn text<'v>(value: RawBsonRef<'v>, what: &str) -> Result<&'v str> {
     value.as_str().ok_or_else(|| Failure::new(Code::TypeMismatch, format!("{what} must be a string")))
-}
-
-/// Whether a node is a constant null, so that it may be left out.
-pub(super) fn is_null(node: &Node) -> bool {
-    matches!(node, Node::Constant(Bson::Null))
 }

@@ -34,7 +34,8 @@ fn prepare(name: &str, values: &[Option<Value<'_>>]) -> Result<Option<(String, R
         Some(RawBsonRef::RegularExpression(regex)) => {
             let flags = regex.options.as_str();
             if options.is_some() && !flags.is_empty() {
-                let message = format!("{name}: found regex option(s) specified in both 'regex' and 'option' fields");
+                let message =
+                    format!("{name}: found regex option(s) specified in both 'regex' and 'option' fields");
                 return Err(Failure::new(Code(51107), message));
             }
             (regex.pattern.as_str().to_owned(), options.unwrap_or(flags).to_owned())
@@ -65,13 +66,17 @@ fn check_input(name: &str, input: &Value<'_>) -> Result<()> {
 
 fn compile(name: &str, pattern: &str, flags: &str) -> Result<Regex> {
     if pattern.contains('\0') {
-        return Err(Failure::new(Code(51109), format!("{name}: regex pattern must not have embedded null bytes")));
+        return Err(Failure::new(
+            Code(51109),
+            format!("{name}: regex pattern must not have embedded null bytes"),
+        ));
     }
     if let Some(flag) = flags.chars().find(|flag| !"imsx".contains(*flag)) {
         return Err(Failure::new(Code(51108), format!("{name} invalid flag in regex options: {flag}")));
     }
     let pattern = if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };
-    Regex::new(&pattern).map_err(|error| Failure::new(Code(51111), format!("Invalid Regex in {name}: {error}")))
+    Regex::new(&pattern)
+        .map_err(|error| Failure::new(Code(51111), format!("Invalid Regex in {name}: {error}")))
 }
 
 fn gave_up(error: fancy_regex::Error) -> Failure {
@@ -122,7 +127,8 @@ fn describe(text: &str, captures: &Captures<'_>, place: &mut Place) -> Bson {
     place.code_points = place.code_points.saturating_add(i32::try_from(between).unwrap_or(i32::MAX));
     place.bytes = start;
     let groups = captures.iter().skip(1);
-    let groups: Vec<Bson> =
-        groups.map(|group| group.map_or(Bson::Null, |group| Bson::String(group.as_str().to_owned()))).collect();
+    let groups: Vec<Bson> = groups
+        .map(|group| group.map_or(Bson::Null, |group| Bson::String(group.as_str().to_owned())))
+        .collect();
     Bson::Document(doc! { "match": matched, "idx": place.code_points, "captures": groups })
 }

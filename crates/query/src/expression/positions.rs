@@ -31,7 +31,8 @@ pub(super) fn slice<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value
                 let message = format!("Third argument to $slice must be positive: {count}");
                 return Err(Failure::new(Code(28729), message));
             }
-            let start = if second >= 0 { usize::try_from(second).unwrap_or(length) } else { from_end(second) };
+            let start =
+                if second >= 0 { usize::try_from(second).unwrap_or(length) } else { from_end(second) };
             (start, usize::try_from(count).unwrap_or(length))
         }
     };
@@ -46,7 +47,8 @@ fn whole(which: &str, code: i32, value: &Value<'_>) -> Result<i64> {
         return Err(Failure::new(Code(code), message));
     };
     number.exact_int().map(i64::from).ok_or_else(|| {
-        let message = format!("{which} argument to $slice can't be represented as a 32-bit integer: {}", show(value));
+        let message =
+            format!("{which} argument to $slice can't be represented as a 32-bit integer: {}", show(value));
         Failure::new(Code(code + 1), message)
     })
 }
@@ -70,8 +72,9 @@ fn window(name: &str, values: &[Value<'_>], length: usize) -> Result<(usize, usi
 fn index(name: &str, what: &str, value: &Value<'_>) -> Result<usize> {
     let Some(number) = Number::of(value).and_then(Number::exact_int) else {
         let (kind, shown) = (value.type_name(), show(value));
-        let message =
-            format!("{name} requires an integral {what} index, found a value of type: {kind}, with value: \"{shown}\"");
+        let message = format!(
+            "{name} requires an integral {what} index, found a value of type: {kind}, with value: \"{shown}\""
+        );
         return Err(Failure::new(Code(40096), message));
     };
     usize::try_from(number).map_err(|_| {
@@ -106,7 +109,8 @@ fn strings<'v>(name: &str, values: &'v [Value<'_>], code: i32) -> Result<Option<
     }
     let string = |value: &'v Value<'_>, which: &str, code: i32| {
         value.as_str().ok_or_else(|| {
-            let message = format!("{name} requires a string as the {which} argument, found: {}", value.type_name());
+            let message =
+                format!("{name} requires a string as the {which} argument, found: {}", value.type_name());
             Failure::new(Code(code), message)
         })
     };
@@ -138,6 +142,7 @@ pub(super) fn index_of_code_points<'e>(name: &'static str, values: Vec<Value<'e>
     }
     let offset = |place: usize| text.char_indices().nth(place).map_or(text.len(), |(offset, _)| offset);
     let window = text.get(offset(start)..offset(end)).unwrap_or_default();
-    let place = window.find(wanted).and_then(|bytes| window.get(..bytes)).map(|before| before.chars().count());
+    let place =
+        window.find(wanted).and_then(|bytes| window.get(..bytes)).map(|before| before.chars().count());
     found(place.map(|place| place + start))
 }

@@ -108,7 +108,9 @@ fn integer(name: &str, value: i64, place: i64, long: bool) -> Result<Bson> {
         }
     };
     let rounded = i64::try_from(rounded).map_err(|_| {
-        let message = format!("invalid conversion from Decimal128 result in {name} resulting from arguments: [{value}, {place}]");
+        let message = format!(
+            "invalid conversion from Decimal128 result in {name} resulting from arguments: [{value}, {place}]"
+        );
         Failure::new(Code(51080), message)
     })?;
     Ok(if long { Bson::Int64(rounded) } else { Number::integer(rounded).bson() })

@@ -18,7 +18,9 @@ fn keys(items: &[Value<'_>]) -> Result<HashSet<Vec<u8>>> {
 
 /// The elements of an operand; anything but an array is refused.
 fn operand<'v>(value: &'v Value<'_>, code: i32, what: &str) -> Result<Vec<Value<'v>>> {
-    value.items()?.ok_or_else(|| Failure::new(Code(code), format!("{what} is of type: {}", value.type_name())))
+    value
+        .items()?
+        .ok_or_else(|| Failure::new(Code(code), format!("{what} is of type: {}", value.type_name())))
 }
 
 /// `$setEquals`.
@@ -46,7 +48,11 @@ pub(super) fn intersection<'e>(_: &'static str, values: Vec<Value<'e>>) -> Resul
     }
     let mut sets = Vec::new();
     for value in &values {
-        sets.push(keys(&operand(value, 17047, "All operands of $setIntersection must be arrays. One argument")?)?);
+        sets.push(keys(&operand(
+            value,
+            17047,
+            "All operands of $setIntersection must be arrays. One argument",
+        )?)?);
     }
     let Some(first) = values.into_iter().next() else { return Ok(Value::Own(Bson::Array(Vec::new()))) };
     let mut taken = HashSet::new();
@@ -89,7 +95,8 @@ pub(super) fn difference<'e>(_: &'static str, left: Value<'e>, right: Value<'e>)
         return Ok(Value::NULL);
     }
     operand(&left, 17048, "both operands of $setDifference must be arrays. First argument")?;
-    let mut out = keys(&operand(&right, 17049, "both operands of $setDifference must be arrays. Second argument")?)?;
+    let mut out =
+        keys(&operand(&right, 17049, "both operands of $setDifference must be arrays. Second argument")?)?;
     let mut kept = Vec::new();
     for item in left.into_array()?.unwrap_or_default() {
         if out.insert(canonical::of(&Value::Ref(&item))?) {
@@ -101,8 +108,10 @@ pub(super) fn difference<'e>(_: &'static str, left: Value<'e>, right: Value<'e>)
 
 /// `$setIsSubset`: whether the first is within the second.
 pub(super) fn is_subset<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
-    let left = operand(&left, 17046, "both operands of $setIsSubset must be arrays. First argument").and_then(|items| keys(&items))?;
-    let right = operand(&right, 17042, "both operands of $setIsSubset must be arrays. Second argument").and_then(|items| keys(&items))?;
+    let left = operand(&left, 17046, "both operands of $setIsSubset must be arrays. First argument")
+        .and_then(|items| keys(&items))?;
+    let right = operand(&right, 17042, "both operands of $setIsSubset must be arrays. Second argument")
+        .and_then(|items| keys(&items))?;
     Ok(Value::Own(Bson::Boolean(left.is_subset(&right))))
 }
 

@@ -53,7 +53,9 @@ fn write_value(text: &mut String, value: &Bson) {
         Bson::MinKey => write!(text, "MinKey"),
         Bson::MaxKey => write!(text, "MaxKey"),
         Bson::Symbol(value) => write!(text, "Symbol(\"{value}\")"),
-        Bson::Binary(value) => write!(text, "BinData({}, {} bytes)", u8::from(value.subtype), value.bytes.len()),
+        Bson::Binary(value) => {
+            write!(text, "BinData({}, {} bytes)", u8::from(value.subtype), value.bytes.len())
+        }
         Bson::Array(items) => {
             write_list(text, "[", "]", items.iter(), write_value);
             Ok(())

@@ -65,7 +65,9 @@ pub(super) fn coerced(value: &Value<'_>) -> Result<String> {
         return Ok(String::new());
     }
     Ok(match value.as_raw() {
-        Some(RawBsonRef::String(text) | RawBsonRef::Symbol(text) | RawBsonRef::JavaScriptCode(text)) => text.to_owned(),
+        Some(RawBsonRef::String(text) | RawBsonRef::Symbol(text) | RawBsonRef::JavaScriptCode(text)) => {
+            text.to_owned()
+        }
         Some(
             RawBsonRef::Int32(_)
             | RawBsonRef::Int64(_)
@@ -93,7 +95,11 @@ pub(super) fn change_case<'e>(name: &'static str, value: Value<'e>) -> Result<Va
 }
 
 /// `$strcasecmp`.
-pub(super) fn compare_ignoring_case<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
+pub(super) fn compare_ignoring_case<'e>(
+    _: &'static str,
+    left: Value<'e>,
+    right: Value<'e>,
+) -> Result<Value<'e>> {
     let left = coerced(&left)?.to_ascii_uppercase();
     let right = coerced(&right)?.to_ascii_uppercase();
     Ok(Value::Own(Bson::Int32(left.cmp(&right) as i32)))
@@ -111,7 +117,9 @@ pub(super) fn replace<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) ->
     let values: Vec<Value<'e>> = values.into_iter().flatten().collect();
     let [input, find, replacement] = values.as_slice() else { return Ok(Value::NULL) };
     let mut null = false;
-    for (value, what, code) in [(input, "input", 51746), (find, "find", 51745), (replacement, "replacement", 51744)] {
+    for (value, what, code) in
+        [(input, "input", 51746), (find, "find", 51745), (replacement, "replacement", 51744)]
+    {
         if value.is_nullish() {
             null = true;
         } else if value.as_str().is_none() {
@@ -119,7 +127,9 @@ pub(super) fn replace<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) ->
             return Err(Failure::new(Code(code), message));
         }
     }
-    let (Some(text), Some(find), Some(with), false) = (input.as_str(), find.as_str(), replacement.as_str(), null) else {
+    let (Some(text), Some(find), Some(with), false) =
+        (input.as_str(), find.as_str(), replacement.as_str(), null)
+    else {
         return Ok(Value::NULL);
     };
     if name == "$replaceOne" {
@@ -140,7 +150,8 @@ pub(super) fn binary_size<'e>(_: &'static str, value: Value<'e>) -> Result<Value
         Some(RawBsonRef::String(text)) => text.len(),
         Some(RawBsonRef::Binary(binary)) => binary.bytes.len(),
         _ => {
-            let message = format!("$binarySize requires a string or BinData argument, found: {}", value.type_name());
+            let message =
+                format!("$binarySize requires a string or BinData argument, found: {}", value.type_name());
             return Err(Failure::new(Code(51276), message));
         }
     };

@@ -27,7 +27,8 @@ pub(super) fn bytes<'e>(name: &'static str, values: Vec<Value<'e>>) -> Result<Va
     if start >= text.len() {
         return Ok(Value::Own(Bson::String(String::new())));
     }
-    let end = usize::try_from(length).map_or(text.len(), |length| start.saturating_add(length).min(text.len()));
+    let end =
+        usize::try_from(length).map_or(text.len(), |length| start.saturating_add(length).min(text.len()));
     if !text.is_char_boundary(start) {
         let message = format!("{name}:  Invalid range, starting index is a UTF-8 continuation byte.");
         return Err(Failure::new(Code(28656), message));
@@ -35,7 +36,8 @@ pub(super) fn bytes<'e>(name: &'static str, values: Vec<Value<'e>>) -> Result<Va
     match text.get(start..end) {
         Some(part) => Ok(Value::Own(Bson::String(part.to_owned()))),
         None => {
-            let message = format!("{name}:  Invalid range, ending index is in the middle of a UTF-8 character.");
+            let message =
+                format!("{name}:  Invalid range, ending index is in the middle of a UTF-8 character.");
             Err(Failure::new(Code(28657), message))
         }
     }

@@ -13,13 +13,18 @@ use crate::{Code, Failure, Result};
 
 /// Any of `$sum`, `$avg`, `$min`, `$max`, `$stdDevPop`, `$stdDevSamp`.
 pub(super) fn parse(parser: &mut Parser<'_>, name: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
-    let kind = Kind::of(name)
-        .ok_or_else(|| Failure::new(Code::InvalidPipelineOperator, format!("Unrecognized expression '{name}'")))?;
-    Ok(Node::Summary(name, kind, parser.arguments(value)?))
+    let kind = Kind::of(name).ok_or_else(|| {
+        Failure::new(Code::InvalidPipelineOperator, format!("Unrecognized expression '{name}'"))
+    })?;
+    Ok(Node::Summary(kind, parser.arguments(value)?))
 }
 
 #[inline(never)]
-pub(super) fn evaluate<'e>(kind: Kind, nodes: &'e [Node], environment: &Environment<'e>) -> Result<Value<'e>> {
+pub(super) fn evaluate<'e>(
+    kind: Kind,
+    nodes: &'e [Node],
+    environment: &Environment<'e>,
+) -> Result<Value<'e>> {
     let mut accumulator = Accumulator::new(kind);
     if let [only] = nodes {
         let value = only.evaluate(environment)?;

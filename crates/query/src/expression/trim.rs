@@ -13,8 +13,8 @@ pub(super) static SIGNATURE: Signature =
 
 /// What is trimmed if nothing is said (mongodb/mongo:src/mongo/db/pipeline/expression_trim.cpp).
 const WHITESPACE: &[char] = &[
-    '\0', ' ', '\t', '\n', '\x0B', '\x0C', '\r', '\u{A0}', '\u{1680}', '\u{2000}', '\u{2001}', '\u{2002}', '\u{2003}',
-    '\u{2004}', '\u{2005}', '\u{2006}', '\u{2007}', '\u{2008}', '\u{2009}', '\u{200A}',
+    '\0', ' ', '\t', '\n', '\x0B', '\x0C', '\r', '\u{A0}', '\u{1680}', '\u{2000}', '\u{2001}', '\u{2002}',
+    '\u{2003}', '\u{2004}', '\u{2005}', '\u{2006}', '\u{2007}', '\u{2008}', '\u{2009}', '\u{200A}',
 ];
 
 /// Any of the three, by its name.
@@ -27,7 +27,10 @@ pub(super) fn trim<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) -> Re
     }
     let string = |value: &Value<'_>, what: &str, code: i32| {
         let (shown, kind) = (show(value), value.type_name());
-        Failure::new(Code(code), format!("{name} requires {what} to be a string, got {shown} (of type {kind}) instead."))
+        Failure::new(
+            Code(code),
+            format!("{name} requires {what} to be a string, got {shown} (of type {kind}) instead."),
+        )
     };
     let text = input.as_str().ok_or_else(|| string(&input, "its input", 50699))?;
     let chosen: Vec<char>;

@@ -128,7 +128,10 @@ impl<'e> Value<'e> {
 
     /// Whether it is an array.
     pub(crate) fn is_array(&self) -> bool {
-        matches!(self, Value::Raw(RawBsonRef::Array(_)) | Value::Ref(Bson::Array(_)) | Value::Own(Bson::Array(_)))
+        matches!(
+            self,
+            Value::Raw(RawBsonRef::Array(_)) | Value::Ref(Bson::Array(_)) | Value::Own(Bson::Array(_))
+        )
     }
 
     /// The elements of an array; none when it is something else.

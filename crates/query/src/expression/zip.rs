@@ -20,12 +20,14 @@ const SIGNATURE: Signature = Signature {
 pub(super) fn parse(parser: &mut Parser<'_>, name: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
     let members = parser.members(name, &SIGNATURE, value)?;
     let mut members = members.into_iter().flat_map(|member| [member]);
-    let (inputs, longest, defaults) = (members.next().flatten(), members.next().flatten(), members.next().flatten());
+    let (inputs, longest, defaults) =
+        (members.next().flatten(), members.next().flatten(), members.next().flatten());
     let list = |parser: &mut Parser<'_>, value: Option<RawBsonRef<'_>>, what: &str, code: i32| match value {
         None => Ok(Vec::new()),
         Some(RawBsonRef::Array(array)) => parser.list(array),
         Some(other) => {
-            let message = format!("{what} must be an array of expressions, found {}", type_name(other.element_type()));
+            let message =
+                format!("{what} must be an array of expressions, found {}", type_name(other.element_type()));
             Err(Failure::new(Code(code), message))
         }
     };
@@ -35,7 +37,8 @@ pub(super) fn parse(parser: &mut Parser<'_>, name: &'static str, value: RawBsonR
         None => false,
         Some(RawBsonRef::Boolean(longest)) => longest,
         Some(other) => {
-            let message = format!("useLongestLength must be a bool, found {}", type_name(other.element_type()));
+            let message =
+                format!("useLongestLength must be a bool, found {}", type_name(other.element_type()));
             return Err(Failure::new(Code(34462), message));
         }
     };
@@ -59,7 +62,8 @@ fn zip<'e>(_: &'static str, values: Vec<Option<Value<'e>>>) -> Result<Value<'e>>
     let longest = values.next().is_some_and(|value| value.is_true());
     let count = values.next().and_then(|value| super::number::Number::of(&value)?.exact_int()).unwrap_or(0);
     let values: Vec<Value<'e>> = values.collect();
-    let (inputs, defaults) = values.split_at_checked(usize::try_from(count).unwrap_or(0)).unwrap_or((&values, &[]));
+    let (inputs, defaults) =
+        values.split_at_checked(usize::try_from(count).unwrap_or(0)).unwrap_or((&values, &[]));
     let mut columns = Vec::new();
     for input in inputs {
         if input.is_nullish() {

@@ -19,7 +19,10 @@ impl Zone {
 
     /// A zone by its name or offset.
     pub(super) fn parse(text: &str) -> Result<Zone> {
-        if matches!(text, "UTC" | "GMT" | "Etc/UTC" | "Etc/GMT" | "Etc/UCT" | "UCT" | "Zulu" | "Etc/Zulu" | "Z") {
+        if matches!(
+            text,
+            "UTC" | "GMT" | "Etc/UTC" | "Etc/GMT" | "Etc/UCT" | "UCT" | "Zulu" | "Etc/Zulu" | "Z"
+        ) {
             return Ok(Zone::default());
         }
         if let Some(zone) = offset(text) {
@@ -42,8 +45,9 @@ impl Zone {
             Some(text) => Zone::parse(text).map(Some),
             None => {
                 let (kind, shown) = (value.type_name(), super::show::show(value));
-                let message =
-                    format!("{name} requires a string for the timezone argument, but was given a {kind} ({shown})");
+                let message = format!(
+                    "{name} requires a string for the timezone argument, but was given a {kind} ({shown})"
+                );
                 Err(Failure::new(Code(40533), message))
             }
         }
@@ -62,6 +66,7 @@ pub(super) fn offset(text: &str) -> Option<Zone> {
         5 => digits.split_once(':').filter(|(hours, _)| hours.len() == 2)?,
         _ => return None,
     };
-    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<i64>().ok())?;
+    let number =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<i64>().ok())?;
     Some(Zone { minutes: sign * (number(hours)? * 60 + number(minutes)?) })
 }

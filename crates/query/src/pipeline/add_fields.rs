@@ -34,7 +34,10 @@ pub(super) fn parse(name: &'static str, value: RawBsonRef<'_>, limits: &Limits<'
     let mut members = Vec::new();
     collect(name, &mut members, &mut Vec::new(), document, limits)?;
     if members.is_empty() {
-        return refused(40177, format!("Invalid {name} :: caused by :: specification must have at least one field"));
+        return refused(
+            40177,
+            format!("Invalid {name} :: caused by :: specification must have at least one field"),
+        );
     }
     Ok(vec![Stage::AddFields(AddFields { members })])
 }
@@ -58,8 +61,9 @@ fn collect(
             RawBsonRef::Document(inner) => match inner.iter().next().transpose().map_err(malformed)? {
                 None => {
                     let shown = path.join(".");
-                    let message =
-                        format!("Invalid {name} :: caused by :: an empty object is not a valid value. Found empty object at path {shown}");
+                    let message = format!(
+                        "Invalid {name} :: caused by :: an empty object is not a valid value. Found empty object at path {shown}"
+                    );
                     return refused(40180, message);
                 }
                 Some((first, _)) if first.as_str().starts_with('$') => {
@@ -114,7 +118,7 @@ impl AddFields {
 
     pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Rows<'a> {
         let variables = context.variables.clone();
-        Box::new(rows.map(move |row| self.apply(&*row?, &variables)))
+        Box::new(rows.map(move |row| self.apply(&row?, &variables)))
     }
 }
 

@@ -15,7 +15,8 @@ use crate::{Code, Expression, Failure, Result, Sort, canonical_type, order};
 pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
     let document = object(value, 40201, "Argument to $bucket stage must be an object")?;
     let names = ["groupBy", "boundaries", "default", "output"];
-    let [by, boundaries, default, output] = members(document, names, (40197, "Unrecognized option to $bucket"))?;
+    let [by, boundaries, default, output] =
+        members(document, names, (40197, "Unrecognized option to $bucket"))?;
     let (Some(by), Some(boundaries)) = (by, boundaries) else {
         return refused(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified.");
     };
@@ -27,7 +28,10 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
         let inside =
             order::compare_owned(default, first).is_ge() && order::compare_owned(default, last).is_lt();
         if inside {
-            return refused(40199, "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary.");
+            return refused(
+                40199,
+                "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary.",
+            );
         }
     }
     let by = decode(by)?;
@@ -61,7 +65,12 @@ pub(super) fn check_group_by(name: &str, by: RawBsonRef<'_>, code: i32) -> Resul
         return Ok(());
     }
     let shown = show_bson(&decode(by)?);
-    refused(code, format!("The {name} 'groupBy' field must be defined as a $-prefixed path or an expression, but found: {shown}."))
+    refused(
+        code,
+        format!(
+            "The {name} 'groupBy' field must be defined as a $-prefixed path or an expression, but found: {shown}."
+        ),
+    )
 }
 
 /// The fields of `output`; a count if there is none.
@@ -73,7 +82,10 @@ pub(super) fn output_fields(
 ) -> Result<Vec<Field>> {
     let Some(output) = output else { return Ok(vec![Field::count(limits)?]) };
     let RawBsonRef::Document(output) = output else {
-        return refused(code, format!("The {name} 'output' field must be an object, but found type: {}.", kind(output)));
+        return refused(
+            code,
+            format!("The {name} 'output' field must be an object, but found type: {}.", kind(output)),
+        );
     };
     let mut fields = Vec::new();
     for element in output.iter() {
@@ -94,7 +106,8 @@ fn constant(value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Bson> {
 
 fn constants(value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Bson>> {
     let RawBsonRef::Array(array) = value else {
-        let message = format!("The $bucket 'boundaries' field must be an array, but found type: {}.", kind(value));
+        let message =
+            format!("The $bucket 'boundaries' field must be an array, but found type: {}.", kind(value));
         return refused(40200, message);
     };
     let mut constants = Vec::new();
@@ -103,7 +116,12 @@ fn constants(value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Bson>> {
     }
     if constants.len() < 2 {
         let count = constants.len();
-        return refused(40192, format!("The $bucket 'boundaries' field must have at least 2 values, but found {count} value(s)."));
+        return refused(
+            40192,
+            format!(
+                "The $bucket 'boundaries' field must have at least 2 values, but found {count} value(s)."
+            ),
+        );
     }
     Ok(constants)
 }

@@ -30,7 +30,10 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
     let [by, buckets, output, granularity] =
         members(document, names, (40245, "Unrecognized option to $bucketAuto"))?;
     if granularity.is_some() {
-        return refused(Code::CommandNotSupported.0, "the 'granularity' of $bucketAuto is not in this server");
+        return refused(
+            Code::CommandNotSupported.0,
+            "the 'granularity' of $bucketAuto is not in this server",
+        );
     }
     let (Some(by), Some(buckets)) = (by, buckets) else {
         return refused(40246, "$bucketAuto requires 'groupBy' and 'buckets' to be specified.");
@@ -39,14 +42,21 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
     let buckets = match whole(buckets).map(i32::try_from) {
         Some(Ok(buckets)) if buckets > 0 => usize::try_from(buckets).unwrap_or(1),
         Some(Ok(buckets)) => {
-            let message = format!("The $bucketAuto 'buckets' field must be greater than 0, but found: {buckets}.");
+            let message =
+                format!("The $bucketAuto 'buckets' field must be greater than 0, but found: {buckets}.");
             return refused(40243, message);
         }
         Some(Err(_)) => {
-            return refused(40242, "The $bucketAuto 'buckets' field must be representable as a 32-bit integer.");
+            return refused(
+                40242,
+                "The $bucketAuto 'buckets' field must be representable as a 32-bit integer.",
+            );
         }
         None => {
-            let message = format!("The $bucketAuto 'buckets' field must be a numeric value, but found type: {}.", kind(buckets));
+            let message = format!(
+                "The $bucketAuto 'buckets' field must be a numeric value, but found type: {}.",
+                kind(buckets)
+            );
             return refused(40241, message);
         }
     };
@@ -77,8 +87,8 @@ impl BucketAuto {
             let mut taken = 1;
             let last_bucket = result.len() + 1 == self.buckets;
             // Equal keys stay together, and the last bucket takes what is left.
-            while let Some((key, row)) =
-                rows.next_if(|(key, _)| last_bucket || taken < size || order::compare_owned(key, &high).is_eq())
+            while let Some((key, row)) = rows
+                .next_if(|(key, _)| last_bucket || taken < size || order::compare_owned(key, &high).is_eq())
             {
                 memory.take(push_all(&self.fields, &mut held, &row, &context.variables)?)?;
                 high = key;

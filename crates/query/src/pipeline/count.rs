@@ -6,13 +6,15 @@ use super::Rows;
 use super::options::refused;
 use super::parse::Limits;
 use super::stages::Stage;
+use crate::Result;
 use crate::expression::number::Number;
 use crate::expression::value::{Value, append};
-use crate::Result;
 
 /// `$count: "field"`.
 pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> Result<Vec<Stage>> {
-    let Some(field) = value.as_str() else { return refused(40156, "the count field must be a non-empty string") };
+    let Some(field) = value.as_str() else {
+        return refused(40156, "the count field must be a non-empty string");
+    };
     if field.is_empty() {
         return refused(40157, "the count field must be a non-empty string");
     }

@@ -25,10 +25,16 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
         let (name, value) = element.map_err(malformed)?;
         let name = name.as_str();
         if name.starts_with('$') || name.contains('.') || name.is_empty() {
-            return refused(16410, format!("a facet's name may not be empty, start with '$' or contain '.': '{name}'"));
+            return refused(
+                16410,
+                format!("a facet's name may not be empty, start with '$' or contain '.': '{name}'"),
+            );
         }
         let RawBsonRef::Array(array) = value else {
-            return refused(40170, format!("arguments to $facet must be arrays, {name} is type {}", kind(value)));
+            return refused(
+                40170,
+                format!("arguments to $facet must be arrays, {name} is type {}", kind(value)),
+            );
         };
         facets.push((name.to_owned(), sub_pipeline(array, limits, Place::Facet)?));
     }

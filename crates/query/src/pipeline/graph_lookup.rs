@@ -48,15 +48,25 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
         members(document, names, (40104, "Unknown argument to $graphLookup"))?;
     let text = |name: &str, value: Option<RawBsonRef<'_>>| match value {
         Some(RawBsonRef::String(text)) => Ok(text.to_owned()),
-        Some(other) => refused(40103, format!("expected string as argument for {name}, found: {}", kind(other))),
-        None => refused(40105, format!("$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified, and {name} is not")),
+        Some(other) => {
+            refused(40103, format!("expected string as argument for {name}, found: {}", kind(other)))
+        }
+        None => refused(
+            40105,
+            format!(
+                "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified, and {name} is not"
+            ),
+        ),
     };
     let depth_max = match depth_max.map(|depth| (depth, whole(depth))) {
         None => None,
         Some((_, Some(depth))) if depth >= 0 => Some(depth),
         Some((_, Some(_))) => return refused(40101, "maxDepth requires a nonnegative argument"),
         Some((depth, None)) => {
-            return refused(40100, format!("maxDepth must be numeric and a 64-bit integer, found type: {}", kind(depth)));
+            return refused(
+                40100,
+                format!("maxDepth must be numeric and a 64-bit integer, found type: {}", kind(depth)),
+            );
         }
     };
     let restriction = match restriction {
@@ -66,11 +76,17 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
             Some(decode_document(filter)?)
         }
         Some(other) => {
-            return refused(40185, format!("restrictSearchWithMatch must be an object, found {}", kind(other)));
+            return refused(
+                40185,
+                format!("restrictSearchWithMatch must be an object, found {}", kind(other)),
+            );
         }
     };
     let Some(start) = start else {
-        return refused(40105, "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified");
+        return refused(
+            40105,
+            "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified",
+        );
     };
     let connect_to = text("connectToField", connect_to)?;
     split(&connect_to)?;
@@ -81,7 +97,9 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
         connect_to,
         into: split(&text("as", into)?)?,
         depth_max,
-        depth_field: depth_field.map(|field| text("depthField", Some(field)).and_then(|field| split(&field))).transpose()?,
+        depth_field: depth_field
+            .map(|field| text("depthField", Some(field)).and_then(|field| split(&field)))
+            .transpose()?,
         restriction,
     })])
 }

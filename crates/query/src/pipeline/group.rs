@@ -90,21 +90,33 @@ impl Field {
 }
 
 /// `$sortByCount: expression`.
-pub(super) fn parse_sort_by_count(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse_sort_by_count(
+    _: &'static str,
+    value: RawBsonRef<'_>,
+    limits: &Limits<'_>,
+) -> Result<Vec<Stage>> {
     match value {
         RawBsonRef::Document(document) => {
             let first = document.iter().next().transpose().map_err(malformed)?;
             if !first.is_some_and(|(name, _)| name.as_str().starts_with('$')) {
-                return refused(40147, "the sortByCount field must be defined as a $-prefixed path or an expression inside an object");
+                return refused(
+                    40147,
+                    "the sortByCount field must be defined as a $-prefixed path or an expression inside an object",
+                );
             }
         }
         RawBsonRef::String(path) if path.starts_with('$') => {}
         RawBsonRef::String(_) => {
-            return refused(40148, "the sortByCount field must be defined as a $-prefixed path or an expression inside an object");
+            return refused(
+                40148,
+                "the sortByCount field must be defined as a $-prefixed path or an expression inside an object",
+            );
         }
         other => {
-            let message =
-                format!("the sortByCount field must be specified as a string or as an object, not {}", kind(other));
+            let message = format!(
+                "the sortByCount field must be specified as a string or as an object, not {}",
+                kind(other)
+            );
             return refused(40149, message);
         }
     }
@@ -135,7 +147,8 @@ impl Group {
 
     /// Collects the top-level fields of rows that it reads; false if it may read any.
     pub(super) fn collect_fields(&self, fields: &mut BTreeSet<String>) -> bool {
-        self.id.collect_fields(fields) && self.fields.iter().all(|field| field.expression.collect_fields(fields))
+        self.id.collect_fields(fields)
+            && self.fields.iter().all(|field| field.expression.collect_fields(fields))
     }
 
     pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Result<Rows<'a>> {
@@ -177,7 +190,13 @@ impl<'f> Groups<'f> {
     }
 
     /// Adds a row to the group of `id`. `key` is scratch memory.
-    fn take(&mut self, key: &mut Vec<u8>, id: Value<'_>, row: &RawDocument, variables: &Variables) -> Result<()> {
+    fn take(
+        &mut self,
+        key: &mut Vec<u8>,
+        id: Value<'_>,
+        row: &RawDocument,
+        variables: &Variables,
+    ) -> Result<()> {
         key.clear();
         canonical::append(key, &id)?;
         let place = match self.places.get(key.as_slice()) {
@@ -243,7 +262,11 @@ pub(super) fn push_all(
 }
 
 /// Appends what the accumulators have come to.
-pub(super) fn append_all(row: &mut RawDocumentBuf, names: &[String], accumulators: Vec<Accumulator>) -> Result<()> {
+pub(super) fn append_all(
+    row: &mut RawDocumentBuf,
+    names: &[String],
+    accumulators: Vec<Accumulator>,
+) -> Result<()> {
     for (name, accumulator) in names.iter().zip(accumulators) {
         append(row, name, &Value::Own(accumulator.finish()))?;
     }

@@ -49,10 +49,16 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
             pipeline_form(array, variables, limits)?
         }
         Some(other) => {
-            return refused(Code::TypeMismatch.0, format!("'pipeline' option must be specified as an array, found {}", kind(other)));
+            return refused(
+                Code::TypeMismatch.0,
+                format!("'pipeline' option must be specified as an array, found {}", kind(other)),
+            );
         }
         None if variables.is_some() => {
-            return refused(Code::FailedToParse.0, "$lookup with a 'let' argument must also specify 'pipeline'");
+            return refused(
+                Code::FailedToParse.0,
+                "$lookup with a 'let' argument must also specify 'pipeline'",
+            );
         }
         None => {
             let foreign = text("foreignField", foreign)?;
@@ -66,17 +72,25 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
 fn text(name: &str, value: Option<RawBsonRef<'_>>) -> Result<String> {
     match value {
         Some(RawBsonRef::String(text)) => Ok(text.to_owned()),
-        Some(other) => {
-            refused(4570, format!("$lookup argument '{name}' must be a string, found {name}: {}", kind(other)))
-        }
+        Some(other) => refused(
+            4570,
+            format!("$lookup argument '{name}' must be a string, found {name}: {}", kind(other)),
+        ),
         None if matches!(name, "from" | "as") => {
             refused(Code::FailedToParse.0, format!("must specify '{name}' field for a $lookup"))
         }
-        None => refused(4572, "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified"),
+        None => refused(
+            4572,
+            "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified",
+        ),
     }
 }
 
-fn pipeline_form(array: &bson::RawArray, variables: Option<RawBsonRef<'_>>, limits: &Limits<'_>) -> Result<Form> {
+fn pipeline_form(
+    array: &bson::RawArray,
+    variables: Option<RawBsonRef<'_>>,
+    limits: &Limits<'_>,
+) -> Result<Form> {
     let mut bound = Vec::new();
     match variables {
         None => {}
@@ -88,7 +102,10 @@ fn pipeline_form(array: &bson::RawArray, variables: Option<RawBsonRef<'_>>, limi
             }
         }
         Some(other) => {
-            return refused(Code::FailedToParse.0, format!("$lookup argument 'let' must be an object, is type {}", kind(other)));
+            return refused(
+                Code::FailedToParse.0,
+                format!("$lookup argument 'let' must be an object, is type {}", kind(other)),
+            );
         }
     }
     // Parsed now with the names alone, so that what is wrong is refused before any row is read.
@@ -173,9 +190,12 @@ impl Lookup {
 fn equality(row: &RawDocument, local: &[String], foreign: &str) -> Result<RawDocumentBuf> {
     let filter: Document = match of_document(row, local)?.into_bson()? {
         None => doc! { foreign: { "$eq": null } },
-        Some(Bson::Array(values)) if values.iter().any(|value| matches!(value, Bson::RegularExpression(_))) => {
+        Some(Bson::Array(values))
+            if values.iter().any(|value| matches!(value, Bson::RegularExpression(_))) =>
+        {
             // $in would take a regular expression for a pattern.
-            let each: Vec<Document> = values.into_iter().map(|value| doc! { foreign: { "$eq": value } }).collect();
+            let each: Vec<Document> =
+                values.into_iter().map(|value| doc! { foreign: { "$eq": value } }).collect();
             doc! { "$or": each }
         }
         Some(Bson::Array(values)) => doc! { foreign: { "$in": values } },

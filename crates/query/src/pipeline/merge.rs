@@ -25,7 +25,10 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
             members(document, names, (40415, "BSON field '$merge' has an unknown field"))?
         }
         other => {
-            return refused(51182, format!("$merge only supports a string or object argument, not {}", kind(other)));
+            return refused(
+                51182,
+                format!("$merge only supports a string or object argument, not {}", kind(other)),
+            );
         }
     };
     let (matched, bound) = when_matched(matched, variables, limits)?;
@@ -75,7 +78,10 @@ fn target(into: Option<RawBsonRef<'_>>) -> Result<Document> {
             (text(database), text(collection))
         }
         Some(other) => {
-            let message = format!("$merge 'into' field must be either a string or an object, but found {}", kind(other));
+            let message = format!(
+                "$merge 'into' field must be either a string or an object, but found {}",
+                kind(other)
+            );
             return refused(51178, message);
         }
         None => return refused(40414, "BSON field '$merge.into' is missing but a required field"),
@@ -92,7 +98,10 @@ fn target(into: Option<RawBsonRef<'_>>) -> Result<Document> {
 /// The fields that say which document is meant; `_id` if nothing is said.
 fn on_fields(on: Option<RawBsonRef<'_>>) -> Result<Vec<String>> {
     let wrong = |found: &str| {
-        refused(51186, format!("$merge 'on' field must be either a string or an array of strings, but found {found}"))
+        refused(
+            51186,
+            format!("$merge 'on' field must be either a string or an array of strings, but found {found}"),
+        )
     };
     match on {
         None => Ok(vec!["_id".to_owned()]),
@@ -109,7 +118,10 @@ fn on_fields(on: Option<RawBsonRef<'_>>) -> Result<Vec<String>> {
                 }
             }
             if fields.is_empty() {
-                return refused(51187, "If explicitly specifying $merge 'on', must include at least one field");
+                return refused(
+                    51187,
+                    "If explicitly specifying $merge 'on', must include at least one field",
+                );
             }
             Ok(fields)
         }
@@ -129,7 +141,11 @@ fn when_matched(
         Some(RawBsonRef::Array(array)) => {
             let mut bound = match variables {
                 None => doc! { "new": "$$ROOT" },
-                Some(value) => decode_document(object(value, Code::TypeMismatch.0, "BSON field '$merge.let' must be an object")?)?,
+                Some(value) => decode_document(object(
+                    value,
+                    Code::TypeMismatch.0,
+                    "BSON field '$merge.let' must be an object",
+                )?)?,
             };
             // $$new is bound whatever else is, unless something else is bound to its name.
             if !bound.contains_key("new") {
@@ -142,11 +158,15 @@ fn when_matched(
             return Ok((Bson::Array(stages), bound));
         }
         Some(RawBsonRef::String(mode)) => {
-            let message = format!("Enumeration value '{mode}' for field '$merge.whenMatched' is not a valid value");
+            let message =
+                format!("Enumeration value '{mode}' for field '$merge.whenMatched' is not a valid value");
             return refused(Code::BadValue.0, message);
         }
         Some(other) => {
-            let message = format!("$merge 'whenMatched' field must be either a string or an array, but found {}", kind(other));
+            let message = format!(
+                "$merge 'whenMatched' field must be either a string or an array, but found {}",
+                kind(other)
+            );
             return refused(51191, message);
         }
     };
@@ -174,7 +194,8 @@ pub struct MergePipeline {
 impl MergePipeline {
     /// Of the options that [`super::Host::merge`] is given; none if `whenMatched` is no pipeline.
     pub fn of(options: &Document, variables: &Variables) -> Result<Option<MergePipeline>> {
-        let (Some(Bson::Array(stages)), Some(Bson::Document(bound))) = (options.get("whenMatched"), options.get("let"))
+        let (Some(Bson::Array(stages)), Some(Bson::Document(bound))) =
+            (options.get("whenMatched"), options.get("let"))
         else {
             return Ok(None);
         };

@@ -22,16 +22,25 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> R
     let (database, collection) = match value {
         RawBsonRef::String(collection) => (None, Some(collection.to_owned())),
         RawBsonRef::Document(document) => {
-            let [database, collection] =
-                members(document, ["db", "coll"], (16994, "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'"))?;
+            let [database, collection] = members(
+                document,
+                ["db", "coll"],
+                (16994, "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'"),
+            )?;
             let (database, collection) = (text(database), text(collection));
             if database.is_none() || collection.is_none() {
-                return refused(16994, "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'");
+                return refused(
+                    16994,
+                    "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'",
+                );
             }
             (database, collection)
         }
         other => {
-            return refused(16990, format!("$out only supports a string or object argument, but found {}", kind(other)));
+            return refused(
+                16990,
+                format!("$out only supports a string or object argument, but found {}", kind(other)),
+            );
         }
     };
     match collection {

@@ -67,7 +67,8 @@ pub(super) fn stages(documents: &[&RawDocument], limits: &Limits<'_>, place: Pla
 pub(super) fn sub_pipeline(array: &RawArray, limits: &Limits<'_>, place: Place) -> Result<Vec<Stage>> {
     let documents = documents_of(array)?;
     if limits.depth.get() >= SUB_PIPELINES_MAX {
-        let message = format!("Maximum number of nested sub-pipelines exceeded. Limit is {SUB_PIPELINES_MAX}");
+        let message =
+            format!("Maximum number of nested sub-pipelines exceeded. Limit is {SUB_PIPELINES_MAX}");
         return Err(Failure::new(Code::ViewDepthLimitExceeded, message));
     }
     limits.depth.set(limits.depth.get() + 1);

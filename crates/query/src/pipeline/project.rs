@@ -27,18 +27,27 @@ fn of_document(name: &str, document: &RawDocument, limits: &Limits<'_>) -> Resul
     match Projection::parse(document, Dialect::Aggregate, limits.variables)? {
         Some(projection) => Ok(vec![Stage::Project(Project { projection })]),
         None => {
-            let message = format!("Invalid {name} :: caused by :: projection specification must have at least one field");
+            let message = format!(
+                "Invalid {name} :: caused by :: projection specification must have at least one field"
+            );
             refused(51272, message)
         }
     }
 }
 
 /// `$unset: "path"` or an array of paths.
-pub(super) fn parse_unset(name: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse_unset(
+    name: &'static str,
+    value: RawBsonRef<'_>,
+    limits: &Limits<'_>,
+) -> Result<Vec<Stage>> {
     let mut document = RawDocumentBuf::new();
     let mut leave_out = |value: RawBsonRef<'_>| {
         let Some(path) = value.as_str() else {
-            let message = format!("$unset specification must be a string or an array containing only string values, found {}", kind(value));
+            let message = format!(
+                "$unset specification must be a string or an array containing only string values, found {}",
+                kind(value)
+            );
             return refused(31120, message);
         };
         if path.starts_with('$') {
@@ -58,7 +67,10 @@ pub(super) fn parse_unset(name: &'static str, value: RawBsonRef<'_>, limits: &Li
         _ => return refused(31002, "$unset specification must be a string or an array"),
     }
     if document.is_empty() {
-        return Err(Failure::new(Code(31119), "$unset specification must be a string or an array with at least one field"));
+        return Err(Failure::new(
+            Code(31119),
+            "$unset specification must be a string or an array with at least one field",
+        ));
     }
     of_document(name, &document, limits)
 }
@@ -76,6 +88,6 @@ impl Project {
 
     pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Rows<'a> {
         let variables = context.variables.clone();
-        Box::new(rows.map(move |row| self.apply(&*row?, &variables)))
+        Box::new(rows.map(move |row| self.apply(&row?, &variables)))
     }
 }

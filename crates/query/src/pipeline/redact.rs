@@ -70,7 +70,9 @@ impl Redact {
                                 kept.append(name, inner);
                             }
                         }
-                        RawBsonRef::Array(items) => kept.append(name, self.array(items, root, variables, depth + 1)?),
+                        RawBsonRef::Array(items) => {
+                            kept.append(name, self.array(items, root, variables, depth + 1)?)
+                        }
                         other => kept.append(name, other),
                     }
                 }
@@ -87,7 +89,13 @@ impl Redact {
         }
     }
 
-    fn array(&self, items: &RawArray, root: &RawDocument, variables: &Variables, depth: usize) -> Result<RawArrayBuf> {
+    fn array(
+        &self,
+        items: &RawArray,
+        root: &RawDocument,
+        variables: &Variables,
+        depth: usize,
+    ) -> Result<RawArrayBuf> {
         if depth > DEPTH_MAX {
             return Err(too_deep());
         }

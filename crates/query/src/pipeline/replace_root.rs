@@ -61,6 +61,6 @@ impl ReplaceRoot {
 
     pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Rows<'a> {
         let variables = context.variables.clone();
-        Box::new(rows.map(move |row| self.apply(&*row?, &variables)))
+        Box::new(rows.map(move |row| self.apply(&row?, &variables)))
     }
 }

@@ -29,7 +29,8 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> R
 /// Lets each sort know of the limit behind it.
 pub(super) fn fold_limits(stages: &mut [Stage]) {
     for index in 0..stages.len() {
-        let limit = stages.get(index + 1..).and_then(leading_limit).and_then(|limit| usize::try_from(limit).ok());
+        let limit =
+            stages.get(index + 1..).and_then(leading_limit).and_then(|limit| usize::try_from(limit).ok());
         if let Some(Stage::Sort(stage)) = stages.get_mut(index) {
             stage.limit = limit;
         }

@@ -4,8 +4,8 @@ use bson::RawBsonRef;
 
 use super::parse::Limits;
 use super::{
-    add_fields, bucket, bucket_auto, count, facet, graph_lookup, group, lookup, matching, merge, out, project, redact,
-    replace_root, sample, slice, sort, source, union, unwind,
+    add_fields, bucket, bucket_auto, count, facet, graph_lookup, group, lookup, matching, merge, out,
+    project, redact, replace_root, sample, slice, sort, source, union, unwind,
 };
 use crate::Result;
 

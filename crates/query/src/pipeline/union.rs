@@ -21,19 +21,28 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
     let (collection, pipeline) = match value {
         RawBsonRef::String(_) => (Some(value), None),
         RawBsonRef::Document(document) => {
-            let [collection, pipeline] =
-                members(document, ["coll", "pipeline"], (40415, "BSON field '$unionWith' is an unknown field"))?;
+            let [collection, pipeline] = members(
+                document,
+                ["coll", "pipeline"],
+                (40415, "BSON field '$unionWith' is an unknown field"),
+            )?;
             (collection, pipeline)
         }
         other => {
-            let message = format!("the $unionWith stage specification must be an object or string, but found {}", kind(other));
+            let message = format!(
+                "the $unionWith stage specification must be an object or string, but found {}",
+                kind(other)
+            );
             return refused(Code::FailedToParse.0, message);
         }
     };
     let collection = match collection {
         Some(RawBsonRef::String(collection)) => collection.to_owned(),
         Some(other) => {
-            let message = format!("BSON field '$unionWith.coll' is the wrong type '{}', expected type 'string'", kind(other));
+            let message = format!(
+                "BSON field '$unionWith.coll' is the wrong type '{}', expected type 'string'",
+                kind(other)
+            );
             return refused(Code::TypeMismatch.0, message);
         }
         None => return refused(40414, "BSON field '$unionWith.coll' is missing but a required field"),
@@ -42,7 +51,10 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
         None => Vec::new(),
         Some(RawBsonRef::Array(array)) => sub_pipeline(array, limits, Place::Sub("$unionWith"))?,
         Some(other) => {
-            let message = format!("BSON field '$unionWith.pipeline' is the wrong type '{}', expected type 'array'", kind(other));
+            let message = format!(
+                "BSON field '$unionWith.pipeline' is the wrong type '{}', expected type 'array'",
+                kind(other)
+            );
             return refused(Code::TypeMismatch.0, message);
         }
     };

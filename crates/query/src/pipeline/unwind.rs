@@ -26,12 +26,15 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> R
         RawBsonRef::String(_) => (Some(value), None, None),
         RawBsonRef::Document(document) => {
             let names = ["path", "includeArrayIndex", "preserveNullAndEmptyArrays"];
-            let [path, index, preserve] = members(document, names, (28811, "unrecognized option to $unwind stage"))?;
+            let [path, index, preserve] =
+                members(document, names, (28811, "unrecognized option to $unwind stage"))?;
             (path, index, preserve)
         }
         other => {
-            let message =
-                format!("expected either a string or an object as specification for $unwind stage, got {}", kind(other));
+            let message = format!(
+                "expected either a string or an object as specification for $unwind stage, got {}",
+                kind(other)
+            );
             return refused(15981, message);
         }
     };
@@ -39,7 +42,10 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> R
         None => return refused(28812, "no path specified to $unwind stage"),
         Some(RawBsonRef::String(path)) => path,
         Some(other) => {
-            return refused(28808, format!("expected a string as the path for $unwind stage, got {}", kind(other)));
+            return refused(
+                28808,
+                format!("expected a string as the path for $unwind stage, got {}", kind(other)),
+            );
         }
     };
     let Some(path) = path.strip_prefix('$') else {
@@ -48,7 +54,9 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> R
     let index = match index {
         None => None,
         Some(RawBsonRef::String(index)) if index.starts_with('$') => {
-            let message = format!("includeArrayIndex option to $unwind stage should not be prefixed with a '$': {index}");
+            let message = format!(
+                "includeArrayIndex option to $unwind stage should not be prefixed with a '$': {index}"
+            );
             return refused(28822, message);
         }
         Some(RawBsonRef::String(index)) if !index.is_empty() => Some(split(index)?),

@@ -1,1 +1,0 @@
-//! Every operator on examples whose results are documented, and what is refused with which code.
