@@ -172,16 +172,19 @@ fn the_bloom_filter_spares_reads_of_absent_keys() {
     let table = engine.create_table("t", &TableSpec::index()).unwrap();
     let session = engine.session().unwrap();
     let key = |number: i64| number.to_be_bytes();
-    for number in (0..10_000).step_by(2) {
-        session.put(&table, Key::Bytes(&key(number)), b"").unwrap();
+    // Two files: with optimize_filters_for_hits the filter of the last one is not asked.
+    for start in [0, 2] {
+        for number in (start..10_000).step_by(4) {
+            session.put(&table, Key::Bytes(&key(number)), b"").unwrap();
+        }
+        engine.checkpoint().unwrap();
     }
-    engine.checkpoint().unwrap();
-    for number in (1..9_999).step_by(2) {
+    for number in (3..9_998).step_by(2) {
         assert_eq!(common::get(session.as_ref(), &table, Key::Bytes(&key(number))), None);
     }
     let useful = engine.statistics().unwrap().get("counters", "bloom-filter-useful").unwrap();
-    // 4,999 look-ups; ten bits a key let about one in a hundred through.
-    assert!((4_800..=4_999).contains(&useful), "{useful}");
+    // 4,998 look-ups; ten bits a key let about one in a hundred through.
+    assert!((4_800..=4_998).contains(&useful), "{useful}");
 }
 
 #[test]
