@@ -1,1 +1,27 @@
-//! To be written.
+//! One thin, blocking connection to a MongoDB, for tests, benches, launcher and load generator.
+//!
+//! It connects, shakes hands, proves who it is and sends commands. It keeps no pool, watches no topology, retries nothing
+//! and hides no error: who measures a server must see what it does.
+
+mod address;
+mod authentication;
+mod command;
+mod connection;
+mod connection_string;
+mod cursor;
+mod error;
+mod handshake;
+mod stream;
+mod target;
+pub mod tls;
+
+pub use address::Address;
+pub use command::Command;
+pub use connection::Connection;
+pub use cursor::Cursor;
+pub use error::Error;
+pub use fathom_wire::{Code, Failure};
+pub use target::{Credential, Target};
+
+/// What every function of a connection returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

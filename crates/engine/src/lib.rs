@@ -154,6 +154,12 @@ pub trait Session: Send {
     fn release(&self, table: Option<&Table>);
 }
 
+impl fmt::Debug for dyn Session + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("in_transaction", &self.in_transaction()).finish_non_exhaustive()
+    }
+}
+
 /// A position in a table. It sees the session's transaction, or the newest committed state outside one; it is only valid
 /// within the transaction in which it was last positioned.
 pub trait Cursor {

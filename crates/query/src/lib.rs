@@ -5,27 +5,33 @@
 //! code, never ignored.
 
 mod arithmetic;
+mod decimal;
 mod expression;
 mod filter;
 mod hash;
 mod index;
 mod keystring;
 mod order;
+mod paths;
 mod pipeline;
 mod plan;
 mod projection;
+mod raw;
 mod sort;
 mod update;
 mod variables;
 
-pub use arithmetic::{add, multiply};
+pub use arithmetic::{
+    Decimal, Rounding, absolute, add, add_or_widen, divide, f64_to_i64_exact, is_number, modulo, multiply,
+    multiply_or_widen, negate, parse_decimal, subtract, to_decimal, to_f64, to_i64_exact,
+};
 pub use expression::Expression;
 pub use fathom_wire::{Code, Failure};
 pub use filter::{Filter, Matched};
 pub use hash::hash64;
 pub use index::{FieldKind, IndexKeys, KeyExtractor, KeyField, KeyPattern};
-pub use keystring::{Bound, KeyBuilder, KeyString, decode, record_id_of, split_record_id};
-pub use order::{canonical_type, compare, compare_documents, compare_owned};
+pub use keystring::{Bound, KeyBuilder, KeyString, decode, leading_record_id, record_id_of, split_record_id};
+pub use order::{canonical_type, compare, compare_documents, compare_mixed, compare_owned};
 pub use pipeline::{Host, Pipeline, Rows};
 pub use plan::{Access, Hint, IndexInfo, Plan, Range, choose};
 pub use projection::{Dialect, Projection};

@@ -1,23 +1,340 @@
-//! The order of BSON values across types, as MongoDB compares and sorts them.
-use bson::{Bson, RawBsonRef, RawDocument};
+//! The order of BSON values across types, as MongoDB compares and sorts them (mongodb/mongo:src/mongo/bson/bsonelement.cpp).
+//!
+//! One order for raw and owned values alike, and for one beside the other. It refuses nothing: a document whose bytes are
+//! malformed ends where they are, and below [`MAX_DEPTH`] levels values of one class count as equal, so that no input
+//! exhausts the stack. Documents that the server stored are neither.
+use crate::decimal::{Decimal, Finite};
+use bson::raw::{RawBson, RawBsonRef, RawDocument, RawIter};
+use bson::spec::ElementType;
+use bson::{Bson, Document, cstr};
 use std::cmp::Ordering;
 
+/// How deep documents may be nested (mongodb/mongo:src/mongo/bson/bson_depth.h).
+pub(crate) const MAX_DEPTH: u32 = 200;
+
 /// The class that values are first ordered by: MinKey -1, null 5, numbers 10, strings 15, ... MaxKey 127.
-pub fn canonical_type(_value: RawBsonRef<'_>) -> i8 {
-    0
+pub fn canonical_type(value: RawBsonRef<'_>) -> i8 {
+    canonical_type_of(value.element_type())
+}
+
+/// As [`canonical_type`], of a type alone.
+pub(crate) fn canonical_type_of(kind: ElementType) -> i8 {
+    match kind {
+        ElementType::MinKey => -1,
+        ElementType::Undefined => 0,
+        ElementType::Null => 5,
+        ElementType::Double | ElementType::Int32 | ElementType::Int64 | ElementType::Decimal128 => 10,
+        ElementType::String | ElementType::Symbol => 15,
+        ElementType::EmbeddedDocument => 20,
+        ElementType::Array => 25,
+        ElementType::Binary => 30,
+        ElementType::ObjectId => 35,
+        ElementType::Boolean => 40,
+        ElementType::DateTime => 45,
+        ElementType::Timestamp => 47,
+        ElementType::RegularExpression => 50,
+        ElementType::DbPointer => 55,
+        ElementType::JavaScriptCode => 60,
+        ElementType::JavaScriptCodeWithScope => 65,
+        ElementType::MaxKey => 127,
+    }
 }
 
 /// Compares two values; numbers by value whatever their type, NaN below all numbers, arrays element by element.
-pub fn compare(_left: RawBsonRef<'_>, _right: RawBsonRef<'_>) -> Ordering {
-    Ordering::Equal
+pub fn compare(left: RawBsonRef<'_>, right: RawBsonRef<'_>) -> Ordering {
+    compare_values(Value::Raw(left), Value::Raw(right), 0)
 }
 
 /// As [`compare`], for owned values.
-pub fn compare_owned(_left: &Bson, _right: &Bson) -> Ordering {
-    Ordering::Equal
+pub fn compare_owned(left: &Bson, right: &Bson) -> Ordering {
+    compare_values(Value::Owned(left), Value::Owned(right), 0)
+}
+
+/// As [`compare`], for a stored value beside one of a query.
+pub fn compare_mixed(left: RawBsonRef<'_>, right: &Bson) -> Ordering {
+    compare_values(Value::Raw(left), Value::Owned(right), 0)
 }
 
 /// Compares two documents field by field: type, then name, then value.
-pub fn compare_documents(_left: &RawDocument, _right: &RawDocument) -> Ordering {
-    Ordering::Equal
+pub fn compare_documents(left: &RawDocument, right: &RawDocument) -> Ordering {
+    compare_fields(Fields::Raw(left.iter_elements()), Fields::Raw(right.iter_elements()), 0)
 }
+
+/// A value, wherever it is kept.
+#[derive(Clone, Copy)]
+enum Value<'a> {
+    Raw(RawBsonRef<'a>),
+    Owned(&'a Bson),
+}
+
+/// What is compared: a class of values that have a flat form, or what holds others.
+enum Shape<'a> {
+    Flat(RawBsonRef<'a>),
+    Document(Fields<'a>),
+    Array(Fields<'a>),
+    Code(&'a str, Fields<'a>),
+    DbPointer(Value<'a>),
+}
+
+/// The values within a value, in order, with their names; the names within an array are empty.
+enum Fields<'a> {
+    Raw(RawIter<'a>),
+    Document(bson::document::Iter<'a>),
+    Array(std::slice::Iter<'a, Bson>),
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (&'a str, Value<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Fields::Raw(elements) => {
+                let element = elements.next()?.ok()?;
+                Some((element.key().as_str(), Value::Raw(element.value().ok()?)))
+            }
+            Fields::Document(fields) => {
+                fields.next().map(|(name, value)| (name.as_str(), Value::Owned(value)))
+            }
+            Fields::Array(values) => values.next().map(|value| ("", Value::Owned(value))),
+        }
+    }
+}
+
+impl<'a> Fields<'a> {
+    fn of(document: &'a Document) -> Self {
+        Fields::Document(document.iter())
+    }
+}
+
+impl<'a> Value<'a> {
+    fn kind(self) -> ElementType {
+        match self {
+            Value::Raw(value) => value.element_type(),
+            Value::Owned(value) => value.element_type(),
+        }
+    }
+
+    fn shape(self) -> Shape<'a> {
+        match self {
+            Value::Raw(RawBsonRef::Document(document)) => {
+                Shape::Document(Fields::Raw(document.iter_elements()))
+            }
+            Value::Raw(RawBsonRef::Array(array)) => Shape::Array(Fields::Raw(array.iter_elements())),
+            Value::Raw(RawBsonRef::JavaScriptCodeWithScope(code)) => {
+                Shape::Code(code.code, Fields::Raw(code.scope.iter_elements()))
+            }
+            Value::Raw(RawBsonRef::DbPointer(_)) | Value::Owned(Bson::DbPointer(_)) => Shape::DbPointer(self),
+            Value::Raw(value) => Shape::Flat(value),
+            Value::Owned(Bson::Document(document)) => Shape::Document(Fields::of(document)),
+            Value::Owned(Bson::Array(array)) => Shape::Array(Fields::Array(array.iter())),
+            Value::Owned(Bson::JavaScriptCodeWithScope(code)) => {
+                Shape::Code(&code.code, Fields::of(&code.scope))
+            }
+            Value::Owned(value) => Shape::Flat(flat(value)),
+        }
+    }
+}
+
+/// The raw form of an owned value that needs no memory for it; null for those that do.
+pub(crate) fn flat(value: &Bson) -> RawBsonRef<'_> {
+    match value {
+        Bson::Double(value) => RawBsonRef::Double(*value),
+        Bson::String(text) => RawBsonRef::String(text),
+        Bson::Boolean(value) => RawBsonRef::Boolean(*value),
+        Bson::RegularExpression(regex) => RawBsonRef::RegularExpression(bson::raw::RawRegexRef {
+            pattern: &regex.pattern,
+            options: &regex.options,
+        }),
+        Bson::JavaScriptCode(code) => RawBsonRef::JavaScriptCode(code),
+        Bson::Int32(value) => RawBsonRef::Int32(*value),
+        Bson::Int64(value) => RawBsonRef::Int64(*value),
+        Bson::Timestamp(value) => RawBsonRef::Timestamp(*value),
+        Bson::Binary(value) => RawBsonRef::Binary(value.as_raw_binary()),
+        Bson::ObjectId(value) => RawBsonRef::ObjectId(*value),
+        Bson::DateTime(value) => RawBsonRef::DateTime(*value),
+        Bson::Symbol(text) => RawBsonRef::Symbol(text),
+        Bson::Decimal128(value) => RawBsonRef::Decimal128(*value),
+        Bson::Undefined => RawBsonRef::Undefined,
+        Bson::MaxKey => RawBsonRef::MaxKey,
+        Bson::MinKey => RawBsonRef::MinKey,
+        Bson::Null
+        | Bson::Array(_)
+        | Bson::Document(_)
+        | Bson::JavaScriptCodeWithScope(_)
+        | Bson::DbPointer(_) => RawBsonRef::Null,
+    }
+}
+
+fn compare_values(left: Value<'_>, right: Value<'_>, depth: u32) -> Ordering {
+    match (left.shape(), right.shape()) {
+        (Shape::Flat(left), Shape::Flat(right)) => compare_flat(left, right),
+        (Shape::Document(left), Shape::Document(right)) => compare_fields(left, right, depth + 1),
+        (Shape::Array(left), Shape::Array(right)) => compare_arrays(left, right, depth + 1),
+        (Shape::Code(code, scope), Shape::Code(other, other_scope)) => {
+            code.cmp(other).then_with(|| compare_fields(scope, other_scope, depth + 1))
+        }
+        (Shape::DbPointer(left), Shape::DbPointer(right)) => compare_pointers(left, right),
+        _ => canonical_type_of(left.kind()).cmp(&canonical_type_of(right.kind())),
+    }
+}
+
+fn compare_flat(left: RawBsonRef<'_>, right: RawBsonRef<'_>) -> Ordering {
+    use RawBsonRef::{
+        Binary, Boolean, DateTime, Int32, Int64, JavaScriptCode, ObjectId, RegularExpression, String, Symbol,
+        Timestamp,
+    };
+    match (left, right) {
+        (Int32(left), Int32(right)) => left.cmp(&right),
+        (String(left) | Symbol(left), String(right) | Symbol(right)) => left.cmp(right),
+        (ObjectId(left), ObjectId(right)) => left.cmp(&right),
+        (Int64(left), Int64(right)) => left.cmp(&right),
+        (Boolean(left), Boolean(right)) => left.cmp(&right),
+        (DateTime(left), DateTime(right)) => left.cmp(&right),
+        (Timestamp(left), Timestamp(right)) => left.cmp(&right),
+        (Binary(left), Binary(right)) => {
+            let by_length = left.bytes.len().cmp(&right.bytes.len());
+            by_length
+                .then_with(|| u8::from(left.subtype).cmp(&u8::from(right.subtype)))
+                .then_with(|| left.bytes.cmp(right.bytes))
+        }
+        (RegularExpression(left), RegularExpression(right)) => {
+            left.pattern.cmp(right.pattern).then_with(|| left.options.cmp(right.options))
+        }
+        (JavaScriptCode(left), JavaScriptCode(right)) => left.cmp(right),
+        _ => match (Number::of(left), Number::of(right)) {
+            (Some(left), Some(right)) => left.compare(right),
+            // Of one class here are only the values that stand alone in it: MinKey, undefined, null, MaxKey.
+            _ => canonical_type(left).cmp(&canonical_type(right)),
+        },
+    }
+}
+
+fn compare_fields(mut left: Fields<'_>, mut right: Fields<'_>, depth: u32) -> Ordering {
+    if depth > MAX_DEPTH {
+        return Ordering::Equal;
+    }
+    loop {
+        let ((left_name, left), (right_name, right)) = match (left.next(), right.next()) {
+            (Some(left), Some(right)) => (left, right),
+            (left, right) => return left.is_some().cmp(&right.is_some()),
+        };
+        let order = canonical_type_of(left.kind())
+            .cmp(&canonical_type_of(right.kind()))
+            .then_with(|| left_name.cmp(right_name))
+            .then_with(|| compare_values(left, right, depth));
+        if order.is_ne() {
+            return order;
+        }
+    }
+}
+
+fn compare_arrays(mut left: Fields<'_>, mut right: Fields<'_>, depth: u32) -> Ordering {
+    if depth > MAX_DEPTH {
+        return Ordering::Equal;
+    }
+    loop {
+        let ((_, left), (_, right)) = match (left.next(), right.next()) {
+            (Some(left), Some(right)) => (left, right),
+            (left, right) => return left.is_some().cmp(&right.is_some()),
+        };
+        let order = compare_values(left, right, depth);
+        if order.is_ne() {
+            return order;
+        }
+    }
+}
+
+/// Compares by the length of the namespace, then the namespace, then the id.
+fn compare_pointers(left: Value<'_>, right: Value<'_>) -> Ordering {
+    let (left, right) = (pointer_bytes(left), pointer_bytes(right));
+    left.len().cmp(&right.len()).then_with(|| left.cmp(&right))
+}
+
+fn pointer_bytes(pointer: Value<'_>) -> Vec<u8> {
+    match pointer {
+        Value::Raw(value) => db_pointer_bytes(value),
+        Value::Owned(Bson::DbPointer(value)) => {
+            db_pointer_bytes(RawBson::DbPointer(value.clone()).as_raw_bson_ref())
+        }
+        Value::Owned(_) => Vec::new(),
+    }
+}
+
+/// The namespace of a DBPointer and its 12-byte id, back to back. The library keeps its fields to itself, so they are taken
+/// out of a document around it; nobody writes this type any more.
+pub(crate) fn db_pointer_bytes(pointer: RawBsonRef<'_>) -> Vec<u8> {
+    let mut document = bson::RawDocumentBuf::new();
+    document.append(cstr!("p"), pointer);
+    // Around the value: document length, type, "p\0" before, and the end marker after; within it: length, text, NUL, id.
+    let bytes = document.into_bytes();
+    let value = bytes.get(11..bytes.len().saturating_sub(1)).unwrap_or_default();
+    let Some((text, id)) = value.split_last_chunk::<12>() else { return Vec::new() };
+    let mut joined = text.split_last().map_or(&[][..], |(_, name)| name).to_vec();
+    joined.extend_from_slice(id);
+    joined
+}
+
+/// A number of any type.
+#[derive(Clone, Copy)]
+enum Number {
+    Integer(i64),
+    Double(f64),
+    Decimal(bson::Decimal128),
+}
+
+impl Number {
+    fn of(value: RawBsonRef<'_>) -> Option<Number> {
+        match value {
+            RawBsonRef::Int32(value) => Some(Number::Integer(i64::from(value))),
+            RawBsonRef::Int64(value) => Some(Number::Integer(value)),
+            RawBsonRef::Double(value) => Some(Number::Double(value)),
+            RawBsonRef::Decimal128(value) => Some(Number::Decimal(value)),
+            _ => None,
+        }
+    }
+
+    fn compare(self, other: Number) -> Ordering {
+        match (self, other) {
+            (Number::Integer(left), Number::Integer(right)) => left.cmp(&right),
+            (Number::Double(left), Number::Double(right)) => compare_doubles(left, right),
+            (Number::Integer(left), Number::Double(right)) => compare_integer(left, right),
+            (Number::Double(left), Number::Integer(right)) => compare_integer(right, left).reverse(),
+            (Number::Decimal(left), Number::Decimal(right)) => Decimal::of(left).compare(Decimal::of(right)),
+            (Number::Decimal(left), Number::Double(right)) => Decimal::of(left).compare_double(right),
+            (Number::Double(left), Number::Decimal(right)) => {
+                Decimal::of(right).compare_double(left).reverse()
+            }
+            (Number::Decimal(left), Number::Integer(right)) => {
+                Decimal::of(left).compare(Decimal::Finite(Finite::of_integer(right)))
+            }
+            (Number::Integer(left), Number::Decimal(right)) => {
+                Decimal::Finite(Finite::of_integer(left)).compare(Decimal::of(right))
+            }
+        }
+    }
+}
+
+/// NaN is the least and equals itself; -0 equals 0.
+fn compare_doubles(left: f64, right: f64) -> Ordering {
+    left.partial_cmp(&right).unwrap_or_else(|| right.is_nan().cmp(&left.is_nan()))
+}
+
+/// Exact where a double has no room for the integer.
+fn compare_integer(left: i64, right: f64) -> Ordering {
+    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+    if right.is_nan() || right < -TWO_TO_63 {
+        Ordering::Greater
+    } else if right >= TWO_TO_63 {
+        Ordering::Less
+    } else {
+        let whole = right.trunc();
+        left.cmp(&(whole as i64)).then_with(|| compare_doubles(0.0, right - whole))
+    }
+}
+
+#[cfg(test)]
+#[path = "order_samples.rs"]
+pub(crate) mod samples;
+#[cfg(test)]
+#[path = "order_tests.rs"]
+mod tests;

@@ -1,1 +1,33 @@
-//! To be written.
+//! The lab server: a MongoDB-wire server that gives the same I/O as mongod, on the real WiredTiger and RocksDB.
+//!
+//! It copies MongoDB's storage policies (record stores and indexes, journal tick, checkpoints, cache and eviction settings,
+//! tickets, counters) and speaks its protocol, so that drivers, mongosh and YCSB connect unchanged. What it lacks it refuses
+//! by name, never silently. It binds loopback unless told otherwise, and opens only directories that it made.
+
+mod auth;
+mod client;
+mod commands;
+pub mod config;
+mod diagnostics;
+mod dispatch;
+mod engines;
+mod execution;
+mod fail_points;
+mod instance;
+mod log;
+mod namespace;
+mod network;
+mod operation;
+mod parameters;
+mod parse;
+mod random;
+mod server;
+mod storage;
+mod ttl;
+mod write_concern;
+
+pub use config::Config;
+pub use server::Server;
+
+/// What functions that answer a client return: the failure is what the client sees.
+pub(crate) type Result<T, E = fathom_wire::Failure> = std::result::Result<T, E>;

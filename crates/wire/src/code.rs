@@ -138,6 +138,7 @@ codes! {
     WriteConflict = 112,
     InitialSyncFailure = 113,
     CommandNotSupported = 115,
+    CommandNotSupportedOnView = 166,
     ConflictingOperationInProgress = 117,
     NamespaceNotSharded = 118,
     OplogStartMissing = 120,
@@ -146,6 +147,7 @@ codes! {
     CommandFailed = 125,
     IncompatibleElectionProtocol = 132,
     ExceededTimeLimit = 262,
+    ClientMetadataDocumentTooLarge = 184,
     ClientMetadataCannotBeMutated = 186,
     CannotImplicitlyCreateCollection = 227,
     OptionNotSupportedOnView = 167,
@@ -155,6 +157,7 @@ codes! {
     InvalidIndexSpecificationOption = 197,
     InvalidUUID = 207,
     QueryExceededMemoryLimitNoDiskUseAllowed = 292,
+    CursorInUse = 12051,
     NoSuchTransaction = 251,
     TransactionCommitted = 256,
     TransactionTooLarge = 257,
@@ -187,6 +190,9 @@ codes! {
     ConversionFailure = 241,
     MaxStalenessOutOfRange = 160,
     KeyNotFound = 211,
+    IllegalOpMsgFlag = 223,
+    TooManyDocumentSequences = 233,
+    ChecksumMismatch = 288,
 }
 
 impl std::fmt::Debug for Code {

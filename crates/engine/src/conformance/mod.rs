@@ -22,6 +22,7 @@
 
 pub mod atomicity;
 pub mod conflicts;
+pub mod crash;
 pub mod cursors;
 mod fixture;
 pub mod isolation;

@@ -1,0 +1,70 @@
+//! Where a server listens: a host and a port, as replica set members and connection strings write it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use fathom_errors::{Error, Result};
+
+/// The port that mongod listens on unless told otherwise.
+const DEFAULT_PORT: u16 = 27017;
+
+/// A host name or IP address, and a port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Address {
+    /// Name or address; an IPv6 address without its brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl Address {
+    /// An address.
+    pub fn new(host: impl Into<String>, port: u16) -> Self {
+        Address { host: host.into(), port }
+    }
+}
+
+impl FromStr for Address {
+    type Err = Error;
+
+    /// Reads `host`, `host:port`, `[ipv6]` or `[ipv6]:port`; paths of Unix sockets are refused.
+    fn from_str(text: &str) -> Result<Address> {
+        let invalid = || {
+            Error::usage(format!("'{text}' is not an address"))
+                .advise("write host:port, or [address]:port for IPv6")
+        };
+        if text.to_ascii_lowercase().ends_with(".sock") {
+            return Err(Error::usage(format!("'{text}' is a Unix socket, which is not supported")));
+        }
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (host, after) = rest.split_once(']').ok_or_else(invalid)?;
+                let port =
+                    if after.is_empty() { None } else { Some(after.strip_prefix(':').ok_or_else(invalid)?) };
+                (host, port)
+            }
+            None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+        };
+        if host.is_empty() || host.contains(['/', '@', '?', ' ']) {
+            return Err(invalid());
+        }
+        let port = match port {
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                digits.parse().ok().filter(|&port| port > 0).ok_or_else(invalid)?
+            }
+            Some(_) => return Err(invalid()),
+            None => DEFAULT_PORT,
+        };
+        Ok(Address::new(host, port))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The bytes to and from a server, in the clear or through TLS, cut into frames.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fathom_errors::{Error, Kind, Result};
+use fathom_wire::Header;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
+
+use crate::tls::{ClientTls, client_config};
+use crate::{Address, Target};
+
+/// How much is asked of the socket at a time, so that small replies come in one read.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A connection's bytes.
+pub(crate) struct Stream {
+    transport: Transport,
+    address: Address,
+    timeout: Option<Duration>,
+    /// Bytes received and not used up yet: `buffer[start..end]`.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+enum Transport {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    /// Connects to `address`; until [`Stream::set_timeout`] every wait is limited by the target's connect time-out.
+    pub(crate) fn connect(address: &Address, target: &Target) -> Result<Stream> {
+        let socket = connect(address, target.connect_timeout)?;
+        let failed = |cause| connect_failed(address, cause);
+        // A request is written at once and whole: waiting for more to send would only add to its latency.
+        socket.set_nodelay(true).map_err(failed)?;
+        socket.set_read_timeout(Some(target.connect_timeout)).map_err(failed)?;
+        socket.set_write_timeout(Some(target.connect_timeout)).map_err(failed)?;
+        let transport = match &target.tls {
+            None => Transport::Plain(socket),
+            Some(tls) => Transport::Tls(Box::new(shake_hands(address, tls, socket)?)),
+        };
+        let timeout = Some(target.connect_timeout);
+        Ok(Stream {
+            transport,
+            address: address.clone(),
+            timeout,
+            buffer: vec![0; READ_BYTES],
+            start: 0,
+            end: 0,
+        })
+    }
+
+    /// Limits every further wait.
+    pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
+        let socket = match &self.transport {
+            Transport::Plain(socket) => socket,
+            Transport::Tls(tls) => tls.get_ref(),
+        };
+        let failed = |cause| Error::new(Kind::Io, "cannot set a time-out").because(cause);
+        socket.set_read_timeout(timeout).map_err(failed)?;
+        socket.set_write_timeout(timeout).map_err(failed)?;
+        self.timeout = timeout;
+        Ok(())
+    }
+
+    /// Sends all of `frames`.
+    pub(crate) fn send(&mut self, frames: &[u8]) -> Result<()> {
+        let sent = match &mut self.transport {
+            Transport::Plain(socket) => socket.write_all(frames),
+            Transport::Tls(tls) => tls.write_all(frames).and_then(|()| tls.flush()),
+        };
+        sent.map_err(|cause| self.failed("send to", cause))
+    }
+
+    /// The next frame, whole.
+    pub(crate) fn receive(&mut self) -> Result<&[u8]> {
+        self.fill(Header::BYTES)?;
+        let header = self.buffer.get(self.start..).and_then(|bytes| bytes.first_chunk());
+        let header = header.map(Header::parse).transpose().map_err(|failure| {
+            let what = format!("{} does not speak MongoDB's protocol", self.address);
+            Error::new(Kind::Malformed, what).because(failure)
+        })?;
+        let length = header.map_or(0, |header| header.length_bytes);
+        self.fill(length)?;
+        let frame = self.start..self.start + length;
+        self.start = frame.end;
+        Ok(self.buffer.get(frame).unwrap_or_default())
+    }
+
+    /// Reads until `wanted` bytes are there.
+    fn fill(&mut self, wanted: usize) -> Result<()> {
+        if self.end - self.start >= wanted {
+            return Ok(());
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        while self.end < wanted {
+            let place = self.buffer.get_mut(self.end..).unwrap_or_default();
+            let read = match &mut self.transport {
+                Transport::Plain(socket) => socket.read(place),
+                Transport::Tls(tls) => tls.read(place),
+            };
+            match read {
+                Ok(0) => return Err(self.closed()),
+                Ok(count) => self.end += count,
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(self.failed("receive from", cause)),
+            }
+        }
+        Ok(())
+    }
+
+    fn closed(&self) -> Error {
+        Error::new(Kind::Io, format!("{} closed the connection", self.address))
+    }
+
+    fn failed(&self, action: &str, cause: io::Error) -> Error {
+        match cause.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                let waited = self.timeout.unwrap_or_default();
+                Error::new(Kind::Io, format!("cannot {action} {}: no progress for {waited:?}", self.address))
+            }
+            // A closed pipe here is the server's end, not our own output.
+            _ => Error::new(Kind::Io, format!("cannot {action} {}", self.address)).because(cause),
+        }
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tls = matches!(self.transport, Transport::Tls(_));
+        f.debug_struct("Stream").field("address", &self.address).field("tls", &tls).finish_non_exhaustive()
+    }
+}
+
+/// Connects to the first of the host's addresses that answers, all within `timeout`.
+fn connect(address: &Address, timeout: Duration) -> Result<TcpStream> {
+    let failed = |cause| connect_failed(address, cause);
+    let deadline = Instant::now() + timeout;
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for place in (address.host.as_str(), address.port).to_socket_addrs().map_err(failed)? {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            last = io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {timeout:?}"));
+            break;
+        }
+        match TcpStream::connect_timeout(&place, left) {
+            Ok(socket) => return Ok(socket),
+            Err(cause) => last = cause,
+        }
+    }
+    Err(failed(last))
+}
+
+/// The TLS handshake, done at once so that what is wrong with certificates is said here.
+fn shake_hands(
+    address: &Address,
+    tls: &ClientTls,
+    socket: TcpStream,
+) -> Result<StreamOwned<ClientConnection, TcpStream>> {
+    let name = ServerName::try_from(address.host.clone())
+        .map_err(|cause| Error::usage(format!("'{}' is not a host name", address.host)).because(cause))?;
+    let failed = |cause: Box<dyn std::error::Error + Send + Sync>| {
+        Error::new(Kind::Io, format!("the TLS handshake with {address} failed")).because(cause)
+    };
+    let client = ClientConnection::new(Arc::clone(&client_config(tls)?), name)
+        .map_err(|cause| failed(cause.into()))?;
+    let mut stream = StreamOwned::new(client, socket);
+    while stream.conn.is_handshaking() {
+        stream.conn.complete_io(&mut stream.sock).map_err(|cause| failed(cause.into()))?;
+    }
+    Ok(stream)
+}
+
+fn connect_failed(address: &Address, cause: io::Error) -> Error {
+    let advice = "check that the server runs and listens there";
+    Error::new(Kind::Io, format!("cannot connect to {address}")).because(cause).advise(advice)
+}

@@ -1,0 +1,301 @@
+//! A cursor of the library over raw keys and values: the calls of every read and write.
+//!
+//! A thin wrapper of WT_CURSOR, opened with `raw`, so that keys are packed bytes on both sides. WiredTiger keeps the pointer to a key
+//! that is set until the operation that uses it; here setting and using are always one call. The codes are WiredTiger's; 0 is
+//! success.
+
+#![expect(unsafe_code, reason = "calls into WiredTiger through its function pointers")]
+
+use std::cmp::Ordering;
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr::{self, NonNull};
+
+use fathom_engine_wt_sys as sys;
+
+use crate::connection::call;
+
+/// An open cursor; it lives until [`CursorHandle::close`] or the end of its session. It holds no position between operations
+/// unless a method says so.
+#[derive(Debug)]
+pub(crate) struct CursorHandle {
+    raw: NonNull<sys::WT_CURSOR>,
+    /// Whether the library may hold a position for it.
+    positioned: bool,
+}
+
+// SAFETY: a cursor belongs to its session and goes with it from thread to thread; one thread at a time is kept by `core`.
+unsafe impl Send for CursorHandle {}
+
+fn item(bytes: &[u8]) -> sys::WT_ITEM {
+    // SAFETY: pointers and numbers, for which zero is valid.
+    let mut item: sys::WT_ITEM = unsafe { std::mem::zeroed() };
+    item.data = bytes.as_ptr().cast();
+    item.size = bytes.len();
+    item
+}
+
+impl CursorHandle {
+    /// # Safety
+    /// The cursor must be open, and nobody else may use or close it.
+    pub(crate) unsafe fn new(raw: NonNull<sys::WT_CURSOR>) -> Self {
+        CursorHandle { raw, positioned: false }
+    }
+
+    pub(crate) fn raw(&mut self) -> *mut sys::WT_CURSOR {
+        self.raw.as_ptr()
+    }
+
+    /// Sets the key.
+    ///
+    /// # Safety
+    /// The bytes must live until the operation that uses the key.
+    #[inline]
+    unsafe fn set_key(&mut self, key: &[u8]) {
+        let item = item(key);
+        // SAFETY: the cursor is open and raw, so it takes one pointer to an item; the item is read during the call, its
+        // bytes until the operation, as the caller promises.
+        unsafe {
+            if let Some(set_key) = self.raw.as_ref().set_key {
+                set_key(self.raw.as_ptr(), &raw const item);
+            }
+        }
+    }
+
+    /// Sets the value; the same rule as for [`CursorHandle::set_key`].
+    ///
+    /// # Safety
+    /// The bytes must live until the operation that uses the value.
+    #[inline]
+    unsafe fn set_value(&mut self, value: &[u8]) {
+        let item = item(value);
+        // SAFETY: as for `set_key`; the value's format is one item.
+        unsafe {
+            if let Some(set_value) = self.raw.as_ref().set_value {
+                set_value(self.raw.as_ptr(), &raw const item);
+            }
+        }
+    }
+
+    /// Goes to a key and stays there; WT_NOTFOUND leaves no position.
+    #[inline]
+    pub(crate) fn search(&mut self, key: &[u8]) -> c_int {
+        // SAFETY: the key lives through both calls, and the cursor is open.
+        let code = unsafe {
+            self.set_key(key);
+            call!(self.raw.as_ptr(), search)
+        };
+        self.positioned = code == 0;
+        code
+    }
+
+    /// Goes to a key or one beside it; says where that lies to the key asked for.
+    pub(crate) fn search_near(&mut self, key: &[u8]) -> Result<Ordering, c_int> {
+        let mut exact = 0;
+        // SAFETY: as for `search`; the number is written during the call.
+        let code = unsafe {
+            self.set_key(key);
+            call!(self.raw.as_ptr(), search_near, &mut exact)
+        };
+        self.positioned = code == 0;
+        if code == 0 { Ok(exact.cmp(&0)) } else { Err(code) }
+    }
+
+    /// Goes one on, or to the first from nowhere.
+    pub(crate) fn next(&mut self) -> c_int {
+        // SAFETY: the cursor is open.
+        let code = unsafe { call!(self.raw.as_ptr(), next) };
+        self.positioned = code == 0;
+        code
+    }
+
+    /// Goes one back, or to the last from nowhere.
+    pub(crate) fn previous(&mut self) -> c_int {
+        // SAFETY: the cursor is open.
+        let code = unsafe { call!(self.raw.as_ptr(), prev) };
+        self.positioned = code == 0;
+        code
+    }
+
+    /// Writes a key with WiredTiger's insert, which leaves no position.
+    #[inline]
+    pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> c_int {
+        // A duplicate leaves a position.
+        self.positioned = true;
+        // SAFETY: key and value live through the calls, and the cursor is open.
+        unsafe {
+            self.set_key(key);
+            self.set_value(value);
+            call!(self.raw.as_ptr(), insert)
+        }
+    }
+
+    /// Writes a key with WiredTiger's update.
+    #[inline]
+    pub(crate) fn update(&mut self, key: &[u8], value: &[u8]) -> c_int {
+        self.positioned = true;
+        // SAFETY: as for `insert`.
+        unsafe {
+            self.set_key(key);
+            self.set_value(value);
+            call!(self.raw.as_ptr(), update)
+        }
+    }
+
+    /// Changes parts of a key's value; the entries are applied in their order. Only in a transaction.
+    pub(crate) fn modify(&mut self, key: &[u8], parts: &[(usize, usize, &[u8])]) -> c_int {
+        const MOST: usize = crate::modify::PARTS_MAX;
+        // SAFETY: items and numbers, for which zero is valid.
+        let mut entries: [sys::WT_MODIFY; MOST] = unsafe { std::mem::zeroed() };
+        for (entry, (offset, remove, data)) in entries.iter_mut().zip(parts) {
+            entry.data = item(data);
+            entry.offset = *offset;
+            entry.size = *remove;
+        }
+        let count = parts.len().min(MOST);
+        self.positioned = true;
+        // SAFETY: the key, the entries and their data live through the calls; no more than `count` entries are read.
+        unsafe {
+            self.set_key(key);
+            call!(self.raw.as_ptr(), modify, entries.as_mut_ptr(), count as c_int)
+        }
+    }
+
+    /// Removes a key; WT_NOTFOUND if there is none, where the cursor was opened with `overwrite=false`.
+    pub(crate) fn remove(&mut self, key: &[u8]) -> c_int {
+        self.positioned = true;
+        // SAFETY: as for `search`.
+        unsafe {
+            self.set_key(key);
+            call!(self.raw.as_ptr(), remove)
+        }
+    }
+
+    /// Sets the key for a range; it must live until the range is used.
+    ///
+    /// # Safety
+    /// The bytes must live until the operation that uses the key.
+    pub(crate) unsafe fn aim(&mut self, key: &[u8]) {
+        self.positioned = true;
+        // SAFETY: the caller promises the same.
+        unsafe { self.set_key(key) };
+    }
+
+    /// Appends the key under the cursor. Must be on a key.
+    pub(crate) fn append_key(&self, out: &mut Vec<u8>) -> c_int {
+        let mut item = item(&[]);
+        // SAFETY: the cursor is open and raw: it fills one item.
+        let code = unsafe { call!(self.raw.as_ptr(), get_key, &raw mut item) };
+        // SAFETY: on success the item is WiredTiger's until the next operation on the cursor.
+        unsafe { append(code, &item, out) }
+    }
+
+    /// Appends the value under the cursor. Must be on a key.
+    #[inline]
+    pub(crate) fn append_value(&self, out: &mut Vec<u8>) -> c_int {
+        let mut item = item(&[]);
+        // SAFETY: as for `append_key`.
+        let code = unsafe { call!(self.raw.as_ptr(), get_value, &raw mut item) };
+        // SAFETY: as for `append_key`.
+        unsafe { append(code, &item, out) }
+    }
+
+    /// Lets go of the position, if there is one.
+    #[inline]
+    pub(crate) fn reset(&mut self) {
+        if self.positioned {
+            self.positioned = false;
+            // SAFETY: the cursor is open. What it returns is the error of the operation before, which was reported.
+            unsafe { call!(self.raw.as_ptr(), reset) };
+        }
+    }
+
+    /// Closes it.
+    pub(crate) fn close(self) -> c_int {
+        // SAFETY: the cursor is open, and `self` goes with it.
+        unsafe { call!(self.raw.as_ptr(), close) }
+    }
+
+    /// The next entry of a metadata cursor (not raw): its key and value.
+    pub(crate) fn next_metadata(&mut self) -> Result<(String, String), c_int> {
+        let code = self.next();
+        if code != 0 {
+            return Err(code);
+        }
+        let (mut key, mut value): (*const c_char, *const c_char) = (ptr::null(), ptr::null());
+        // SAFETY: the cursor is open and on an entry; its formats are one string each.
+        let code = unsafe {
+            match call!(self.raw.as_ptr(), get_key, &raw mut key) {
+                0 => call!(self.raw.as_ptr(), get_value, &raw mut value),
+                code => code,
+            }
+        };
+        if code != 0 { Err(code) } else { Ok((text(key), text(value))) }
+    }
+
+    /// The value of a key of a metadata cursor (not raw).
+    pub(crate) fn metadata(&mut self, key: &CStr) -> Result<String, c_int> {
+        let mut value: *const c_char = ptr::null();
+        // SAFETY: the cursor is open, its formats are one string each, and the key lives through the calls.
+        let code = unsafe {
+            if let Some(set_key) = self.raw.as_ref().set_key {
+                set_key(self.raw.as_ptr(), key.as_ptr());
+            }
+            match call!(self.raw.as_ptr(), search) {
+                0 => call!(self.raw.as_ptr(), get_value, &raw mut value),
+                code => code,
+            }
+        };
+        if code != 0 { Err(code) } else { Ok(text(value)) }
+    }
+
+    /// The next entry of a statistics cursor (not raw): its description and value.
+    pub(crate) fn next_statistic(&mut self) -> Result<(String, u64), c_int> {
+        match self.next() {
+            0 => self.statistic(),
+            code => Err(code),
+        }
+    }
+
+    /// One entry of a statistics cursor (not raw), by its number.
+    pub(crate) fn search_statistic(&mut self, number: u32) -> Result<u64, c_int> {
+        // SAFETY: the cursor is open, and its key's format is one int.
+        let code = unsafe {
+            if let Some(set_key) = self.raw.as_ref().set_key {
+                set_key(self.raw.as_ptr(), number as c_int);
+            }
+            call!(self.raw.as_ptr(), search)
+        };
+        if code != 0 { Err(code) } else { self.statistic().map(|(_, value)| value) }
+    }
+
+    fn statistic(&self) -> Result<(String, u64), c_int> {
+        let (mut description, mut printable, mut value): (*const c_char, *const c_char, u64) =
+            (ptr::null(), ptr::null(), 0);
+        // SAFETY: the cursor is open and on an entry; its value's format is two strings and a 64-bit number.
+        let code = unsafe {
+            call!(self.raw.as_ptr(), get_value, &raw mut description, &raw mut printable, &raw mut value)
+        };
+        if code != 0 { Err(code) } else { Ok((text(description), value)) }
+    }
+}
+
+/// Appends an item that WiredTiger filled.
+///
+/// # Safety
+/// If the code is 0, the item must point to as many bytes as it says, or be empty.
+#[inline]
+unsafe fn append(code: c_int, item: &sys::WT_ITEM, out: &mut Vec<u8>) -> c_int {
+    if code == 0 && item.size > 0 {
+        // SAFETY: the caller promises it, and the bytes do not change during the copy.
+        out.extend_from_slice(unsafe { std::slice::from_raw_parts(item.data.cast(), item.size) });
+    }
+    code
+}
+
+fn text(string: *const c_char) -> String {
+    if string.is_null() {
+        return String::new();
+    }
+    // SAFETY: WiredTiger's strings end with a zero byte and stay until the next operation on the cursor.
+    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
+}

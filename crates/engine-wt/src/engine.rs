@@ -1,0 +1,261 @@
+//! The engine: opening a database, its tables, and what is done to the whole of it.
+
+use std::ffi::{CString, c_int};
+use std::sync::Arc;
+
+use fathom_engine::{Engine, Error, Kind, Result, Session, Statistics, Table, TableMetadata, TableSpec};
+use fathom_engine_wt_sys::{WT_ERROR, WT_NOTFOUND, WT_STAT_DSRC_BLOCK_REUSE_BYTES, WT_STAT_DSRC_BLOCK_SIZE};
+
+use crate::connection::{self, Connection, c_string};
+use crate::events::{self, Events, Log};
+use crate::fault::Fault;
+use crate::options::Options;
+use crate::pool::Shared;
+use crate::session_handle::SessionHandle;
+use crate::{creation, home, statistics};
+
+/// A WiredTiger database that is open. Dropping the last use of it closes it with a checkpoint.
+#[derive(Debug)]
+pub struct WiredTiger {
+    shared: Arc<Shared>,
+}
+
+impl WiredTiger {
+    /// Opens the database of a directory, or makes it; recovers from the journal what a crash left.
+    ///
+    /// # Errors
+    /// `Kind::Busy` if another process has it open, `Kind::NotOurs` if another engine filled the directory,
+    /// `Kind::Corruption` if the files are damaged, `Kind::Usage` for a setting that WiredTiger does not take.
+    pub fn open(options: Options) -> Result<WiredTiger> {
+        WiredTiger::open_logged(options, None)
+    }
+
+    /// The same with a log from the first message on.
+    ///
+    /// # Errors
+    /// As [`WiredTiger::open`].
+    pub fn open_logged(options: Options, log: Option<Log>) -> Result<WiredTiger> {
+        home::prepare(&options)?;
+        let events = Events::forever();
+        if log.is_some() {
+            events.set_log(log);
+        }
+        let fault = Fault::new(events);
+        if !options.journal && home::has_journal(&options) {
+            // As mongod does: recover with the journal once, then go on without it.
+            let journaled = Options { journal: true, ..options.clone() };
+            let connection = connect(&journaled, events, &fault)?;
+            Shared::new(journaled, connection, events, Fault::new(events)).close()?;
+            home::remove_journal(&options)?;
+        }
+        let connection = connect(&options, events, &fault)?;
+        Ok(WiredTiger { shared: Arc::new(Shared::new(options, connection, events, fault)) })
+    }
+
+    /// Sends the library's messages to a log, beginning with those since the opening.
+    pub fn set_log(&self, log: Log) {
+        self.shared.events.set_log(Some(log));
+    }
+
+    /// What it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.shared.options
+    }
+
+    /// One thing done with a session of its own.
+    fn with_session(
+        &self,
+        action: &str,
+        object: &str,
+        thing: impl FnOnce(&SessionHandle) -> c_int,
+    ) -> Result<()> {
+        let session = self.shared.checkout()?;
+        let entered = session.enter()?;
+        events::forget_last();
+        match thing(entered.session()) {
+            0 => Ok(()),
+            code => Err(self.shared.error(code, action, object)),
+        }
+    }
+
+    /// The address of a table for the library.
+    fn uri(table: &Table) -> Result<CString> {
+        c_string(&creation::uri(table.ident()))
+    }
+
+    fn statistic(&self, table: &Table, settings: &std::ffi::CStr, number: u32) -> Result<u64> {
+        let uri = c_string(&format!("statistics:{}", creation::uri(table.ident())))?;
+        let mut value = 0;
+        self.with_session("read the statistics of", table.ident(), |session| {
+            match statistics::one(session, &uri, settings, number) {
+                Ok(number) => {
+                    value = number;
+                    0
+                }
+                Err(code) => code,
+            }
+        })?;
+        Ok(value)
+    }
+
+    fn all_statistics(&self, uri: &str, object: &str) -> Result<Statistics> {
+        let uri = c_string(uri)?;
+        let mut found = Statistics::default();
+        self.with_session("read the statistics of", object, |session| {
+            match statistics::all(session, &uri, c"statistics=(fast)") {
+                Ok(statistics) => {
+                    found = statistics;
+                    0
+                }
+                Err(code) => code,
+            }
+        })?;
+        Ok(found)
+    }
+}
+
+fn connect(options: &Options, events: &'static Events, fault: &Fault) -> Result<Connection> {
+    let settings = c_string(&options.open_string())?;
+    events::forget_last();
+    Connection::open(&options.dir, events, &settings)
+        .map_err(|code| fault.opening_error(code, &options.dir.display().to_string()))
+}
+
+impl Engine for WiredTiger {
+    fn name(&self) -> &'static str {
+        "wiredTiger"
+    }
+
+    fn version(&self) -> String {
+        let (major, minor, patch) = connection::version();
+        format!("{major}.{minor}.{patch}")
+    }
+
+    fn session(&self) -> Result<Box<dyn Session>> {
+        Ok(Box::new(self.shared.checkout()?))
+    }
+
+    fn create_table(&self, ident: &str, spec: &TableSpec) -> Result<Table> {
+        creation::check_ident(ident)?;
+        let uri = c_string(&creation::uri(ident))?;
+        let settings = format!("{},exclusive=true", creation::creation_string(&self.shared.options, spec));
+        let settings = c_string(&settings)?;
+        self.with_session("create the table", ident, |session| session.create(&uri, &settings))?;
+        Ok(self.shared.register(ident, spec.keys))
+    }
+
+    fn open_table(&self, ident: &str) -> Result<Table> {
+        self.shared.fault.check()?;
+        if let Some(table) = self.shared.known(ident) {
+            return Ok(table);
+        }
+        creation::check_ident(ident)?;
+        let Some(metadata) = self.shared.metadata(ident)? else {
+            return Err(self.shared.error(WT_NOTFOUND, "open the table", ident));
+        };
+        let Some(keys) = creation::key_kind(&metadata) else {
+            return Err(Error::new(
+                Kind::NotOurs,
+                format!("the table {ident} has keys of another kind than ours"),
+            ));
+        };
+        Ok(self.shared.register(ident, keys))
+    }
+
+    fn drop_table(&self, table: &Table) -> Result<()> {
+        let uri = WiredTiger::uri(table)?;
+        self.shared.shed(table.slot());
+        // A checkpoint that is running is not waited for: the caller tries again.
+        let settings = c"checkpoint_wait=false";
+        self.with_session("drop the table", table.ident(), |session| session.drop_table(&uri, settings))?;
+        self.shared.forget(table.ident());
+        Ok(())
+    }
+
+    fn tables(&self) -> Result<Vec<String>> {
+        let mut idents = Vec::new();
+        self.with_session("list the tables", "", |session| {
+            let mut cursor = match session.open_cursor(c"metadata:", None) {
+                Ok(cursor) => cursor,
+                Err(code) => return code,
+            };
+            let code = loop {
+                match cursor.next_metadata() {
+                    Ok((key, _)) => {
+                        idents.extend(
+                            key.strip_prefix("table:")
+                                .filter(|ident| !ident.starts_with("WiredTiger"))
+                                .map(str::to_owned),
+                        );
+                    }
+                    Err(WT_NOTFOUND) => break 0,
+                    Err(code) => break code,
+                }
+            };
+            cursor.close();
+            code
+        })?;
+        idents.sort_unstable();
+        Ok(idents)
+    }
+
+    fn flush_journal(&self) -> Result<()> {
+        if !self.shared.options.journal {
+            return self.checkpoint();
+        }
+        self.with_session("flush the journal", "", |session| session.log_flush(c"sync=on"))
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        self.shared.checkpoint()
+    }
+
+    fn reconfigure(&self, settings: &str) -> Result<()> {
+        let text = c_string(settings)?;
+        self.with_session("change the settings to", settings, |_| self.shared.connection.reconfigure(&text))
+    }
+
+    fn statistics(&self) -> Result<Statistics> {
+        self.all_statistics("statistics:", "the database")
+    }
+
+    fn table_statistics(&self, table: &Table) -> Result<Statistics> {
+        self.all_statistics(&format!("statistics:{}", creation::uri(table.ident())), table.ident())
+    }
+
+    fn table_metadata(&self, table: &Table) -> Result<TableMetadata> {
+        match self.shared.metadata(table.ident())? {
+            Some(creation) => Ok(TableMetadata { creation, uri: creation::uri(table.ident()) }),
+            None => Err(self.shared.error(WT_NOTFOUND, "read the metadata of", table.ident())),
+        }
+    }
+
+    fn size_on_disk(&self, table: &Table) -> Result<u64> {
+        self.statistic(table, c"statistics=(size)", WT_STAT_DSRC_BLOCK_SIZE)
+    }
+
+    fn free_bytes(&self, table: &Table) -> Result<u64> {
+        self.statistic(table, c"statistics=(fast)", WT_STAT_DSRC_BLOCK_REUSE_BYTES)
+    }
+
+    fn compact(&self, table: &Table) -> Result<()> {
+        let uri = WiredTiger::uri(table)?;
+        self.with_session("compact the table", table.ident(), |session| session.compact(&uri, c"timeout=0"))
+    }
+
+    fn verify(&self, table: &Table) -> Result<()> {
+        let uri = WiredTiger::uri(table)?;
+        self.shared.shed(table.slot());
+        let mut damaged = false;
+        let outcome = self.with_session("verify the table", table.ident(), |session| {
+            let code = session.verify(&uri);
+            damaged = code == WT_ERROR;
+            code
+        });
+        outcome.map_err(|error| if damaged { error.with_kind(Kind::Corruption) } else { error })
+    }
+
+    fn close(&self) -> Result<()> {
+        self.shared.close()
+    }
+}

@@ -1,0 +1,143 @@
+//! WiredTiger's packing of record numbers (format `q`), so that cursors can work on raw keys and skip the library's parser.
+//!
+//! The packed form orders as the numbers do. By the first byte: `01xxxxxx` is one byte for -64..-1, `10xxxxxx` one byte for
+//! 0..63, `001xxxxx` and `110xxxxx` two bytes for the next 8192 on either side, `0001llll` and `1110llll` all others: of a
+//! negative number the count of leading 0xff bytes that are left out and the rest, of a positive one the length and the bytes.
+//! It refuses packed bytes that are too short or have another first byte.
+
+/// The longest packed number.
+pub(crate) const LONGEST: usize = 9;
+
+const NEGATIVE_MANY: u8 = 0x10;
+const NEGATIVE_TWO: u8 = 0x20;
+const NEGATIVE_ONE: u8 = 0x40;
+const POSITIVE_ONE: u8 = 0x80;
+const POSITIVE_TWO: u8 = 0xc0;
+const POSITIVE_MANY: u8 = 0xe0;
+
+/// The smallest number of one byte.
+const ONE_MIN: i64 = -64;
+/// The smallest number of two bytes.
+const TWO_MIN: i64 = ONE_MIN - 8192;
+/// The largest number of one byte.
+const ONE_MAX: i64 = 63;
+/// The largest number of two bytes.
+const TWO_MAX: i64 = ONE_MAX + 8192;
+
+/// Packs a number into the buffer; gives back the part that holds it.
+#[inline]
+pub(crate) fn pack(number: i64, buffer: &mut [u8; LONGEST]) -> &[u8] {
+    let length = match number {
+        ONE_MIN..=-1 => {
+            buffer[0] = NEGATIVE_ONE | (number - ONE_MIN) as u8;
+            1
+        }
+        0..=ONE_MAX => {
+            buffer[0] = POSITIVE_ONE | number as u8;
+            1
+        }
+        TWO_MIN..ONE_MIN => two(buffer, NEGATIVE_TWO, number - TWO_MIN),
+        64..=TWO_MAX => two(buffer, POSITIVE_TWO, number - (ONE_MAX + 1)),
+        i64::MIN..TWO_MIN => {
+            let left_out = (number as u64).leading_ones() as usize / 8;
+            many(buffer, NEGATIVE_MANY | left_out as u8, number as u64, 8 - left_out)
+        }
+        _ => {
+            let rest = (number - (TWO_MAX + 1)) as u64;
+            // The first of these numbers would need no byte at all; the format gives it one.
+            let length = (8 - rest.leading_zeros() as usize / 8).max(1);
+            many(buffer, POSITIVE_MANY | length as u8, rest, length)
+        }
+    };
+    buffer.get(..length).unwrap_or_default()
+}
+
+fn two(buffer: &mut [u8; LONGEST], marker: u8, rest: i64) -> usize {
+    buffer[0] = marker | (rest >> 8) as u8;
+    buffer[1] = rest as u8;
+    2
+}
+
+fn many(buffer: &mut [u8; LONGEST], first: u8, rest: u64, length: usize) -> usize {
+    buffer[0] = first;
+    let bytes = rest.to_be_bytes();
+    for (to, from) in buffer.iter_mut().skip(1).zip(bytes.iter().skip(8 - length)) {
+        *to = *from;
+    }
+    length + 1
+}
+
+/// The number of packed bytes; none if they are not one.
+#[inline]
+pub(crate) fn unpack(bytes: &[u8]) -> Option<i64> {
+    let (&first, rest) = bytes.split_first()?;
+    let second = || rest.first().map(|byte| i64::from(*byte));
+    match first & 0xf0 {
+        NEGATIVE_MANY => {
+            let length = 8usize.checked_sub(usize::from(first & 0x0f))?;
+            Some(gather(rest.get(..length)?, u64::MAX) as i64)
+        }
+        0x20 | 0x30 => Some(((i64::from(first & 0x1f) << 8) | second()?) + TWO_MIN),
+        0x40..=0x7f => Some(i64::from(first & 0x3f) + ONE_MIN),
+        0x80..=0xbf => Some(i64::from(first & 0x3f)),
+        0xc0 | 0xd0 => Some(((i64::from(first & 0x1f) << 8) | second()?) + ONE_MAX + 1),
+        POSITIVE_MANY => {
+            let number = gather(rest.get(..usize::from(first & 0x0f))?, 0);
+            Some(number.wrapping_add(TWO_MAX as u64 + 1) as i64)
+        }
+        _ => None,
+    }
+}
+
+fn gather(bytes: &[u8], start: u64) -> u64 {
+    bytes.iter().fold(start, |number, byte| (number << 8) | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn packed(number: i64) -> Vec<u8> {
+        pack(number, &mut [0; LONGEST]).to_vec()
+    }
+
+    #[test]
+    fn the_edges_have_the_lengths_of_the_format() {
+        let edges = [
+            (-1, 1),
+            (-64, 1),
+            (-65, 2),
+            (-8256, 2),
+            (-8257, 3),
+            (i64::MIN, 9),
+            (0, 1),
+            (63, 1),
+            (64, 2),
+            (8255, 2),
+            (i64::MAX, 9),
+        ];
+        for (number, length) in edges {
+            assert_eq!(packed(number).len(), length, "{number}");
+            assert_eq!(unpack(&packed(number)), Some(number));
+        }
+        assert_eq!(unpack(&packed(8256)), Some(8256));
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        for bad in [&[][..], &[0x00], &[0xf0], &[0xc1], &[0xe3, 1, 2], &[0x11, 1], &[0x1f, 1, 2]] {
+            assert_eq!(unpack(bad), None, "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn packing_keeps_order_and_value(a: i64, b: i64, shift in 0u32..63) {
+            let (a, b) = (a >> shift, b >> shift);
+            prop_assert_eq!(unpack(&packed(a)), Some(a));
+            prop_assert_eq!(packed(a).cmp(&packed(b)), a.cmp(&b));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What all sessions share: the connection, whether it goes on, the tables by name, and the sessions that wait for use.
+//!
+//! Sessions of the library are dear to make and are kept until the end; there are never more than were in use at once. Closing frees
+//! them all, so it is refused while one is in use: that is what makes the wrappers' promises hold.
+
+#![expect(unsafe_code, reason = "closing a connection is only allowed when nothing uses it")]
+
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fathom_engine::{Error, KeyKind, Kind, Result, Table};
+use parking_lot::Mutex;
+
+use crate::connection::{Connection, c_string};
+use crate::core::Core;
+use crate::creation;
+use crate::events::{self, Events};
+use crate::fault::Fault;
+use crate::options::Options;
+use crate::session::WtSession;
+
+/// Numbers of tables are never used twice in a process, so that a table of one engine is never taken for another's.
+static NEXT_SLOT: AtomicU64 = AtomicU64::new(1);
+
+/// The inside of an engine.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) connection: Connection,
+    pub(crate) fault: Fault,
+    pub(crate) events: &'static Events,
+    /// Counts removals of tables; a session that sees it changed closes its idle cursors.
+    pub(crate) generation: AtomicU64,
+    pool: Mutex<Pool>,
+    tables: Mutex<HashMap<String, Table>>,
+}
+
+#[derive(Debug, Default)]
+struct Pool {
+    /// Every session of the library that was made.
+    all: Vec<Arc<Core>>,
+    /// Those that nobody uses.
+    idle: Vec<Arc<Core>>,
+    /// How many are in use.
+    used: usize,
+    closed: bool,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        options: Options,
+        connection: Connection,
+        events: &'static Events,
+        fault: Fault,
+    ) -> Self {
+        Shared {
+            options,
+            connection,
+            fault,
+            events,
+            generation: AtomicU64::new(0),
+            pool: Mutex::default(),
+            tables: Mutex::default(),
+        }
+    }
+
+    /// A session for use, kept or new.
+    pub(crate) fn checkout(self: &Arc<Self>) -> Result<WtSession> {
+        self.fault.check()?;
+        let mut pool = self.pool.lock();
+        if pool.closed {
+            return Err(Error::new(Kind::Stopped, "the storage engine was closed"));
+        }
+        let core = match pool.idle.pop() {
+            Some(core) => core,
+            None => {
+                events::forget_last();
+                let session =
+                    self.connection.open_session().map_err(|code| self.error(code, "open a session", ""))?;
+                let core = Arc::new(Core::new(session));
+                pool.all.push(Arc::clone(&core));
+                core
+            }
+        };
+        pool.used += 1;
+        Ok(WtSession::new(Arc::clone(self), core))
+    }
+
+    /// Takes a session back.
+    pub(crate) fn give_back(&self, core: Arc<Core>) {
+        let mut pool = self.pool.lock();
+        pool.idle.push(core);
+        pool.used = pool.used.saturating_sub(1);
+    }
+
+    /// Closes the idle cursors of a table in all sessions that are not within an operation or a transaction; those close
+    /// theirs at their next.
+    pub(crate) fn shed(&self, slot: u64) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        for core in &self.pool.lock().all {
+            if let Some(mut entered) = core.try_enter() {
+                entered.cache().close_table(slot);
+            }
+        }
+    }
+
+    /// A table under its name, made known if it was not.
+    pub(crate) fn register(&self, ident: &str, keys: KeyKind) -> Table {
+        let mut tables = self.tables.lock();
+        let new = || Table::new(ident, keys, NEXT_SLOT.fetch_add(1, Ordering::Relaxed));
+        tables.entry(ident.to_owned()).or_insert_with(new).clone()
+    }
+
+    /// A table that was opened before.
+    pub(crate) fn known(&self, ident: &str) -> Option<Table> {
+        self.tables.lock().get(ident).cloned()
+    }
+
+    /// Forgets a table that is gone.
+    pub(crate) fn forget(&self, ident: &str) {
+        self.tables.lock().remove(ident);
+    }
+
+    /// An error with the library's words for it.
+    pub(crate) fn error(&self, code: c_int, action: &str, object: &str) -> Error {
+        self.fault.error(code, action, object, true)
+    }
+
+    /// Makes a checkpoint on a session of its own.
+    pub(crate) fn checkpoint(self: &Arc<Self>) -> Result<()> {
+        let session = self.checkout()?;
+        let entered = session.enter()?;
+        events::forget_last();
+        match entered.session().checkpoint(c"use_timestamp=false") {
+            0 => Ok(()),
+            code => Err(self.error(code, "make a checkpoint", "")),
+        }
+    }
+
+    /// The creation string of a table; none if there is no such table.
+    pub(crate) fn metadata(self: &Arc<Self>, ident: &str) -> Result<Option<String>> {
+        let session = self.checkout()?;
+        let entered = session.enter()?;
+        events::forget_last();
+        let failed = |code| self.error(code, "read the metadata of", ident);
+        // This cursor shows what a table was created with, the file's settings included.
+        let mut cursor = entered.session().open_cursor(c"metadata:create", None).map_err(failed)?;
+        let found = cursor.metadata(&c_string(&creation::uri(ident))?);
+        cursor.close();
+        match found {
+            Ok(text) => Ok(Some(text)),
+            Err(code) if code == fathom_engine_wt_sys::WT_NOTFOUND => Ok(None),
+            Err(code) => Err(failed(code)),
+        }
+    }
+
+    /// Closes the connection with a last checkpoint.
+    pub(crate) fn close(&self) -> Result<()> {
+        let mut pool = self.pool.lock();
+        if pool.closed {
+            return Err(Error::new(Kind::Stopped, "the storage engine was closed"));
+        }
+        if pool.used > 0 {
+            let what = format!("cannot close the storage engine: {} of its sessions are in use", pool.used);
+            return Err(Error::new(Kind::Busy, what));
+        }
+        let healthy = self.fault.check();
+        pool.closed = true;
+        pool.idle.clear();
+        pool.all.clear();
+        events::forget_last();
+        // SAFETY: no session is in use, so no cursor either, and `closed` lets none be made: whoever has a session holds it
+        // as used, and the whole is only reached through `checkout`.
+        let code = unsafe { self.connection.close() };
+        let outcome = match (healthy, code) {
+            (Err(stopped), _) => Err(stopped),
+            (Ok(()), 0) => Ok(()),
+            (Ok(()), code) => {
+                Err(self.error(code, "close the database in", &self.options.dir.display().to_string()))
+            }
+        };
+        self.fault.close();
+        self.events.set_log(None);
+        outcome
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Sessions hold the whole, so none is left. An error was logged by the library; there is nobody to hand it to.
+        let _ = self.close();
+    }
+}

@@ -1,0 +1,157 @@
+//! Asks a parsed filter of a document. Works on raw bytes and allocates nothing, save within `$expr` and some `$regex`.
+
+use bson::{RawArray, RawBsonRef, RawDocument};
+
+use super::path::{Leaf, Walk};
+use super::tree::{Computed, Field, Node, Test};
+use super::{malformed, numbers};
+use crate::Result;
+
+impl Node {
+    /// Whether a document matches; sets `position` where the match went through an array.
+    pub(crate) fn matches(&self, document: &RawDocument, position: &mut Option<usize>) -> Result<bool> {
+        match self {
+            Node::Always(truth) => Ok(*truth),
+            Node::And(nodes) => {
+                for node in nodes {
+                    if !node.matches(document, position)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Node::Or(nodes) => any(nodes, document, position),
+            // What is denied was not matched anywhere.
+            Node::Nor(nodes) => Ok(!any(nodes, document, &mut None)?),
+            Node::Not(node) => Ok(!node.matches(document, &mut None)?),
+            Node::Field(field) => field.matches(document, position),
+            Node::Computed(computed) => computed.holds(document),
+            Node::Schema(schema) => schema.holds(RawBsonRef::Document(document)),
+        }
+    }
+
+    /// Whether a value itself passes, for the operators within `$elemMatch`.
+    fn holds(&self, value: RawBsonRef<'_>) -> Result<bool> {
+        match self {
+            Node::And(nodes) => {
+                for node in nodes {
+                    if !node.holds(value)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Node::Not(node) => Ok(!node.holds(value)?),
+            Node::Field(field) => field.test.holds(Some(value), &mut None),
+            Node::Always(truth) => Ok(*truth),
+            // Operators of a field parse into none of these.
+            Node::Or(_) | Node::Nor(_) | Node::Computed(_) | Node::Schema(_) => Ok(false),
+        }
+    }
+}
+
+fn any(nodes: &[Node], document: &RawDocument, position: &mut Option<usize>) -> Result<bool> {
+    for node in nodes {
+        if node.matches(document, position)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+impl Field {
+    fn matches(&self, document: &RawDocument, position: &mut Option<usize>) -> Result<bool> {
+        let leaf = match self.test {
+            Test::Size(_) | Test::ElementObject(_) | Test::ElementValue(_) => Leaf::Whole,
+            _ => Leaf::Opened,
+        };
+        Walk { path: &self.path, leaf, position: None }.document(document, &mut |value, outer| {
+            let mut inner = None;
+            let holds = self.test.holds(value, &mut inner)?;
+            if holds {
+                *position = outer.or(inner).or(*position);
+            }
+            Ok(holds)
+        })
+    }
+}
+
+impl Test {
+    /// Whether one value (none: missing) passes; sets `position` to the element of `$elemMatch`.
+    fn holds(&self, value: Option<RawBsonRef<'_>>, position: &mut Option<usize>) -> Result<bool> {
+        match self {
+            Test::Compare(comparison, constant) => {
+                return Ok(comparison.holds(value, constant.as_raw_bson_ref()));
+            }
+            Test::Member(list) => return list.holds(value),
+            _ => {}
+        }
+        let Some(value) = value else { return Ok(false) };
+        match self {
+            Test::Compare(..) | Test::Member(_) | Test::Exists => Ok(true),
+            Test::Type(types) => Ok(types.has(value)),
+            Test::Regex(pattern) => pattern.holds(value),
+            Test::Modulo { divisor, remainder } => Ok(numbers::truncated(value)
+                .is_some_and(|dividend| dividend.wrapping_rem(*divisor) == *remainder)),
+            Test::Bits(bits) => Ok(bits.holds(value)),
+            Test::Size(size) => match value {
+                RawBsonRef::Array(array) => Ok(array.iter_elements().take(size + 1).count() == *size),
+                _ => Ok(false),
+            },
+            Test::ElementObject(node) => first(value, position, |element| match element {
+                RawBsonRef::Document(inner) => node.matches(inner, &mut None),
+                // An array counts as a document whose fields are its indexes.
+                RawBsonRef::Array(inner) => node.matches(as_document(inner)?, &mut None),
+                _ => Ok(false),
+            }),
+            Test::ElementValue(nodes) => first(value, position, |element| {
+                for node in nodes {
+                    if !node.holds(element)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }),
+        }
+    }
+}
+
+/// Whether an element of an array passes; sets `position` to the first that does.
+fn first<'a>(
+    value: RawBsonRef<'a>,
+    position: &mut Option<usize>,
+    mut passes: impl FnMut(RawBsonRef<'a>) -> Result<bool>,
+) -> Result<bool> {
+    let RawBsonRef::Array(array) = value else { return Ok(false) };
+    for (index, element) in array.into_iter().enumerate() {
+        if passes(element.map_err(malformed)?)? {
+            *position = Some(index);
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// An array's bytes are those of a document whose fields are "0", "1", "2"...
+fn as_document(array: &RawArray) -> Result<&RawDocument> {
+    RawDocument::from_bytes(array.as_bytes()).map_err(malformed)
+}
+
+impl Computed {
+    /// Whether the expression's value counts as true: neither missing, nor null, nor false, nor zero.
+    fn holds(&self, document: &RawDocument) -> Result<bool> {
+        use bson::Bson;
+        let value = self.expression.evaluate(document, &self.variables)?;
+        Ok(match value {
+            None | Some(Bson::Null | Bson::Undefined | Bson::Boolean(false) | Bson::Int32(0) | Bson::Int64(0)) => {
+                false
+            }
+            Some(Bson::Double(number)) => number != 0.0,
+            Some(Bson::Decimal128(number)) => {
+                numbers::exact(RawBsonRef::Decimal128(number)) != Some(0)
+            }
+            Some(_) => true,
+        })
+    }
+}
+

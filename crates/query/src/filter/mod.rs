@@ -1,0 +1,93 @@
+//! Filters: which documents a query means.
+//!
+//! A filter is parsed once and then asked of many documents, on their raw bytes. What MongoDB has and this does not, such as
+//! `$where`, `$text` and the geographic operators, is refused by name.
+
+mod bits;
+mod comparison;
+mod dialect;
+mod elements;
+mod equalities;
+mod evaluate;
+mod membership;
+pub(crate) mod numbers;
+mod operators;
+mod parse;
+pub(crate) mod path;
+pub(crate) mod pattern;
+mod print;
+mod schema;
+pub(crate) mod show;
+pub(crate) mod tree;
+pub(crate) mod types;
+
+use bson::{Bson, Document, RawDocument};
+
+use crate::{Code, Failure, Result, Variables};
+pub(crate) use tree::Node;
+
+/// A parsed filter.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    root: Node,
+    id: Option<Bson>,
+}
+
+/// That a document matched, and where in an array the positional operator `$` points.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Matched {
+    /// The index within the array that the filter went through, if it went through one; of several, the last in the
+    /// filter's order.
+    pub position: Option<usize>,
+}
+
+impl Filter {
+    /// Parses a filter document.
+    pub fn parse(filter: &RawDocument, variables: &Variables) -> Result<Filter> {
+        let id = parse::only_id(filter)?;
+        let root = parse::Parser::new(variables).filter(filter, parse::Level::Document, 0)?;
+        Ok(Filter { root, id })
+    }
+
+    /// Whether every document matches.
+    pub fn is_empty(&self) -> bool {
+        match &self.root {
+            Node::And(nodes) => nodes.is_empty(),
+            Node::Always(truth) => *truth,
+            _ => false,
+        }
+    }
+
+    /// The value of `_id` when the filter is exactly `{_id: <value>}` (or `{_id: {$eq: <value>}}`): the fast path. None for
+    /// arrays, regular expressions and null, which mean more than one key.
+    pub fn only_id(&self) -> Option<&Bson> {
+        self.id.as_ref()
+    }
+
+    /// Whether `document` matches, and where. Fails where an `$expr` fails, or the document is malformed.
+    pub fn matches(&self, document: &RawDocument) -> Result<Option<Matched>> {
+        let mut position = None;
+        let matched = self.root.matches(document, &mut position)?;
+        Ok(matched.then_some(Matched { position }))
+    }
+
+    /// The dotted paths that the filter holds to one value by equality (top level, `$and`, `$eq`, single `$in`), in order: what an upsert begins with.
+    pub fn equalities(&self) -> Vec<(String, Bson)> {
+        equalities::of(&self.root)
+    }
+
+    /// The parsed filter as a document, normalised as MongoDB shows it in `parsedQuery`.
+    pub fn to_document(&self) -> Document {
+        print::document(&self.root)
+    }
+
+    /// The tree, for the planner.
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
+    }
+}
+
+/// What a malformed value becomes.
+pub(crate) fn malformed(error: bson::error::Error) -> Failure {
+    Failure::new(Code::InvalidBSON, format!("Malformed BSON: {error}"))
+}

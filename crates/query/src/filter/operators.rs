@@ -1,0 +1,201 @@
+//! Reads the operators of one field: `{$gt: 5, $lt: 8}`. Refuses unknown ones by name, and says of those that MongoDB has and
+//! this server lacks that it lacks them.
+
+use std::borrow::Cow;
+
+use bson::{RawBsonRef, RawDocument};
+
+use super::bits::{BitTest, Bits};
+use super::parse::{Level, Parser, check_depth, comparison};
+use super::pattern::Pattern;
+use super::tree::{Comparison, Node, Test};
+use super::types::TypeSet;
+use super::{malformed, numbers, path};
+use crate::{Code, Failure, Result};
+
+/// The names of the geographic and other operators of MongoDB that need what this server does not have.
+const LACKING: [&str; 9] = [
+    "$near",
+    "$nearSphere",
+    "$geoNear",
+    "$geoWithin",
+    "$geoIntersects",
+    "$within",
+    "$maxDistance",
+    "$minDistance",
+    "$text",
+];
+
+impl Parser<'_> {
+    /// Appends a node for each operator of a field.
+    pub(super) fn operators(
+        self,
+        path: &Cow<'static, str>,
+        operators: &RawDocument,
+        level: Level,
+        depth: usize,
+        nodes: &mut Vec<Node>,
+    ) -> Result<()> {
+        check_depth(depth)?;
+        for element in operators.iter_elements() {
+            let element = element.map_err(malformed)?;
+            let argument = element.value().map_err(malformed)?;
+            let name = element.key().as_str();
+            nodes.extend(match name {
+                "$regex" => Some(Node::field(path, Test::Regex(regex(operators)?))),
+                "$options" => {
+                    if operators.get("$regex").map_err(malformed)?.is_none() {
+                        return Err(Failure::new(Code::BadValue, "$options needs a $regex"));
+                    }
+                    None
+                }
+                "$comment" => None,
+                "$not" => Some(self.negated(path, argument, level, depth)?),
+                "$elemMatch" => Some(self.element_match(path, argument, depth)?),
+                "$all" => Some(self.all_of(path, argument, depth)?),
+                _ => Some(leaf(path, name, argument)?),
+            });
+        }
+        Ok(())
+    }
+
+    fn negated(
+        self,
+        path: &Cow<'static, str>,
+        argument: RawBsonRef<'_>,
+        level: Level,
+        depth: usize,
+    ) -> Result<Node> {
+        let mut nodes = Vec::new();
+        match argument {
+            RawBsonRef::RegularExpression(regex) => {
+                nodes.push(Node::field(path, Test::Regex(Pattern::of(regex)?)));
+            }
+            RawBsonRef::Document(operators) if operators.is_empty() => {
+                return Err(Failure::new(Code::BadValue, "$not cannot be empty"));
+            }
+            RawBsonRef::Document(operators) => {
+                self.operators(path, operators, level, depth + 1, &mut nodes)?;
+            }
+            _ => return Err(Failure::new(Code::BadValue, "$not needs a regex or a document")),
+        }
+        Ok(Node::Not(Box::new(Node::all(nodes))))
+    }
+}
+
+/// An operator whose argument holds no filter of its own.
+fn leaf(path: &Cow<'static, str>, name: &str, argument: RawBsonRef<'_>) -> Result<Node> {
+    if let Some(test) = BitTest::of_name(name) {
+        return Ok(Node::field(path, Test::Bits(Bits::parse(test, path, argument)?)));
+    }
+    Ok(match name {
+        // By name, a regular expression is a value to be equal to, not a pattern.
+        "$eq" => comparison(path, Comparison::Equal, argument)?,
+        "$ne" => match argument {
+            RawBsonRef::RegularExpression(_) => {
+                return Err(Failure::new(Code::BadValue, "Can't have regex as arg to $ne."));
+            }
+            constant => Node::Not(Box::new(comparison(path, Comparison::Equal, constant)?)),
+        },
+        "$lt" => comparison(path, Comparison::Less, argument)?,
+        "$lte" => comparison(path, Comparison::LessOrEqual, argument)?,
+        "$gt" => comparison(path, Comparison::Greater, argument)?,
+        "$gte" => comparison(path, Comparison::GreaterOrEqual, argument)?,
+        "$in" => super::membership::parse(path, name, argument)?,
+        "$nin" => Node::Not(Box::new(super::membership::parse(path, name, argument)?)),
+        "$exists" => match is_true(argument) {
+            true => Node::field(path, Test::Exists),
+            false => Node::Not(Box::new(Node::field(path, Test::Exists))),
+        },
+        "$type" => Node::field(path, Test::Type(TypeSet::parse(argument)?)),
+        "$mod" => modulo(path, argument)?,
+        "$size" => Node::field(path, Test::Size(size(argument)?)),
+        "$where" => return Err(Failure::new(Code::BadValue, "$where cannot be applied to a field")),
+        _ if LACKING.contains(&name) => {
+            return Err(Failure::new(
+                Code::BadValue,
+                format!("unknown operator: {name}: this server does not have it"),
+            ));
+        }
+        _ => return Err(Failure::new(Code::BadValue, format!("unknown operator: {name}"))),
+    })
+}
+
+/// The truth of a value: not false, not null, not zero, not undefined.
+fn is_true(value: RawBsonRef<'_>) -> bool {
+    match value {
+        RawBsonRef::Boolean(truth) => truth,
+        RawBsonRef::Null | RawBsonRef::Undefined => false,
+        RawBsonRef::Double(number) => number != 0.0,
+        number if numbers::is_number(number) => numbers::exact(number) != Some(0),
+        _ => true,
+    }
+}
+
+/// `$regex` with the `$options` beside it.
+fn regex(operators: &RawDocument) -> Result<Pattern> {
+    let options = match operators.get("$options").map_err(malformed)? {
+        None => None,
+        Some(RawBsonRef::String(options)) => Some(options),
+        Some(_) => return Err(Failure::new(Code::BadValue, "$options has to be a string")),
+    };
+    match operators.get("$regex").map_err(malformed)? {
+        Some(RawBsonRef::String(source)) => Pattern::new(source, options.unwrap_or_default()),
+        Some(RawBsonRef::RegularExpression(regex)) => match options {
+            Some(_) if !regex.options.is_empty() => {
+                Err(Failure::new(Code(51075), "options set in both $regex and $options"))
+            }
+            options => {
+                Pattern::new(regex.pattern.as_str(), options.unwrap_or(regex.options.as_str()))
+            }
+        },
+        _ => Err(Failure::new(Code::BadValue, "$regex has to be a string")),
+    }
+}
+
+fn modulo(path: &Cow<'static, str>, argument: RawBsonRef<'_>) -> Result<Node> {
+    let refuse = |why: &str| Failure::new(Code::BadValue, format!("malformed mod, {why}"));
+    let RawBsonRef::Array(items) = argument else {
+        return Err(refuse("needs to be an array"));
+    };
+    let mut items = items.into_iter();
+    let mut next = || items.next().transpose().map_err(malformed);
+    let divisor = next()?.ok_or_else(|| refuse("not enough elements"))?;
+    if !numbers::is_number(divisor) {
+        return Err(refuse("divisor not a number"));
+    }
+    let remainder = next()?.ok_or_else(|| refuse("not enough elements"))?;
+    if next()?.is_some() {
+        return Err(refuse("too many elements"));
+    }
+    let divisor = numbers::truncated(divisor).ok_or_else(|| refuse("divisor value is invalid"))?;
+    // MongoDB 4.4 takes a remainder that is no number for 0.
+    let remainder = match numbers::is_number(remainder) {
+        true => numbers::truncated(remainder).ok_or_else(|| refuse("remainder value is invalid"))?,
+        false => 0,
+    };
+    if divisor == 0 {
+        return Err(Failure::new(Code::BadValue, "divisor cannot be 0"));
+    }
+    Ok(Node::field(path, Test::Modulo { divisor, remainder }))
+}
+
+fn size(argument: RawBsonRef<'_>) -> Result<usize> {
+    let refuse = |why: &'static str| Failure::new(Code::BadValue, why);
+    let number = match argument {
+        RawBsonRef::Int32(_) | RawBsonRef::Int64(_) => numbers::exact(argument),
+        RawBsonRef::Double(_) => {
+            Some(numbers::exact(argument).ok_or_else(|| refuse("$size must be a whole number"))?)
+        }
+        _ => return Err(refuse("$size needs a number")),
+    };
+    let number = number
+        .and_then(|number| i32::try_from(number).ok())
+        .ok_or_else(|| refuse("$size must be representable as a 32-bit integer"))?;
+    usize::try_from(number).map_err(|_| refuse("$size may not be negative"))
+}
+
+/// Whether a component of the path is an index, so that filter and index may see different values.
+pub(crate) fn has_index(path: &str) -> bool {
+    path.split('.').any(|component| path::index_of(component).is_some())
+}

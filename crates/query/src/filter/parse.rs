@@ -1,0 +1,237 @@
+//! Reads a filter document into a tree: the fields and the operators that stand beside them (`$and`, `$or`, `$expr`...).
+//! Refuses unknown operators by name, nesting beyond a limit, and paths of too many components.
+
+use std::borrow::Cow;
+
+use bson::{Bson, RawBsonRef, RawDocument};
+
+use super::schema::Schema;
+use super::tree::{Comparison, Computed, Node, Test};
+use super::{malformed, numbers, pattern::Pattern};
+use crate::{Code, Expression, Failure, Result, Variables};
+
+/// How deep operators may nest; documents on the wire nest to 200, each operator taking up to two levels.
+const DEPTH_LIMIT: usize = 100;
+
+/// How many components a dotted path may have, as documents nest to that depth.
+const PATH_COMPONENTS_LIMIT: usize = 200;
+
+/// What the filter is asked of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    /// Whole documents.
+    Document,
+    /// Elements of an array, in `$elemMatch`.
+    Element,
+}
+
+/// Reads filters for one command.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parser<'v> {
+    variables: &'v Variables,
+}
+
+impl<'v> Parser<'v> {
+    /// A parser whose `$expr` see these variables.
+    pub(super) fn new(variables: &'v Variables) -> Self {
+        Parser { variables }
+    }
+
+    /// A filter document; `depth` counts the operators around it.
+    pub(super) fn filter(self, filter: &RawDocument, level: Level, depth: usize) -> Result<Node> {
+        check_depth(depth)?;
+        let mut nodes = Vec::new();
+        for element in filter.iter_elements() {
+            let element = element.map_err(malformed)?;
+            let value = element.value().map_err(malformed)?;
+            let name = element.key().as_str();
+            if name.starts_with('$') {
+                nodes.extend(self.beside_fields(name, value, level, depth)?);
+                continue;
+            }
+            let path = path_of(name)?;
+            match value {
+                RawBsonRef::Document(operators) if is_operators(operators)? => {
+                    self.operators(&path, operators, level, depth, &mut nodes)?;
+                }
+                RawBsonRef::RegularExpression(regex) => {
+                    nodes.push(Node::field(&path, Test::Regex(Pattern::of(regex)?)));
+                }
+                constant => nodes.push(comparison(&path, Comparison::Equal, constant)?),
+            }
+        }
+        Ok(Node::all(nodes))
+    }
+
+    /// An operator that stands where a field could; none for `$comment`.
+    fn beside_fields(
+        self,
+        name: &str,
+        argument: RawBsonRef<'_>,
+        level: Level,
+        depth: usize,
+    ) -> Result<Option<Node>> {
+        Ok(Some(match name {
+            "$and" => Node::all(self.branches(name, argument, level, depth)?),
+            "$or" => {
+                let mut branches = self.branches(name, argument, level, depth)?;
+                match branches.len() {
+                    1 => branches.pop().unwrap_or(Node::Always(true)),
+                    _ => Node::Or(branches),
+                }
+            }
+            "$nor" => Node::Nor(self.branches(name, argument, level, depth)?),
+            "$comment" => return Ok(None),
+            "$expr" => self.computed(argument, level)?,
+            "$jsonSchema" => match argument {
+                RawBsonRef::Document(schema) => Node::Schema(Box::new(Schema::parse(schema)?)),
+                _ => return Err(Failure::new(Code::TypeMismatch, "$jsonSchema must be an object")),
+            },
+            "$alwaysTrue" | "$alwaysFalse" => {
+                if numbers::exact(argument) != Some(1) {
+                    return Err(Failure::new(
+                        Code::FailedToParse,
+                        format!("{name} must be an integer value of 1"),
+                    ));
+                }
+                Node::Always(name == "$alwaysTrue")
+            }
+            "$where" | "$text" | "$sampleRate" => {
+                return Err(Failure::new(
+                    Code::BadValue,
+                    format!("unknown top level operator: {name}: this server does not have it"),
+                ));
+            }
+            _ => return Err(Failure::new(Code::BadValue, format!("unknown top level operator: {name}"))),
+        }))
+    }
+
+    fn branches(
+        self,
+        name: &str,
+        argument: RawBsonRef<'_>,
+        level: Level,
+        depth: usize,
+    ) -> Result<Vec<Node>> {
+        let RawBsonRef::Array(items) = argument else {
+            return Err(Failure::new(Code::BadValue, format!("{name} must be an array")));
+        };
+        let mut nodes = Vec::new();
+        for item in items {
+            match item.map_err(malformed)? {
+                RawBsonRef::Document(branch) => nodes.push(self.filter(branch, level, depth + 1)?),
+                _ => {
+                    let message = "$or/$and/$nor entries need to be full objects";
+                    return Err(Failure::new(Code::BadValue, message));
+                }
+            }
+        }
+        if nodes.is_empty() {
+            return Err(Failure::new(Code::BadValue, "$and/$or/$nor must be a nonempty array"));
+        }
+        Ok(nodes)
+    }
+
+    fn computed(self, argument: RawBsonRef<'_>, level: Level) -> Result<Node> {
+        if level == Level::Element {
+            return Err(Failure::new(
+                Code::BadValue,
+                "$expr can only be applied to the top-level document",
+            ));
+        }
+        Ok(Node::Computed(Box::new(Computed {
+            expression: Expression::parse(argument)?,
+            source: argument.into(),
+            variables: self.variables.clone(),
+        })))
+    }
+}
+
+/// Refuses nesting beyond the limit.
+pub(super) fn check_depth(depth: usize) -> Result<()> {
+    if depth > DEPTH_LIMIT {
+        return Err(Failure::new(
+            Code::BadValue,
+            format!("exceeded the depth limit of {DEPTH_LIMIT} for nested filters"),
+        ));
+    }
+    Ok(())
+}
+
+/// A path fit to be kept; `_id`, the most frequent, takes no memory.
+fn path_of(name: &str) -> Result<Cow<'static, str>> {
+    if name == "_id" {
+        return Ok(Cow::Borrowed("_id"));
+    }
+    if name.bytes().filter(|byte| *byte == b'.').count() >= PATH_COMPONENTS_LIMIT {
+        return Err(Failure::new(
+            Code::Overflow,
+            format!("Field path in a filter has more than {PATH_COMPONENTS_LIMIT} components"),
+        ));
+    }
+    Ok(Cow::Owned(name.to_owned()))
+}
+
+/// A comparison with a constant. Regular expressions only compare by `$eq`, and there they match.
+pub(super) fn comparison(
+    path: &Cow<'static, str>,
+    comparison: Comparison,
+    constant: RawBsonRef<'_>,
+) -> Result<Node> {
+    match constant {
+        RawBsonRef::Undefined => Err(Failure::new(Code::BadValue, "cannot compare to undefined")),
+        RawBsonRef::RegularExpression(_) if comparison != Comparison::Equal => Err(Failure::new(
+            Code::BadValue,
+            format!("Can't have RegEx as arg to predicate over field '{path}'."),
+        )),
+        constant => Ok(Node::field(path, Test::Compare(comparison, constant.into()))),
+    }
+}
+
+/// Whether a document is a list of operators: its first field begins with a dollar, and it is no DBRef.
+pub(super) fn is_operators(document: &RawDocument) -> Result<bool> {
+    let Some(first) = document.iter_elements().next() else { return Ok(false) };
+    if !first.map_err(malformed)?.key().as_str().starts_with('$') {
+        return Ok(false);
+    }
+    let mut reference = false;
+    let mut id = false;
+    for element in document.iter_elements() {
+        match element.map_err(malformed)?.key().as_str() {
+            "$ref" => reference = true,
+            "$id" => id = true,
+            _ => {}
+        }
+    }
+    Ok(!(reference && id))
+}
+
+/// The value of a filter that is exactly `{_id: <value>}` or `{_id: {$eq: <value>}}`, if it means that one key.
+pub(super) fn only_id(filter: &RawDocument) -> Result<Option<Bson>> {
+    let Some(value) = only_field(filter, "_id")? else { return Ok(None) };
+    let value = match value {
+        RawBsonRef::Document(document) if is_operators(document)? => match only_field(document, "$eq")? {
+            Some(constant) => constant,
+            None => return Ok(None),
+        },
+        other => other,
+    };
+    match value {
+        RawBsonRef::Array(_)
+        | RawBsonRef::RegularExpression(_)
+        | RawBsonRef::Null
+        | RawBsonRef::Undefined => Ok(None),
+        value => Bson::try_from(value).map(Some).map_err(malformed),
+    }
+}
+
+/// The value of a document's only field, if that is its name.
+fn only_field<'a>(document: &'a RawDocument, name: &str) -> Result<Option<RawBsonRef<'a>>> {
+    let mut elements = document.iter_elements();
+    let Some(first) = elements.next() else { return Ok(None) };
+    let first = first.map_err(malformed)?;
+    if first.key().as_str() != name || elements.next().is_some() {
+        return Ok(None);
+    }
+    first.value().map(Some).map_err(malformed)
+}

@@ -1,0 +1,181 @@
+//! Walks a dotted path through a document the way filters do: arrays on the way are looked into, element by element, and a
+//! component of digits also means an index (the rules of mongodb/mongo:src/mongo/db/matcher/path.cpp). Allocates nothing.
+
+use bson::{RawArray, RawBsonRef, RawDocument};
+
+use super::malformed;
+use crate::Result;
+
+/// What happens to an array at the end of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaf {
+    /// Its elements are visited, then the array itself.
+    Opened,
+    /// Only the array itself is visited.
+    Whole,
+}
+
+/// A path and what to do at its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Walk<'p> {
+    /// What is left of the dotted path.
+    pub(super) path: &'p str,
+    /// What happens to an array at its end.
+    pub(super) leaf: Leaf,
+    /// The index in the outermost array that was looked into on the way.
+    pub(super) position: Option<usize>,
+}
+
+impl<'p> Walk<'p> {
+    /// Visits each value at the path, none where it is missing, with the index in the outermost array on the way, until
+    /// `visit` says that it has seen enough; returns whether it has.
+    pub(super) fn document<'d, F>(self, document: &'d RawDocument, visit: &mut F) -> Result<bool>
+    where
+        F: FnMut(Option<RawBsonRef<'d>>, Option<usize>) -> Result<bool>,
+    {
+        let mut document = document;
+        let mut path = self.path;
+        loop {
+            let (head, rest) = split(path);
+            let value = document.get(head).map_err(malformed)?;
+            match (value, rest) {
+                (Some(RawBsonRef::Array(array)), None) if self.leaf == Leaf::Opened => {
+                    return self.opened(array, visit);
+                }
+                (value, None) => return visit(value, self.position),
+                (Some(RawBsonRef::Document(inner)), Some(rest)) => {
+                    document = inner;
+                    path = rest;
+                }
+                (Some(RawBsonRef::Array(array)), Some(rest)) => {
+                    return Walk { path: rest, ..self }.elements(array, visit);
+                }
+                (_, Some(_)) => return visit(None, self.position),
+            }
+        }
+    }
+
+    /// An array at the end of the path.
+    fn opened<'d, F>(self, array: &'d RawArray, visit: &mut F) -> Result<bool>
+    where
+        F: FnMut(Option<RawBsonRef<'d>>, Option<usize>) -> Result<bool>,
+    {
+        for (index, element) in array.into_iter().enumerate() {
+            if visit(Some(element.map_err(malformed)?), self.position.or(Some(index)))? {
+                return Ok(true);
+            }
+        }
+        visit(Some(RawBsonRef::Array(array)), self.position)
+    }
+
+    /// An array in the middle of the path: documents in it are walked on with the rest; the element whose index the next
+    /// component names is walked on without that component, and that does not count as looking into the array.
+    fn elements<'d, F>(self, array: &'d RawArray, visit: &mut F) -> Result<bool>
+    where
+        F: FnMut(Option<RawBsonRef<'d>>, Option<usize>) -> Result<bool>,
+    {
+        let (head, rest) = split(self.path);
+        let wanted = index_of(head);
+        for (index, element) in array.into_iter().enumerate() {
+            let element = element.map_err(malformed)?;
+            if let RawBsonRef::Document(inner) = element
+                && (Walk { position: self.position.or(Some(index)), ..self }).document(inner, visit)?
+            {
+                return Ok(true);
+            }
+            if wanted != Some(index) {
+                continue;
+            }
+            let done = match (element, rest) {
+                (element, None) => visit(Some(element), self.position)?,
+                (RawBsonRef::Document(inner), Some(path)) => Walk { path, ..self }.document(inner, visit)?,
+                (RawBsonRef::Array(inner), Some(path)) => Walk { path, ..self }.elements(inner, visit)?,
+                (_, Some(_)) => false,
+            };
+            if done {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The first component, and the rest if there is one.
+fn split(path: &str) -> (&str, Option<&str>) {
+    match path.split_once('.') {
+        Some((head, rest)) => (head, Some(rest)),
+        None => (path, None),
+    }
+}
+
+/// The index that a component names: digits without a leading zero.
+pub(crate) fn index_of(component: &str) -> Option<usize> {
+    let digits = component.bytes().all(|byte| byte.is_ascii_digit());
+    let canonical = component == "0" || !component.starts_with('0');
+    if digits && canonical { component.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{RawDocumentBuf, doc};
+
+    use super::*;
+
+    /// What a walk visits, as `value@position`.
+    fn visited(document: bson::Document, path: &str, leaf: Leaf) -> Vec<String> {
+        let raw = RawDocumentBuf::try_from(&document).unwrap();
+        let mut seen = Vec::new();
+        Walk { path, leaf, position: None }
+            .document(&raw, &mut |value, position| {
+                let value = value.map_or("missing".to_owned(), crate::filter::show::value);
+                seen.push(position.map_or(value.clone(), |position| format!("{value}@{position}")));
+                Ok(false)
+            })
+            .unwrap();
+        seen
+    }
+
+    #[test]
+    fn arrays_are_opened_at_the_end_and_on_the_way() {
+        for (document, path, expected) in [
+            (doc! { "a": 5 }, "a", vec!["5"]),
+            (doc! { "a": 5 }, "b", vec!["missing"]),
+            (doc! { "a": 5 }, "a.b", vec!["missing"]),
+            (doc! { "a": [5, 6] }, "a", vec!["5@0", "6@1", "[ 5, 6 ]"]),
+            (doc! { "a": { "b": [5] } }, "a.b", vec!["5@0", "[ 5 ]"]),
+            (doc! { "a": [{ "b": 5 }, 3, {}, { "b": [1, 2] }] }, "a.b", vec![
+                "5@0",
+                "missing@2",
+                "1@3",
+                "2@3",
+                "[ 1, 2 ]@3",
+            ]),
+            (doc! { "a": [[{ "b": 5 }]] }, "a.b", vec![]),
+            (doc! { "a": [] }, "a.b", vec![]),
+            (doc! { "a": [] }, "a", vec!["[]"]),
+        ] {
+            assert_eq!(visited(document.clone(), path, Leaf::Opened), expected, "{path} of {document}");
+        }
+    }
+
+    #[test]
+    fn digits_mean_an_index_and_a_field() {
+        for (document, path, expected) in [
+            (doc! { "a": [5, [2, 4], 3] }, "a.1", vec!["[ 2, 4 ]"]),
+            (doc! { "a": [5, { "1": 4 }, 3] }, "a.1", vec!["4@1", "{ 1: 4 }"]),
+            (doc! { "a": [{ "b": 1 }, { "b": 2 }] }, "a.1.b", vec!["missing@0", "missing@1", "2"]),
+            (doc! { "a": [[{ "b": 5 }]] }, "a.0.b", vec!["5@0"]),
+            (doc! { "a": [[5, 6]] }, "a.0.1", vec!["6"]),
+            (doc! { "a": { "0": [7] } }, "a.0", vec!["7@0", "[ 7 ]"]),
+            (doc! { "a": [5] }, "a.00", vec![]),
+        ] {
+            assert_eq!(visited(document.clone(), path, Leaf::Opened), expected, "{path} of {document}");
+        }
+    }
+
+    #[test]
+    fn a_whole_leaf_is_not_opened() {
+        assert_eq!(visited(doc! { "a": [5, 6] }, "a", Leaf::Whole), ["[ 5, 6 ]"]);
+        assert_eq!(visited(doc! { "a": [{ "b": [1] }] }, "a.b", Leaf::Whole), ["[ 1 ]@0"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! Index keys as strings of bytes whose `memcmp` order is the order of the values: MongoDB's KeyString, version 1.
+//!
+//! Each value is a byte of its class and bytes that keep the order within it, all inverted when the field descends; a key
+//! ends in one more byte (mongodb/mongo:src/mongo/db/storage/key_string.cpp). So indexes have the sizes that MongoDB's have.
+//! What is not encoded: collations.
+mod class;
+mod decode;
+mod decode_number;
+mod encode;
+mod encode_decimal;
+mod record_id;
+mod rounding;
+mod type_bits;
+
+use crate::order::flat;
+use crate::{Code, Failure, Result};
+use bson::raw::RawBson;
+use bson::{Bson, RawBsonRef};
+use encode::{Fault, Writer};
+use type_bits::TypeBits;
+
+pub use decode::decode;
+pub use record_id::{leading_record_id, record_id_of, split_record_id};
+
+/// A finished key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeyString {
+    /// The bytes that order it, without a record id.
+    pub bytes: Vec<u8>,
+    /// What the order forgets (int or double, -0, decimal exponent); empty when nothing is forgotten.
+    pub type_bits: Vec<u8>,
+}
+
+/// Where a key stands beside all entries that begin with its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Before every entry with these leading values.
+    Before,
+    /// Exactly an entry of these values.
+    Exact,
+    /// After every entry with these leading values.
+    After,
+}
+
+/// Builds one key, value by value.
+#[derive(Clone, Debug, Default)]
+pub struct KeyBuilder {
+    bytes: Vec<u8>,
+    type_bits: TypeBits,
+    fault: Option<Fault>,
+}
+
+impl KeyBuilder {
+    /// An empty key.
+    pub fn new() -> Self {
+        KeyBuilder::default()
+    }
+
+    /// An empty key in the memory of one that is no longer needed.
+    pub fn reuse(mut key: KeyString) -> Self {
+        key.bytes.clear();
+        KeyBuilder { bytes: key.bytes, type_bits: TypeBits::reuse(key.type_bits), fault: None }
+    }
+
+    /// Appends the next field's value, inverted when the field descends.
+    pub fn append(&mut self, value: RawBsonRef<'_>, descending: bool) {
+        let mut writer = Writer::new(&mut self.bytes, &mut self.type_bits, &mut self.fault, descending);
+        writer.value(value, 0);
+    }
+
+    /// As [`append`](Self::append), for an owned value.
+    pub fn append_owned(&mut self, value: &Bson, descending: bool) {
+        match value {
+            Bson::Array(_) | Bson::Document(_) | Bson::JavaScriptCodeWithScope(_) | Bson::DbPointer(_) => {
+                match RawBson::try_from(value.clone()) {
+                    Ok(raw) => self.append(raw.as_raw_bson_ref(), descending),
+                    Err(_) => self.fault = Some(Fault::Malformed),
+                }
+            }
+            value => self.append(flat(value), descending),
+        }
+    }
+
+    /// Whether all values were whole: malformed ones (22) and such as are nested too deep (15) have no key. Values that the
+    /// server has checked on arrival always are.
+    pub fn check(&self) -> Result<()> {
+        match self.fault {
+            None => Ok(()),
+            Some(Fault::Malformed) => {
+                Err(Failure::new(Code::InvalidBSON, "a value to be indexed is not valid BSON"))
+            }
+            Some(Fault::TooDeep) => Err(Failure::new(
+                Code::Overflow,
+                "a value to be indexed exceeds the maximum nested object depth: 200",
+            )),
+        }
+    }
+
+    /// Ends the key.
+    pub fn finish(mut self, bound: Bound) -> KeyString {
+        self.bytes.push(match bound {
+            Bound::Before => class::LESS,
+            Bound::Exact => class::END,
+            Bound::After => class::GREATER,
+        });
+        KeyString { bytes: self.bytes, type_bits: self.type_bits.finish() }
+    }
+}
+
+/// What stored bytes are refused with that no key has.
+fn malformed(what: &'static str) -> Failure {
+    Failure::new(MALFORMED, format!("KeyString format error: {what}"))
+}
+
+/// The code of MongoDB's assertion for a byte that begins no value.
+const MALFORMED: Code = Code(50811);
+
+#[cfg(test)]
+mod tests;

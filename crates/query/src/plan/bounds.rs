@@ -1,0 +1,210 @@
+//! From one test of a field to the keys that can pass it. Always at least those; `exact` says that it is no more.
+
+use bson::{RawBson, RawBsonRef};
+
+use super::interval::{Cut, Interval, Intervals, complement, intersection, union};
+use super::{brackets, prefix};
+use crate::filter::numbers::is_nan;
+use crate::filter::pattern::Pattern;
+use crate::filter::tree::{Comparison, Field, Membership, Node, Test};
+use crate::hash64;
+
+/// What a test leaves of a field's keys.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds {
+    /// The keys that can pass.
+    pub(super) intervals: Intervals,
+    /// Whether a document that is no array there passes just when its key is among them.
+    pub(super) exact: bool,
+    /// How much it narrows, as far as one can tell without data: 0 not at all, 1 to a type or by a denial, 2 on one side, 3
+    /// on both. Points count on their own.
+    pub(super) narrowness: u8,
+}
+
+impl Bounds {
+    fn new(intervals: Vec<Interval>, exact: bool, narrowness: u8) -> Bounds {
+        Bounds { intervals: union(intervals), exact, narrowness }
+    }
+
+    /// Both this and that.
+    pub(super) fn and(&self, other: &Bounds) -> Bounds {
+        Bounds {
+            intervals: intersection(&self.intervals, &other.intervals),
+            exact: self.exact && other.exact,
+            narrowness: (self.narrowness + other.narrowness).min(3),
+        }
+    }
+
+    /// Whether all of them are points.
+    pub(super) fn are_points(&self) -> bool {
+        self.intervals.iter().all(Interval::is_point)
+    }
+}
+
+/// The keys of documents that can pass; none if the test says nothing about keys.
+pub(super) fn of(test: &Test) -> Option<Bounds> {
+    match test {
+        Test::Compare(Comparison::Equal, constant) => {
+            Some(Bounds::new(equal(constant), is_plain(constant), 3))
+        }
+        Test::Compare(comparison, constant) => range(*comparison, constant),
+        Test::Member(list) => Some(member(list)),
+        Test::Exists => Some(Bounds::new(vec![Interval::all()], false, 0)),
+        Test::Type(types) => {
+            use bson::spec::ElementType::{Array, Undefined};
+            // Arrays are in the index by their elements.
+            if types.has_type(Array) || types.has_type(Undefined) {
+                return Some(Bounds::new(vec![Interval::all()], false, 0));
+            }
+            let mut intervals: Vec<Interval> = types.kinds().map(brackets::of).collect();
+            intervals.push(Interval::point(RawBson::Double(f64::NAN)));
+            Some(Bounds::new(intervals, false, 1))
+        }
+        Test::Regex(pattern) => {
+            let mut intervals = Vec::new();
+            let narrowness = matching(pattern, &mut intervals);
+            Some(Bounds::new(intervals, false, narrowness))
+        }
+        Test::Modulo { .. } => {
+            Some(Bounds::new(vec![brackets::of(bson::spec::ElementType::Double)], false, 1))
+        }
+        Test::ElementValue(nodes) => Some(elements(nodes)),
+        Test::Size(_) | Test::Bits(_) | Test::ElementObject(_) => None,
+    }
+}
+
+/// The keys of documents that can fail; only of tests whose keys are known exactly. `single`: every document has one key
+/// there, so that its key alone decides.
+pub(super) fn denied(test: &Test, single: bool) -> Option<Bounds> {
+    match test {
+        Test::Exists => {
+            let missing = [RawBson::Undefined, RawBson::Null];
+            Some(Bounds::new(missing.map(Interval::point).into(), false, 2))
+        }
+        Test::Compare(Comparison::Equal, RawBson::Null) if single => {
+            // An empty array is no null, and its key may be undefined.
+            let intervals = complement(&[Interval::point(RawBson::Null)]);
+            Some(Bounds { intervals, exact: false, narrowness: 1 })
+        }
+        Test::Compare(_, constant) if is_plain(constant) => of(test).filter(|bounds| bounds.exact),
+        Test::Member(list) if list.patterns.is_empty() && list.values.iter().all(is_plain) => of(test),
+        _ => None,
+    }
+    .map(|bounds| match test {
+        Test::Compare(Comparison::Equal, RawBson::Null) | Test::Exists => bounds,
+        _ => Bounds { intervals: complement(&bounds.intervals), exact: single && bounds.exact, narrowness: 1 },
+    })
+}
+
+/// The hashes of the values that can pass; only of equality.
+pub(super) fn hashed(test: &Test) -> Option<Bounds> {
+    let points = match test {
+        Test::Compare(Comparison::Equal, constant) => equal(constant),
+        Test::Member(list) if list.patterns.is_empty() => member(list).intervals,
+        _ => return None,
+    };
+    let hashes = points
+        .iter()
+        .map(|point| Interval::point(RawBson::Int64(hash64(point.low.value.as_raw_bson_ref()))))
+        .collect();
+    Some(Bounds::new(hashes, false, 3))
+}
+
+/// Whether only a key equal to the constant means a value equal to it.
+fn is_plain(constant: &RawBson) -> bool {
+    brackets::is_exact(constant.as_raw_bson_ref().element_type())
+}
+
+fn equal(constant: &RawBson) -> Vec<Interval> {
+    match constant {
+        // A missing field is in the index as null.
+        RawBson::Null => [RawBson::Undefined, RawBson::Null].map(Interval::point).into(),
+        RawBson::Array(array) => {
+            // An array is in the index by its elements, an empty one as undefined; whole only within another array.
+            let first = array.into_iter().next().and_then(Result::ok).map_or(RawBson::Undefined, Into::into);
+            vec![Interval::point(constant.clone()), Interval::point(first)]
+        }
+        other => vec![Interval::point(other.clone())],
+    }
+}
+
+fn member(list: &Membership) -> Bounds {
+    let mut intervals: Vec<Interval> = Vec::with_capacity(list.values.len());
+    list.values.iter().for_each(|value| intervals.extend(equal(value)));
+    let mut narrowness = 3;
+    for pattern in &list.patterns {
+        narrowness = narrowness.min(matching(pattern, &mut intervals));
+    }
+    let exact = list.patterns.is_empty() && list.values.iter().all(is_plain);
+    Bounds::new(intervals, exact, narrowness)
+}
+
+/// Strings that can match, and the expression itself.
+fn matching(pattern: &Pattern, intervals: &mut Vec<Interval>) -> u8 {
+    let strings = brackets::of(bson::spec::ElementType::String);
+    let prefix = prefix::of(pattern);
+    let narrowness = if prefix.is_some() { 3 } else { 1 };
+    intervals.push(match prefix {
+        Some(prefix) => Interval {
+            high: prefix::end(&prefix).map_or(strings.high, |end| Cut::before(RawBson::String(end))),
+            low: Cut::before(RawBson::String(prefix)),
+        },
+        None => strings,
+    });
+    if let (Ok(source), Ok(options)) =
+        (pattern.source.clone().try_into(), pattern.options.clone().try_into())
+    {
+        intervals.push(Interval::point(RawBson::RegularExpression(bson::Regex { pattern: source, options })));
+    }
+    narrowness
+}
+
+fn range(comparison: Comparison, constant: &RawBson) -> Option<Bounds> {
+    let raw = constant.as_raw_bson_ref();
+    let or_equal = matches!(comparison, Comparison::LessOrEqual | Comparison::GreaterOrEqual);
+    let upward = matches!(comparison, Comparison::Greater | Comparison::GreaterOrEqual);
+    let all = || Some(Bounds::new(vec![Interval::all()], false, 0));
+    match raw {
+        // The index holds no whole arrays.
+        RawBsonRef::Array(_) => return None,
+        RawBsonRef::MinKey if upward => return all(),
+        RawBsonRef::MaxKey if !upward => return all(),
+        RawBsonRef::Null | RawBsonRef::MinKey | RawBsonRef::MaxKey => {
+            let points = if or_equal { equal(constant) } else { Vec::new() };
+            return Some(Bounds::new(points, false, 3));
+        }
+        number if is_nan(number) => {
+            let points = if or_equal { equal(constant) } else { Vec::new() };
+            return Some(Bounds::new(points, true, 3));
+        }
+        _ => {}
+    }
+    let bracket = brackets::of(raw.element_type());
+    let interval = match upward {
+        true => Interval { low: Cut { value: constant.clone(), after: !or_equal }, high: bracket.high },
+        false => Interval { low: bracket.low, high: Cut { value: constant.clone(), after: or_equal } },
+    };
+    Some(Bounds::new(vec![interval], is_plain(constant), 2))
+}
+
+/// The keys of the elements that pass all operators of an `$elemMatch`.
+fn elements(nodes: &[Node]) -> Bounds {
+    let mut all = Bounds::new(vec![Interval::all()], false, 0);
+    for node in nodes {
+        let bounds = match node {
+            // An array within an array is in the index whole, so that nothing is known of what is in it.
+            Node::Field(Field { test: Test::ElementValue(_), .. }) => None,
+            Node::Field(field) => of(&field.test),
+            Node::Not(inner) => match inner.as_ref() {
+                Node::Field(field) if !matches!(field.test, Test::Exists) => denied(&field.test, false),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(bounds) = bounds {
+            all = all.and(&bounds);
+        }
+    }
+    all.exact = false;
+    all
+}

@@ -1,0 +1,195 @@
+//! Who is connected, and what each connection does at the moment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::time::Instant;
+
+use bson::{Document, RawDocument};
+use fathom_query::Code;
+use parking_lot::Mutex;
+
+/// As much of a running command as `currentOp` keeps.
+const KEPT_COMMAND_BYTES: usize = 1000;
+
+/// One connection, as others see it.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// `connectionId`, from 1.
+    pub(crate) id: u64,
+    /// The peer's address.
+    pub(crate) remote: String,
+    /// Our own address.
+    pub(crate) local: String,
+    pub(crate) connected: bson::DateTime,
+    /// What it said of itself in its first hello.
+    metadata: Mutex<Option<Document>>,
+    current: Mutex<Current>,
+    interrupt: AtomicI32,
+    operation: AtomicU64,
+    /// Who it proved to be: (user, database) pairs.
+    users: Mutex<Vec<(String, String)>>,
+    /// Ends the connection after its current command.
+    pub(crate) close: AtomicBool,
+}
+
+/// What a connection does.
+#[derive(Debug, Default)]
+struct Current {
+    since: Option<Instant>,
+    database: String,
+    command: Vec<u8>,
+}
+
+/// What `currentOp` shows of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Activity {
+    pub(crate) operation: u64,
+    pub(crate) since: Option<Instant>,
+    pub(crate) database: String,
+    /// The command, or its first bytes made a document by its name alone.
+    pub(crate) command: Document,
+}
+
+impl Client {
+    fn new(id: u64, remote: String, local: String) -> Client {
+        Client {
+            id,
+            remote,
+            local,
+            connected: bson::DateTime::now(),
+            metadata: Mutex::new(None),
+            current: Mutex::default(),
+            interrupt: AtomicI32::new(0),
+            operation: AtomicU64::new(0),
+            users: Mutex::default(),
+            close: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes that a command begins.
+    pub(crate) fn begin(&self, operation: u64, database: &str, command: &RawDocument) {
+        self.interrupt.store(0, Ordering::Relaxed);
+        self.operation.store(operation, Ordering::Relaxed);
+        let mut current = self.current.lock();
+        current.since = Some(Instant::now());
+        current.database.clear();
+        current.database.push_str(database);
+        current.command.clear();
+        let bytes = command.as_bytes();
+        if bytes.len() <= KEPT_COMMAND_BYTES {
+            current.command.extend_from_slice(bytes);
+        }
+    }
+
+    /// Notes that it ended.
+    pub(crate) fn end(&self) {
+        self.current.lock().since = None;
+    }
+
+    /// What it does.
+    pub(crate) fn activity(&self) -> Activity {
+        let current = self.current.lock();
+        Activity {
+            operation: self.operation.load(Ordering::Relaxed),
+            since: current.since,
+            database: current.database.clone(),
+            command: Document::from_reader(current.command.as_slice()).unwrap_or_default(),
+        }
+    }
+
+    /// Asks its operation to stop with this code.
+    pub(crate) fn interrupt(&self, operation: u64, code: Code) -> bool {
+        let here = self.operation.load(Ordering::Relaxed) == operation && self.current.lock().since.is_some();
+        if here {
+            self.interrupt.store(code.0, Ordering::Relaxed);
+        }
+        here
+    }
+
+    /// The code that its operation is to stop with.
+    pub(crate) fn interrupted(&self) -> Option<Code> {
+        Some(self.interrupt.load(Ordering::Relaxed)).filter(|code| *code != 0).map(Code)
+    }
+
+    /// What it said of itself; false if it had said something before.
+    pub(crate) fn set_metadata(&self, metadata: Document) -> bool {
+        let mut held = self.metadata.lock();
+        let first = held.is_none();
+        if first {
+            *held = Some(metadata);
+        }
+        first
+    }
+
+    /// What it said of itself.
+    pub(crate) fn metadata(&self) -> Option<Document> {
+        self.metadata.lock().clone()
+    }
+
+    /// The name of the program that it said it is.
+    pub(crate) fn app_name(&self) -> Option<String> {
+        let metadata = self.metadata.lock();
+        let application = metadata.as_ref()?.get_document("application").ok()?;
+        Some(application.get_str("name").ok()?.to_owned())
+    }
+
+    /// Who it proved to be.
+    pub(crate) fn users(&self) -> Vec<(String, String)> {
+        self.users.lock().clone()
+    }
+
+    /// Changes who it is.
+    pub(crate) fn set_users(&self, users: Vec<(String, String)>) {
+        *self.users.lock() = users;
+    }
+
+    /// Whether it proved to be anybody.
+    pub(crate) fn is_authenticated(&self) -> bool {
+        !self.users.lock().is_empty()
+    }
+}
+
+/// All connections.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    open: Mutex<BTreeMap<u64, Arc<Client>>>,
+    created: AtomicU64,
+    rejected: AtomicU64,
+    operations: AtomicU64,
+}
+
+impl Clients {
+    /// Adds a connection.
+    pub(crate) fn add(&self, remote: String, local: String) -> Arc<Client> {
+        let id = self.created.fetch_add(1, Ordering::Relaxed) + 1;
+        let client = Arc::new(Client::new(id, remote, local));
+        self.open.lock().insert(id, Arc::clone(&client));
+        client
+    }
+
+    /// Removes a connection that is closed.
+    pub(crate) fn remove(&self, id: u64) {
+        self.open.lock().remove(&id);
+    }
+
+    /// Counts a connection that was turned away.
+    pub(crate) fn reject(&self) {
+        self.rejected.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All that are open.
+    pub(crate) fn all(&self) -> Vec<Arc<Client>> {
+        self.open.lock().values().cloned().collect()
+    }
+
+    /// How many are open, were created, were turned away.
+    pub(crate) fn counts(&self) -> (usize, u64, u64) {
+        (self.open.lock().len(), self.created.load(Ordering::Relaxed), self.rejected.load(Ordering::Relaxed))
+    }
+
+    /// The number of the next operation.
+    pub(crate) fn next_operation(&self) -> u64 {
+        self.operations.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}

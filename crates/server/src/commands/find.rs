@@ -1,0 +1,201 @@
+//! `find`: a query and its first batch.
+
+use std::sync::Arc;
+
+use bson::{RawBsonRef, RawDocument};
+use fathom_query::{Code, Dialect, Failure, Filter, Projection, Sort};
+
+use super::{Reply, hint_of, read_let, refuse_collation};
+use crate::Result;
+use crate::dispatch::Request;
+use crate::execution::{Batch, FindQuery, FindState, Producer, QueryCursor, document_of};
+use crate::operation::Operation;
+use crate::parse;
+
+/// Documents of the first batch when the client asks for no number.
+pub(super) const FIRST_BATCH: u64 = 101;
+
+/// What a `find` asks for beside the query itself.
+#[derive(Debug)]
+struct Options {
+    batch_size: u64,
+    single_batch: bool,
+    no_timeout: bool,
+    tailable: bool,
+    await_data: bool,
+}
+
+/// Runs the query and writes the first batch.
+pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    let namespace = request.namespace()?;
+    op.instance.counters.operations.query(1);
+    op.figures.namespace = namespace;
+    read_let(op, request)?;
+    let (query, options) = parse_find(op, request)?;
+    let _ticket = op.read_ticket()?;
+    let Some(collection) = op.instance.catalog.get(&op.figures.namespace) else {
+        op.figures.plan = Some("EOF".to_owned());
+        return write_empty(op, reply);
+    };
+    let state = collection.lock();
+    if state.options.is_view() {
+        drop(state);
+        return super::aggregate::run_on_view(op, &collection, &query, options.batch_size, reply);
+    }
+    if is_point_read(&query) {
+        return point_read(op, &collection, &query, reply);
+    }
+    if options.tailable && !state.options.is_capped() {
+        let what = format!(
+            "error processing query: ns={} tailable cursor requested on non capped collection",
+            collection.namespace()
+        );
+        return Err(Failure::new(Code::BadValue, what));
+    }
+    let find = FindState::new(op, &state, query)?;
+    drop(state);
+    let mut producer = Producer::Find(Box::new(find), Arc::clone(&collection));
+    let mut cursor = reply.begin_document("cursor");
+    let mut first = cursor.begin_array("firstBatch");
+    let done = producer.fill(op, &mut Batch::new(&mut first, options.batch_size))?;
+    op.figures.returned = Some(first.count() as u64);
+    first.end();
+    let keep = !options.single_batch && (!done || options.tailable);
+    let id = if keep {
+        op.instance.cursors.add(QueryCursor {
+            namespace: op.figures.namespace.clone(),
+            producer,
+            no_timeout: options.no_timeout,
+            tailable: options.tailable,
+            await_data: options.await_data,
+            originating: request.body.to_owned(),
+            users: op.client.users(),
+        })
+    } else {
+        0
+    };
+    op.figures.cursor_id = id;
+    op.figures.cursor_exhausted = id == 0;
+    cursor.i64("id", id);
+    cursor.string("ns", &op.figures.namespace);
+    Ok(())
+}
+
+/// A query for one `_id` without anything that changes the document: no cursor, no plan, no copy.
+fn is_point_read(query: &FindQuery) -> bool {
+    query.filter.only_id().is_some()
+        && query.projection.is_none()
+        && query.hint.is_none()
+        && query.skip == 0
+        && !query.show_record_id
+        && !query.return_key
+}
+
+fn point_read(
+    op: &mut Operation<'_>,
+    collection: &crate::storage::Collection,
+    query: &FindQuery,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    let Some(id) = query.filter.only_id() else { return Ok(()) };
+    op.figures.plan = Some("IDHACK".to_owned());
+    if let Some(index) = collection.id_index() {
+        index.count_access();
+    }
+    let mut cursor = reply.begin_document("cursor");
+    let mut first = cursor.begin_array("firstBatch");
+    op.session().begin()?;
+    let mark = first.mark();
+    first.begin_item(bson::spec::ElementType::EmbeddedDocument);
+    let at = first.buffer().len();
+    let found = op.document_by_id(collection, id, first.buffer());
+    op.session().rollback();
+    if found?.is_none() {
+        first.back_to(mark);
+    } else {
+        // What a table holds is sent as it is, but only if it is a document.
+        document_of(first.buffer().get(at..).unwrap_or_default())?;
+    }
+    op.figures.returned = Some(first.count() as u64);
+    op.figures.cursor_exhausted = true;
+    first.end();
+    cursor.i64("id", 0);
+    cursor.string("ns", &op.figures.namespace);
+    Ok(())
+}
+
+fn write_empty(op: &mut Operation<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    op.figures.returned = Some(0);
+    op.figures.cursor_exhausted = true;
+    let mut cursor = reply.begin_document("cursor");
+    cursor.begin_array("firstBatch").end();
+    cursor.i64("id", 0);
+    cursor.string("ns", &op.figures.namespace);
+    Ok(())
+}
+
+fn parse_find(op: &mut Operation<'_>, request: &Request<'_>) -> Result<(FindQuery, Options)> {
+    let body = request.body;
+    let query = query_of(op, body)?;
+    let batch_size = parse::natural(body, "batchSize")?;
+    let single_batch = parse::boolean(body, "singleBatch")? || parse::integer(body, "limit")?.is_some_and(|limit| limit < 0);
+    let options = Options {
+        batch_size: batch_size.or(parse::natural(body, "ntoreturn")?).unwrap_or(FIRST_BATCH),
+        single_batch,
+        no_timeout: parse::boolean(body, "noCursorTimeout")?,
+        tailable: parse::boolean(body, "tailable")?,
+        await_data: parse::boolean(body, "awaitData")?,
+    };
+    if options.await_data && !options.tailable {
+        return Err(Failure::new(Code::FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'"));
+    }
+    Ok((query, options))
+}
+
+/// The query of a `find` command, also within `explain`.
+pub(super) fn query_of(op: &mut Operation<'_>, body: &RawDocument) -> Result<FindQuery> {
+    for refused in ["min", "max"] {
+        if parse::document(body, refused)?.is_some_and(|bound| !bound.is_empty()) {
+            let what = format!("this server does not have '{refused}' of find; use a range in the filter");
+            return Err(Failure::new(Code::CommandNotSupported, what));
+        }
+    }
+    refuse_collation(parse::field(body, "collation"))?;
+    let variables = op.variables();
+    let filter = parse::document(body, "filter")?.unwrap_or_else(|| parse::empty());
+    let filter = Filter::parse(filter, variables)?;
+    let projection = match parse::document(body, "projection")? {
+        Some(projection) => Projection::parse(projection, Dialect::Find, variables)?,
+        None => None,
+    };
+    let mut sort_document = parse::document(body, "sort")?;
+    let mut hint = hint_of(parse::field(body, "hint"))?;
+    // A sort by $natural is a hint.
+    if let Some(natural) = sort_document.and_then(|sort| parse::field(sort, "$natural")) {
+        hint = Some(fathom_query::Hint::Natural { backwards: parse::integer_of(natural).is_some_and(|way| way < 0) });
+        sort_document = None;
+    }
+    let sort = sort_document.map(Sort::parse).transpose()?.flatten();
+    let limit = match body_integer(body, "limit")? {
+        0 => None,
+        limit => Some(limit.unsigned_abs()),
+    };
+    Ok(FindQuery {
+        filter,
+        sort,
+        projection,
+        hint,
+        skip: parse::natural(body, "skip")?.unwrap_or(0),
+        limit,
+        show_record_id: parse::boolean(body, "showRecordId")?,
+        return_key: parse::boolean(body, "returnKey")?,
+        count_only: false,
+    })
+}
+
+fn body_integer(body: &RawDocument, name: &str) -> Result<i64> {
+    match parse::field(body, name) {
+        Some(RawBsonRef::Null) | None => Ok(0),
+        Some(_) => Ok(parse::integer(body, name)?.unwrap_or(0)),
+    }
+}

@@ -1,0 +1,116 @@
+//! `getMore` and `killCursors`: the next batch of a cursor, and the end of one.
+
+use std::time::{Duration, Instant};
+
+use bson::RawBsonRef;
+use fathom_query::{Code, Failure};
+
+use super::Reply;
+use crate::Result;
+use crate::dispatch::Request;
+use crate::execution::{Batch, Producer, QueryCursor};
+use crate::operation::Operation;
+use crate::parse;
+
+/// How long a tailable cursor waits for new documents when the client gives no time.
+const AWAIT: Duration = Duration::from_secs(1);
+/// How often it looks.
+const AWAIT_POLL: Duration = Duration::from_millis(5);
+
+/// Writes the next batch.
+pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    let id = match request.target {
+        RawBsonRef::Int64(id) => id,
+        other => return Err(parse::wrong_type("getMore.getMore", other, "long")),
+    };
+    let collection = parse::required_string(request.body, "collection")?;
+    let namespace = format!("{}.{collection}", request.database);
+    op.instance.counters.operations.getmore(1);
+    let batch_size = match parse::natural(request.body, "batchSize")? {
+        Some(0) | None => u64::MAX,
+        Some(size) => size,
+    };
+    let mut cursor = op.instance.cursors.take(id, &namespace)?;
+    op.figures.namespace = namespace;
+    op.figures.cursor_id = id;
+    // The command that opened the cursor says how long it may take; here the time is that of one wait.
+    let awaiting = cursor.tailable && cursor.await_data;
+    if awaiting {
+        op.deadline = None;
+    }
+    let result = fill(op, request, &mut cursor, batch_size, awaiting, reply);
+    match result {
+        Ok(true) => {
+            op.figures.cursor_exhausted = true;
+            op.instance.cursors.remove(id);
+            Ok(())
+        }
+        Ok(false) => {
+            op.instance.cursors.put_back(id, cursor);
+            Ok(())
+        }
+        Err(failure) => {
+            op.instance.cursors.remove(id);
+            Err(failure)
+        }
+    }
+}
+
+fn fill(
+    op: &mut Operation<'_>,
+    request: &Request<'_>,
+    cursor: &mut QueryCursor,
+    batch_size: u64,
+    awaiting: bool,
+    reply: &mut Reply<'_>,
+) -> Result<bool> {
+    if op.instance.config.auth && cursor.users != op.client.users() {
+        return Err(Failure::new(Code::Unauthorized, "the cursor was made by another user"));
+    }
+    let mut out = reply.begin_document("cursor");
+    let mut next = out.begin_array("nextBatch");
+    let patience = if request.max_time_ms > 0 { Duration::from_millis(request.max_time_ms) } else { AWAIT };
+    let until = Instant::now() + patience;
+    let done = loop {
+        let ticket = op.read_ticket()?;
+        if cursor.tailable
+            && let Producer::Find(find, _) = &mut cursor.producer
+        {
+            find.rewind_tail();
+        }
+        let done = cursor.producer.fill(op, &mut Batch::new(&mut next, batch_size))?;
+        drop(ticket);
+        if !awaiting || next.count() > 0 || Instant::now() >= until {
+            break done;
+        }
+        op.check_interrupt()?;
+        std::thread::sleep(AWAIT_POLL);
+    };
+    let done = done && !cursor.tailable;
+    op.figures.returned = Some(next.count() as u64);
+    next.end();
+    out.i64("id", if done { 0 } else { op.figures.cursor_id });
+    out.string("ns", &op.figures.namespace);
+    Ok(done)
+}
+
+/// Closes cursors.
+pub(super) fn kill(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    op.figures.namespace = request.namespace()?;
+    let Some(RawBsonRef::Array(ids)) = request.field("cursors") else { return Err(parse::missing("killCursors.cursors")) };
+    let (mut killed, mut missing) = (Vec::new(), Vec::new());
+    for id in ids {
+        match id.map_err(|error| parse::malformed(&error))? {
+            RawBsonRef::Int64(id) if op.instance.cursors.kill(id) => killed.push(id),
+            RawBsonRef::Int64(id) => missing.push(id),
+            other => return Err(parse::wrong_type("killCursors.cursors", other, "long")),
+        }
+    }
+    for (name, ids) in
+        [("cursorsKilled", killed.as_slice()), ("cursorsNotFound", &missing), ("cursorsAlive", &[]), ("cursorsUnknown", &[])]
+    {
+        let mut array = reply.begin_array(name);
+        ids.iter().for_each(|id| array.i64(*id));
+    }
+    Ok(())
+}

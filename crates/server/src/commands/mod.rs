@@ -1,0 +1,151 @@
+//! The table of commands: name, who may run it, which fields it takes, and the function that runs it.
+//!
+//! One file for each command, or for a few that are one thought. What mongod has and this server has not is listed too,
+//! with the reason, so that it is refused by name.
+
+mod aggregate;
+mod delete;
+mod find;
+mod get_more;
+mod hello;
+mod insert;
+mod ping;
+mod table;
+mod update;
+
+use bson::RawBsonRef;
+
+use crate::Result;
+use crate::auth::{Access, Conversation};
+use crate::dispatch::Request;
+use crate::operation::Operation;
+
+pub(crate) use table::{COMMANDS, find};
+
+/// The reply being written.
+pub(crate) type Reply<'a> = fathom_wire::DocumentWriter<'a>;
+
+/// What an operation counts as in `opLatencies` and for tickets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    Write,
+    Command,
+}
+
+/// The function of a command.
+#[derive(Clone, Copy)]
+pub(crate) enum Run {
+    /// All but a few.
+    Plain(fn(&mut Operation<'_>, &Request<'_>, &mut Reply<'_>) -> Result<()>),
+    /// Those that carry a login from one message to the next.
+    Login(fn(&mut Operation<'_>, &Request<'_>, &mut Option<Conversation>, &mut Reply<'_>) -> Result<()>),
+}
+
+/// A row of the table.
+pub(crate) struct Command {
+    /// The name in MongoDB's own spelling.
+    pub(crate) name: &'static str,
+    /// Other spellings.
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) kind: Kind,
+    /// Whether it may be run against the database `admin` only.
+    pub(crate) admin_only: bool,
+    /// Who may run it.
+    pub(crate) access: Access,
+    /// Whether its arguments or its reply hold secrets: never logged, never compressed.
+    pub(crate) secret: bool,
+    /// The fields it takes beside the generic ones.
+    pub(crate) fields: &'static [&'static str],
+    /// One sentence for `listCommands`.
+    pub(crate) help: &'static str,
+    pub(crate) run: Run,
+    /// Its place in the table.
+    row: usize,
+}
+
+impl Command {
+    /// Its place in the table.
+    pub(crate) fn row(&self) -> usize {
+        self.row
+    }
+}
+
+impl std::fmt::Debug for Command {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Fields that every command takes (server.md, 2.2).
+pub(crate) static GENERIC_FIELDS: &[&str] = &[
+    "lsid",
+    "$clusterTime",
+    "$readPreference",
+    "comment",
+    "apiVersion",
+    "apiStrict",
+    "apiDeprecationErrors",
+    "$audit",
+    "$client",
+    "$configServerState",
+    "$queryOptions",
+    "allowImplicitCollectionCreation",
+    "shardVersion",
+    "databaseVersion",
+    "stmtId",
+    "stmtIds",
+    "coordinator",
+    "$replData",
+    "$oplogQueryData",
+    "maxTimeMSOpOnly",
+    "rawData",
+];
+
+/// Refuses a collation that is not the simple one: strings are compared by their bytes here.
+pub(crate) fn refuse_collation(value: Option<RawBsonRef<'_>>) -> Result<()> {
+    let refused = |what: &str| {
+        Err(fathom_query::Failure::new(
+            fathom_query::Code::CommandNotSupported,
+            format!("this server has the simple collation only; {what}"),
+        ))
+    };
+    match value {
+        None | Some(RawBsonRef::Null) => Ok(()),
+        Some(RawBsonRef::Document(collation)) => match crate::parse::string(collation, "locale")? {
+            Some("simple") => Ok(()),
+            Some(locale) => refused(&format!("the locale '{locale}' is refused")),
+            None if collation.is_empty() => Ok(()),
+            None => Err(crate::parse::missing("collation.locale")),
+        },
+        Some(other) => Err(crate::parse::wrong_type("collation", other, "object")),
+    }
+}
+
+/// The result of a read as a hint.
+pub(crate) fn hint_of(value: Option<RawBsonRef<'_>>) -> Result<Option<fathom_query::Hint>> {
+    use fathom_query::{Code, Failure, Hint};
+    match value {
+        None | Some(RawBsonRef::Null) => Ok(None),
+        Some(RawBsonRef::String(name)) => Ok(Some(Hint::Name(name.to_owned()))),
+        Some(RawBsonRef::Document(pattern)) if pattern.is_empty() => Ok(None),
+        Some(RawBsonRef::Document(pattern)) => match crate::parse::field(pattern, "$natural") {
+            Some(direction) => Ok(Some(Hint::Natural { backwards: crate::parse::integer_of(direction).is_some_and(|d| d < 0) })),
+            None => Ok(Some(Hint::Pattern(crate::parse::owned(pattern)?))),
+        },
+        Some(_) => Err(Failure::new(Code::FailedToParse, "Hint must be a string or an object")),
+    }
+}
+
+/// Variables of a command with `let`.
+pub(crate) fn read_let(op: &mut Operation<'_>, request: &Request<'_>) -> Result<()> {
+    let Some(named) = crate::parse::document(request.body, "let")? else { return Ok(()) };
+    let mut variables = op.variables().clone();
+    for element in named {
+        let (name, value) = element.map_err(|error| crate::parse::malformed(&error))?;
+        let value = fathom_query::Expression::parse(value)?.evaluate(crate::parse::empty(), &variables)?;
+        variables.named.insert(name.as_str(), value.unwrap_or(bson::Bson::Null));
+    }
+    op.set_variables(variables);
+    Ok(())
+}

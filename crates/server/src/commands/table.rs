@@ -1,0 +1,83 @@
+//! Table: every command, in alphabetical order.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::{Command, Kind, Run};
+use crate::auth::Access;
+
+macro_rules! command {
+    ($name:literal $(| $alias:literal)*, $kind:ident, $access:ident, [$($field:literal),*], $run:path, $help:literal $(, $flag:ident)*) => {{
+        #[allow(unused_mut, reason = "not every row has flags")]
+        let mut command = Command {
+            name: $name,
+            aliases: &[$($alias),*],
+            kind: Kind::$kind,
+            admin_only: false,
+            access: Access::$access,
+            secret: false,
+            fields: &[$($field),*],
+            help: $help,
+            run: Run::Plain($run),
+            row: 0,
+        };
+        $(command.$flag = true;)*
+        command
+    }};
+}
+
+macro_rules! login {
+    ($name:literal $(| $alias:literal)*, $access:ident, [$($field:literal),*], $run:path, $help:literal $(, $flag:ident)*) => {{
+        #[allow(unused_mut, reason = "not every row has flags")]
+        let mut command = Command {
+            name: $name,
+            aliases: &[$($alias),*],
+            kind: Kind::Command,
+            admin_only: false,
+            access: Access::$access,
+            secret: false,
+            fields: &[$($field),*],
+            help: $help,
+            run: Run::Login($run),
+            row: 0,
+        };
+        $(command.$flag = true;)*
+        command
+    }};
+}
+
+/// All commands.
+pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
+    let mut all = vec![
+        command!("delete", Write, Write, ["deletes", "ordered", "let", "bypassDocumentValidation"], super::delete::run,
+            "deletes documents"),
+        command!("find", Read, Read, ["filter", "sort", "projection", "hint", "skip", "limit", "batchSize", "singleBatch",
+            "max", "min", "returnKey", "showRecordId", "tailable", "awaitData", "noCursorTimeout", "oplogReplay",
+            "allowPartialResults", "allowDiskUse", "collation", "let", "ntoreturn", "snapshot", "term", "readOnce"],
+            super::find::run, "queries for documents"),
+        command!("getMore", Read, Anybody, ["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
+            super::get_more::run, "the next batch of a cursor"),
+        login!("hello" | "isMaster" | "ismaster", Nobody, ["helloOk", "client", "compression", "saslSupportedMechs",
+            "speculativeAuthenticate", "hostInfo", "topologyVersion", "maxAwaitTimeMS", "loadBalanced", "backpressure",
+            "internalClient", "forShell"], super::hello::run, "who this server is and what it takes", secret),
+        command!("insert", Write, Write, ["documents", "ordered", "bypassDocumentValidation"], super::insert::run,
+            "inserts documents"),
+        command!("killCursors", Command, Anybody, ["cursors"], super::get_more::kill, "closes cursors"),
+        command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
+        command!("update", Write, Write, ["updates", "ordered", "bypassDocumentValidation", "let"], super::update::run,
+            "updates documents"),
+    ];
+    all.iter_mut().enumerate().for_each(|(row, command)| command.row = row);
+    all
+});
+
+/// The command of a name or alias.
+pub(crate) fn find(name: &str) -> Option<&'static Command> {
+    static BY_NAME: LazyLock<HashMap<&'static str, &'static Command>> = LazyLock::new(|| {
+        let all = COMMANDS.iter().flat_map(|command| {
+            std::iter::once(command.name).chain(command.aliases.iter().copied()).map(move |name| (name, command))
+        });
+        all.collect()
+    });
+    BY_NAME.get(name).copied()
+}

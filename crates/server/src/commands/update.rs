@@ -1,0 +1,89 @@
+//! `update`: a list of updates, each of one document or many, with or without upsert.
+
+use bson::RawDocument;
+use fathom_query::{Code, Failure, Filter, Update};
+
+use super::insert::{check_batch, is_ordered, refuse_internal, write_errors};
+use super::{Reply, hint_of, read_let, refuse_collation};
+use crate::Result;
+use crate::dispatch::Request;
+use crate::execution::{Target, UpdateRequest, update};
+use crate::operation::Operation;
+use crate::parse;
+
+/// Fields of one item of `updates`.
+const FIELDS: &[&str] = &["q", "u", "c", "upsert", "multi", "collation", "arrayFilters", "hint"];
+
+/// Runs `updates`.
+pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    let namespace = request.namespace()?;
+    let items = request.documents("updates")?;
+    check_batch(items.len())?;
+    let ordered = is_ordered(request)?;
+    let validate = !parse::boolean(request.body, "bypassDocumentValidation")?;
+    refuse_internal(&namespace)?;
+    read_let(op, request)?;
+    let _ticket = op.write_ticket()?;
+    let (mut matched, mut modified) = (0, 0);
+    let mut upserted = Vec::new();
+    let mut failures = Vec::new();
+    for (place, item) in items.iter().enumerate() {
+        op.instance.counters.operations.update(1);
+        let outcome = update_of(op, item, validate).and_then(|update_request| update(op, &namespace, &update_request));
+        match outcome {
+            Ok(outcome) => {
+                matched += outcome.matched;
+                modified += outcome.modified;
+                upserted.extend(outcome.upserted.map(|id| (place, id)));
+            }
+            Err(failure) => {
+                op.stop_if_interrupted(&failure)?;
+                failures.push((place, failure));
+                if ordered {
+                    break;
+                }
+            }
+        }
+    }
+    op.figures.namespace = namespace;
+    let count = |value: u64| i32::try_from(value).unwrap_or(i32::MAX);
+    reply.i32("n", count(matched + upserted.len() as u64));
+    if !upserted.is_empty() {
+        let mut array = reply.begin_array("upserted");
+        for (place, id) in &upserted {
+            let mut item = array.begin_document();
+            item.i32("index", i32::try_from(*place).unwrap_or(i32::MAX));
+            item.bson("_id", id);
+        }
+    }
+    reply.i32("nModified", count(modified));
+    write_errors(reply, &failures);
+    Ok(())
+}
+
+fn update_of(op: &mut Operation<'_>, item: &RawDocument, validate: bool) -> Result<UpdateRequest> {
+    for element in item {
+        let (name, _) = element.map_err(|error| parse::malformed(&error))?;
+        if !FIELDS.contains(&name.as_str()) {
+            return Err(Failure::new(Code(40415), format!("BSON field 'update.updates.{}' is an unknown field.", name.as_str())));
+        }
+    }
+    if parse::field(item, "c").is_some() {
+        let what = "Constant values may only be specified for pipeline updates, and this server does not take them";
+        return Err(Failure::new(Code::FailedToParse, what));
+    }
+    let filter = parse::document(item, "q")?.ok_or_else(|| parse::missing("update.updates.q"))?;
+    let change = parse::field(item, "u").ok_or_else(|| parse::missing("update.updates.u"))?;
+    let array_filters = parse::documents(item, "arrayFilters")?.unwrap_or_default();
+    refuse_collation(parse::field(item, "collation"))?;
+    let hint = hint_of(parse::field(item, "hint"))?;
+    let multi = parse::boolean(item, "multi")?;
+    let upsert = parse::boolean(item, "upsert")?;
+    let variables = op.variables();
+    let update = Update::parse(change, &array_filters, variables)?;
+    if multi && update.is_replacement() {
+        return Err(Failure::new(Code::FailedToParse, "multi update is not supported for replacement-style update"));
+    }
+    let filter = Filter::parse(filter, variables)?;
+    Ok(UpdateRequest { target: Target { filter, hint, sort: None }, update, multi, upsert, validate })
+}

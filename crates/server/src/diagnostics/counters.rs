@@ -1,0 +1,201 @@
+//! Counters of the whole server, for `serverStatus`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fathom_wire::Compressor;
+
+use super::LatencyHistogram;
+use crate::commands::{COMMANDS, Kind};
+
+/// A counter that only grows.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, number: u64) {
+        self.0.fetch_add(number, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// `opcounters`.
+#[derive(Debug, Default)]
+pub(crate) struct OperationCounters {
+    pub(crate) inserts: Counter,
+    pub(crate) queries: Counter,
+    pub(crate) updates: Counter,
+    pub(crate) deletes: Counter,
+    pub(crate) getmores: Counter,
+    pub(crate) commands: Counter,
+}
+
+impl OperationCounters {
+    pub(crate) fn insert(&self, number: u64) {
+        self.inserts.add(number);
+    }
+
+    pub(crate) fn query(&self, number: u64) {
+        self.queries.add(number);
+    }
+
+    pub(crate) fn update(&self, number: u64) {
+        self.updates.add(number);
+    }
+
+    pub(crate) fn delete(&self, number: u64) {
+        self.deletes.add(number);
+    }
+
+    pub(crate) fn getmore(&self, number: u64) {
+        self.getmores.add(number);
+    }
+}
+
+/// Bytes before and after one compressor, both ways.
+#[derive(Debug, Default)]
+pub(crate) struct CompressionCounters {
+    pub(crate) compressor_in: Counter,
+    pub(crate) compressor_out: Counter,
+    pub(crate) decompressor_in: Counter,
+    pub(crate) decompressor_out: Counter,
+}
+
+/// `network`.
+#[derive(Debug, Default)]
+pub(crate) struct NetworkCounters {
+    /// Bytes of messages as they stand uncompressed.
+    pub(crate) bytes_in: Counter,
+    pub(crate) bytes_out: Counter,
+    pub(crate) physical_in: Counter,
+    pub(crate) physical_out: Counter,
+    pub(crate) requests: Counter,
+    compression: [CompressionCounters; 4],
+}
+
+impl NetworkCounters {
+    /// A frame came in.
+    pub(crate) fn received(&self, bytes: usize) {
+        self.requests.add(1);
+        self.physical_in.add(bytes as u64);
+        self.bytes_in.add(bytes as u64);
+    }
+
+    /// A frame went out.
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.physical_out.add(bytes as u64);
+        self.bytes_out.add(bytes as u64);
+    }
+
+    /// The frame that came in was compressed.
+    pub(crate) fn decompressed(&self, compressor: Compressor, packed: usize, plain: usize) {
+        self.bytes_in.add((plain as u64).saturating_sub(packed as u64));
+        let counters = self.of(compressor);
+        counters.decompressor_in.add(packed as u64);
+        counters.decompressor_out.add(plain as u64);
+    }
+
+    /// The frame that goes out was compressed.
+    pub(crate) fn compressed(&self, compressor: Compressor, plain: usize, packed: usize) {
+        self.bytes_out.add((plain as u64).saturating_sub(packed as u64));
+        let counters = self.of(compressor);
+        counters.compressor_in.add(plain as u64);
+        counters.compressor_out.add(packed as u64);
+    }
+
+    /// The counters of one compressor.
+    pub(crate) fn of(&self, compressor: Compressor) -> &CompressionCounters {
+        match compressor {
+            Compressor::Noop => &self.compression[0],
+            Compressor::Snappy => &self.compression[1],
+            Compressor::Zlib => &self.compression[2],
+            Compressor::Zstd => &self.compression[3],
+        }
+    }
+}
+
+/// Runs and failures of one command.
+#[derive(Debug, Default)]
+pub(crate) struct CommandCounter {
+    pub(crate) total: Counter,
+    pub(crate) failed: Counter,
+}
+
+/// All counters.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    pub(crate) operations: OperationCounters,
+    pub(crate) network: NetworkCounters,
+    /// In the order of the table of commands.
+    commands: Vec<CommandCounter>,
+    pub(crate) unknown_commands: Counter,
+    reads: LatencyHistogram,
+    writes: LatencyHistogram,
+    others: LatencyHistogram,
+    pub(crate) documents_inserted: Counter,
+    pub(crate) documents_returned: Counter,
+    pub(crate) documents_updated: Counter,
+    pub(crate) documents_deleted: Counter,
+    pub(crate) keys_scanned: Counter,
+    pub(crate) documents_scanned: Counter,
+    pub(crate) scan_and_order: Counter,
+    pub(crate) write_conflicts: Counter,
+    pub(crate) ttl_passes: Counter,
+    pub(crate) ttl_deleted: Counter,
+    /// Failures that users saw, as `asserts.user`.
+    pub(crate) user_asserts: Counter,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Counters {
+            operations: OperationCounters::default(),
+            network: NetworkCounters::default(),
+            commands: COMMANDS.iter().map(|_| CommandCounter::default()).collect(),
+            unknown_commands: Counter::default(),
+            reads: LatencyHistogram::default(),
+            writes: LatencyHistogram::default(),
+            others: LatencyHistogram::default(),
+            documents_inserted: Counter::default(),
+            documents_returned: Counter::default(),
+            documents_updated: Counter::default(),
+            documents_deleted: Counter::default(),
+            keys_scanned: Counter::default(),
+            documents_scanned: Counter::default(),
+            scan_and_order: Counter::default(),
+            write_conflicts: Counter::default(),
+            ttl_passes: Counter::default(),
+            ttl_deleted: Counter::default(),
+            user_asserts: Counter::default(),
+        }
+    }
+}
+
+impl Counters {
+    /// Somebody asked for a command that there is not.
+    pub(crate) fn unknown_command(&self) {
+        self.unknown_commands.add(1);
+    }
+
+    /// Runs and failures of a command, by its row in the table.
+    pub(crate) fn command(&self, row: usize) -> Option<&CommandCounter> {
+        self.commands.get(row)
+    }
+
+    /// The whole server's latencies of a kind.
+    pub(crate) fn latency(&self, kind: Kind) -> &LatencyHistogram {
+        match kind {
+            Kind::Read => &self.reads,
+            Kind::Write => &self.writes,
+            Kind::Command => &self.others,
+        }
+    }
+
+    /// Keys and documents that were looked at.
+    pub(crate) fn scanned(&self, keys: u64, documents: u64) {
+        self.keys_scanned.add(keys);
+        self.documents_scanned.add(documents);
+    }
+}

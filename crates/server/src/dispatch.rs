@@ -1,0 +1,292 @@
+//! From a message to its reply: which command, whether it may run, what every command shares, and what is counted.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bson::{RawBsonRef, RawDocument};
+use fathom_engine::Session;
+use fathom_query::{Code, Failure};
+use fathom_wire::{DocumentWriter, OpMsg, OpQuery};
+
+use crate::Result;
+use crate::auth::Conversation;
+use crate::client::Client;
+use crate::commands::{self, Command, GENERIC_FIELDS, Kind};
+use crate::diagnostics::Finished;
+use crate::instance::Instance;
+use crate::operation::Operation;
+use crate::write_concern::WriteConcern;
+
+/// A request as it came.
+#[derive(Debug)]
+pub(crate) enum Incoming<'a> {
+    /// An OP_MSG.
+    Message(&'a OpMsg<'a>),
+    /// A command of an old driver's handshake.
+    Query(&'a OpQuery<'a>),
+}
+
+/// What becomes of the reply that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    MayCompress,
+    /// It holds secrets or comes before compression is agreed.
+    Plain,
+    /// There is none; the connection ends.
+    Close,
+}
+
+/// Where a request came in.
+#[derive(Debug)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) instance: &'a Arc<Instance>,
+    pub(crate) session: &'a dyn Session,
+    pub(crate) client: &'a Arc<Client>,
+}
+
+/// A command with its arguments.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) command: &'static Command,
+    /// The first field's value: mostly the collection.
+    pub(crate) target: RawBsonRef<'a>,
+    pub(crate) database: &'a str,
+    pub(crate) body: &'a RawDocument,
+    message: Option<&'a OpMsg<'a>>,
+    pub(crate) write_concern: WriteConcern,
+    pub(crate) max_time_ms: u64,
+    /// Whether it came by OP_QUERY, as old handshakes do.
+    pub(crate) legacy: bool,
+}
+
+impl<'a> Request<'a> {
+    /// The collection that the command names.
+    pub(crate) fn collection(&self) -> Result<&'a str> {
+        match self.target {
+            RawBsonRef::String("") => Err(Failure::new(
+                Code::InvalidNamespace,
+                format!("Invalid namespace specified '{}.'", self.database),
+            )),
+            RawBsonRef::String(name) => Ok(name),
+            other => Err(Failure::new(
+                Code::InvalidNamespace,
+                format!("collection name has invalid type {}", crate::parse::type_name(other)),
+            )),
+        }
+    }
+
+    /// `database.collection`.
+    pub(crate) fn namespace(&self) -> Result<String> {
+        let collection = self.collection()?;
+        let mut namespace = String::with_capacity(self.database.len() + 1 + collection.len());
+        namespace.push_str(self.database);
+        namespace.push('.');
+        namespace.push_str(collection);
+        Ok(namespace)
+    }
+
+    /// A field of the body.
+    pub(crate) fn field(&self, name: &str) -> Option<RawBsonRef<'a>> {
+        crate::parse::field(self.body, name)
+    }
+
+    /// The documents of a field that may come beside the body.
+    pub(crate) fn documents(&self, name: &str) -> Result<Vec<&'a RawDocument>> {
+        if let Some(sequence) = self.message.and_then(|message| message.sequence(name)) {
+            return Ok(sequence.documents().collect());
+        }
+        crate::parse::documents(self.body, name)?.ok_or_else(|| crate::parse::missing(name))
+    }
+}
+
+/// Runs a request and appends its reply to `out`.
+pub(crate) fn run(
+    place: &Surroundings<'_>,
+    incoming: &Incoming<'_>,
+    conversation: &mut Option<Conversation>,
+    out: &mut Vec<u8>,
+) -> Answer {
+    let start = out.len();
+    let mut op = Operation::new(place.instance, place.session, place.client);
+    let (request, failure) = match request_of(place, incoming) {
+        Err(failure) => (None, Some(failure)),
+        Ok(request) => {
+            let failure = answer(&mut op, &request, conversation, out).err();
+            (Some(request), failure)
+        }
+    };
+    place.session.rollback();
+    if let Some(failure) = &failure {
+        out.truncate(start);
+        let mut reply = DocumentWriter::new(out);
+        write_failure(&mut reply, failure);
+    }
+    let command = request.as_ref().map(|request| request.command);
+    let finished = Finished { request: request.as_ref(), failure: failure.as_ref(), reply_bytes: out.len() - start };
+    crate::diagnostics::finish(&mut op, &finished);
+    place.client.end();
+    let closes = failure.as_ref().is_some_and(|failure| failure.labels().contains(&CLOSE_CONNECTION));
+    match command {
+        _ if closes => Answer::Close,
+        Some(command) if !command.secret => Answer::MayCompress,
+        _ => Answer::Plain,
+    }
+}
+
+/// The label that a fail point puts on a failure to have the connection closed instead of answered.
+pub(crate) const CLOSE_CONNECTION: &str = "FathomCloseConnection";
+
+fn request_of<'a>(place: &Surroundings<'_>, incoming: &Incoming<'a>) -> Result<Request<'a>> {
+    let (body, message, query_database) = match incoming {
+        Incoming::Message(message) => (message.body, Some(*message), None),
+        Incoming::Query(query) => match query.command_database() {
+            Some(database) => (query.command(), None, Some(database)),
+            None => return Err(Failure::new(Code(5_739_100), "OP_QUERY is supported for commands only")),
+        },
+    };
+    let operation = place.instance.clients.next_operation();
+    let first = body.iter().next().transpose().map_err(|error| crate::parse::malformed(&error))?;
+    let Some((name, target)) = first else {
+        return Err(Failure::new(Code::CommandNotFound, "no command was given: the document is empty"));
+    };
+    let name = name.as_str();
+    let command = commands::find(name).ok_or_else(|| {
+        place.instance.counters.unknown_command();
+        Failure::new(Code::CommandNotFound, format!("no such command: '{name}'"))
+    })?;
+    let mut request = Request {
+        command,
+        target,
+        database: query_database.unwrap_or_default(),
+        body,
+        message,
+        write_concern: WriteConcern::default(),
+        max_time_ms: 0,
+        legacy: message.is_none(),
+    };
+    read_common(&mut request)?;
+    if request.database.is_empty() {
+        return Err(Failure::new(Code(40571), "OP_MSG requests require a $db argument"));
+    }
+    place.client.begin(operation, request.database, body);
+    Ok(request)
+}
+
+/// Reads the fields that all commands share, and refuses those that nobody knows.
+fn read_common(request: &mut Request<'_>) -> Result<()> {
+    for element in request.body.iter().skip(1) {
+        let (name, value) = element.map_err(|error| crate::parse::malformed(&error))?;
+        match name.as_str() {
+            "$db" => match value {
+                RawBsonRef::String(database) => {
+                    crate::namespace::check_database(database)?;
+                    request.database = database;
+                }
+                other => return Err(crate::parse::wrong_type("$db", other, "string")),
+            },
+            "maxTimeMS" => request.max_time_ms = max_time(value)?,
+            "writeConcern" => request.write_concern = WriteConcern::parse(value)?,
+            "readConcern" => check_read_concern(value)?,
+            "txnNumber" | "autocommit" | "startTransaction" => {
+                let what = "Transaction numbers are only allowed on a replica set member or mongos";
+                return Err(Failure::new(Code::IllegalOperation, what));
+            }
+            name if request.command.fields.contains(&name) || GENERIC_FIELDS.contains(&name) => {}
+            name => return Err(unknown_field(request.command, name)),
+        }
+    }
+    if let Some(message) = request.message
+        && let Some(sequence) = message.sequences().find(|one| !request.command.fields.contains(&one.name()))
+    {
+        return Err(unknown_field(request.command, sequence.name()));
+    }
+    Ok(())
+}
+
+#[cold]
+fn unknown_field(command: &Command, name: &str) -> Failure {
+    match command.name {
+        "find" => Failure::new(Code::FailedToParse, format!("Failed to parse: Unrecognized field '{name}'.")),
+        "aggregate" => Failure::new(Code::FailedToParse, format!("unrecognized field '{name}'")),
+        command => Failure::new(Code(40415), format!("BSON field '{command}.{name}' is an unknown field.")),
+    }
+}
+
+fn max_time(value: RawBsonRef<'_>) -> Result<u64> {
+    let number = crate::parse::integer_of(value)
+        .ok_or_else(|| Failure::new(Code::BadValue, format!("maxTimeMS must be a number, not {}", crate::parse::type_name(value))))?;
+    u64::try_from(number)
+        .ok()
+        .filter(|number| *number <= i32::MAX as u64)
+        .ok_or_else(|| Failure::new(Code::BadValue, format!("{number} value for maxTimeMS is out of range")))
+}
+
+/// `local`, `available` and `majority` all mean the newest here; the others need a replica set.
+fn check_read_concern(value: RawBsonRef<'_>) -> Result<()> {
+    let RawBsonRef::Document(concern) = value else {
+        return Err(crate::parse::wrong_type("readConcern", value, "object"));
+    };
+    if crate::parse::field(concern, "afterClusterTime").is_some() {
+        return Err(Failure::new(Code::IllegalOperation, "Cannot specify afterClusterTime readConcern on a standalone server"));
+    }
+    match crate::parse::string(concern, "level")? {
+        None | Some("local" | "available" | "majority") => Ok(()),
+        Some("linearizable" | "snapshot") => {
+            Err(Failure::new(Code::NotAReplicaSet, "node needs to be a replica set member to use this read concern"))
+        }
+        Some(_) => Err(Failure::new(
+            Code::FailedToParse,
+            "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'",
+        )),
+    }
+}
+
+fn answer(
+    op: &mut Operation<'_>,
+    request: &Request<'_>,
+    conversation: &mut Option<Conversation>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let command = request.command;
+    crate::auth::authorize(op, request)?;
+    if command.admin_only && request.database != "admin" {
+        return Err(Failure::new(
+            Code::Unauthorized,
+            format!("{} may only be run against the admin database.", command.name),
+        ));
+    }
+    op.limit(request.max_time_ms);
+    let injected = op.instance.fail_points.before(op, request)?;
+    let mut reply = DocumentWriter::new(out);
+    match command.run {
+        commands::Run::Plain(run) => run(op, request, &mut reply)?,
+        commands::Run::Login(run) => run(op, request, conversation, &mut reply)?,
+    }
+    if command.kind == Kind::Write && request.write_concern.journal && op.instance.config.storage.journal {
+        op.instance.journal.wait_until_durable()?;
+    }
+    if let Some(injected) = &injected {
+        injected.after(&mut reply);
+    }
+    reply.f64("ok", 1.0);
+    Ok(())
+}
+
+/// A failed reply: `{ok: 0, errmsg, code, codeName}` and what else the failure carries.
+pub(crate) fn write_failure(reply: &mut DocumentWriter<'_>, failure: &Failure) {
+    reply.f64("ok", 0.0);
+    reply.string("errmsg", failure.message());
+    reply.i32("code", failure.code().0);
+    reply.string("codeName", &failure.code().name());
+    reply.extend(failure.extra());
+    let labels: Vec<&str> = failure.labels().iter().copied().filter(|label| *label != CLOSE_CONNECTION).collect();
+    if !labels.is_empty() {
+        let mut array = reply.begin_array("errorLabels");
+        labels.iter().for_each(|label| array.string(label));
+    }
+}
+
+/// How long an operation took so far, in microseconds.
+pub(crate) fn elapsed_micros(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,227 @@
+//! Cursors that clients keep between batches, and the batches themselves.
+//!
+//! A cursor belongs to whoever uses it at the moment: `getMore` takes it out of the table and puts it back. One that nobody
+//! asked for in `cursorTimeoutMillis` (10 minutes) goes, unless it was opened with `noCursorTimeout`.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bson::{RawDocument, RawDocumentBuf};
+use fathom_query::{Code, Failure};
+use fathom_wire::ArrayWriter;
+use parking_lot::Mutex;
+
+use super::find::{FindState, Taken, gone};
+use crate::Result;
+use crate::operation::Operation;
+use crate::storage::Collection;
+
+/// Bytes of documents that one reply holds at most; the rest of the 48 MB is for whatever surrounds them.
+const BATCH_BYTES: usize = 16 << 20;
+
+/// Documents that come one by one, for whichever thread asks.
+pub(crate) type OwnedRows = Box<dyn Iterator<Item = Result<RawDocumentBuf>> + Send>;
+
+/// Where a cursor's documents come from.
+pub(crate) enum Producer {
+    /// A query over a collection.
+    Find(Box<FindState>, Arc<Collection>),
+    /// A pipeline.
+    Rows(OwnedRows, Option<RawDocumentBuf>),
+    /// Documents that are there already (`listCollections`, `listIndexes`).
+    Buffered(VecDeque<RawDocumentBuf>),
+}
+
+impl std::fmt::Debug for Producer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Producer::Find(..) => "Find",
+            Producer::Rows(..) => "Rows",
+            Producer::Buffered(..) => "Buffered",
+        })
+    }
+}
+
+/// One batch being written into a reply.
+#[derive(Debug)]
+pub(crate) struct Batch<'w, 'b> {
+    array: &'w mut ArrayWriter<'b>,
+    left: u64,
+}
+
+impl<'w, 'b> Batch<'w, 'b> {
+    /// A batch of at most `documents`.
+    pub(crate) fn new(array: &'w mut ArrayWriter<'b>, documents: u64) -> Batch<'w, 'b> {
+        Batch { array, left: documents }
+    }
+
+    fn take(&mut self, document: &RawDocument) -> Taken {
+        let length = document.as_bytes().len();
+        if self.left == 0 || (self.array.count() > 0 && self.array.length_bytes() + length > BATCH_BYTES) {
+            return Taken::No;
+        }
+        self.array.document(document);
+        self.left -= 1;
+        if self.left == 0 { Taken::Last } else { Taken::More }
+    }
+}
+
+impl Producer {
+    /// Writes the next batch; true when nothing is left.
+    pub(crate) fn fill(&mut self, op: &mut Operation<'_>, batch: &mut Batch<'_, '_>) -> Result<bool> {
+        match self {
+            Producer::Find(find, collection) => {
+                let collection = Arc::clone(collection);
+                let state = collection.lock();
+                if state.gone {
+                    return Err(gone(collection.namespace()));
+                }
+                if batch.left > 0 {
+                    find.fill(op, &collection, &state, &mut |document| Ok(batch.take(document)))?;
+                }
+                Ok(find.is_done())
+            }
+            Producer::Rows(rows, waiting) => loop {
+                let next = match waiting.take() {
+                    Some(document) => document,
+                    None if batch.left == 0 => return Ok(false),
+                    None => match rows.next() {
+                        None => return Ok(true),
+                        Some(row) => row?,
+                    },
+                };
+                match batch.take(&next) {
+                    Taken::More => op.check_interrupt()?,
+                    // Only another look says whether there is more.
+                    Taken::Last => {
+                        *waiting = rows.next().transpose()?;
+                        return Ok(waiting.is_none());
+                    }
+                    Taken::No => {
+                        *waiting = Some(next);
+                        return Ok(false);
+                    }
+                }
+            },
+            Producer::Buffered(rest) => {
+                while let Some(document) = rest.front() {
+                    if batch.take(document) == Taken::No {
+                        return Ok(false);
+                    }
+                    rest.pop_front();
+                }
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// A cursor that waits for its client.
+#[derive(Debug)]
+pub(crate) struct QueryCursor {
+    pub(crate) namespace: String,
+    pub(crate) producer: Producer,
+    pub(crate) no_timeout: bool,
+    /// Keeps open at its end, and waits there for new documents.
+    pub(crate) tailable: bool,
+    pub(crate) await_data: bool,
+    /// The command that made it, for the log of its `getMore`s.
+    pub(crate) originating: RawDocumentBuf,
+    /// Who made it; nobody else may go on with it under `--auth`.
+    pub(crate) users: Vec<(String, String)>,
+}
+
+#[derive(Debug)]
+struct Resting {
+    cursor: Option<Box<QueryCursor>>,
+    namespace: String,
+    since: Instant,
+    killed: bool,
+}
+
+/// All cursors that clients have open.
+#[derive(Debug, Default)]
+pub(crate) struct CursorTable {
+    cursors: Mutex<HashMap<i64, Resting>>,
+    timed_out: std::sync::atomic::AtomicU64,
+}
+
+impl CursorTable {
+    /// Keeps a new cursor; its id.
+    pub(crate) fn add(&self, cursor: QueryCursor) -> i64 {
+        let mut cursors = self.cursors.lock();
+        loop {
+            // Positive and beyond what a client would guess.
+            #[expect(clippy::cast_possible_wrap, reason = "the top bit is shifted out")]
+            let id = (crate::random::number() >> 1) as i64;
+            if id != 0 && !cursors.contains_key(&id) {
+                let namespace = cursor.namespace.clone();
+                cursors.insert(id, Resting { cursor: Some(Box::new(cursor)), namespace, since: Instant::now(), killed: false });
+                return id;
+            }
+        }
+    }
+
+    /// Takes a cursor out to go on with it.
+    pub(crate) fn take(&self, id: i64, namespace: &str) -> Result<Box<QueryCursor>> {
+        let mut cursors = self.cursors.lock();
+        let resting =
+            cursors.get_mut(&id).ok_or_else(|| Failure::new(Code::CursorNotFound, format!("cursor id {id} not found")))?;
+        if resting.namespace != namespace {
+            return Err(Failure::new(
+                Code::Unauthorized,
+                format!("Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {}", resting.namespace),
+            ));
+        }
+        resting.cursor.take().ok_or_else(|| Failure::new(Code::CursorInUse, format!("cursor id {id} is already in use")))
+    }
+
+    /// Puts a cursor back after a batch; it goes if it was killed meanwhile.
+    pub(crate) fn put_back(&self, id: i64, cursor: Box<QueryCursor>) {
+        let mut cursors = self.cursors.lock();
+        if let Some(resting) = cursors.get_mut(&id) {
+            if resting.killed {
+                cursors.remove(&id);
+            } else {
+                resting.cursor = Some(cursor);
+                resting.since = Instant::now();
+            }
+        }
+    }
+
+    /// Removes a cursor; false if there is none.
+    pub(crate) fn kill(&self, id: i64) -> bool {
+        let mut cursors = self.cursors.lock();
+        match cursors.get_mut(&id) {
+            None => false,
+            Some(resting) if resting.cursor.is_none() && !resting.killed => {
+                resting.killed = true;
+                true
+            }
+            Some(_) => cursors.remove(&id).is_some(),
+        }
+    }
+
+    /// Forgets a cursor that is at its end.
+    pub(crate) fn remove(&self, id: i64) {
+        self.cursors.lock().remove(&id);
+    }
+
+    /// Removes what nobody asked for in `timeout`.
+    pub(crate) fn expire(&self, timeout: Duration) {
+        let mut cursors = self.cursors.lock();
+        let before = cursors.len();
+        cursors.retain(|_, resting| {
+            resting.cursor.as_ref().is_none_or(|cursor| cursor.no_timeout || resting.since.elapsed() < timeout)
+        });
+        self.timed_out.fetch_add((before - cursors.len()) as u64, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// How many are open, how many of them never time out, how many timed out so far.
+    pub(crate) fn counts(&self) -> (usize, usize, u64) {
+        let cursors = self.cursors.lock();
+        let pinned = cursors.values().filter(|resting| resting.cursor.as_ref().is_some_and(|cursor| cursor.no_timeout)).count();
+        (cursors.len(), pinned, self.timed_out.load(std::sync::atomic::Ordering::Relaxed))
+    }
+}

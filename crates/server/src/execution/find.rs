@@ -1,0 +1,251 @@
+//! One query from its plan to the documents that the client gets: filter, sort, skip, limit, projection.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bson::{RawDocument, RawDocumentBuf};
+use fathom_query::{Access, Code, Failure, Filter, Hint, IndexInfo, Plan, Projection, Sort, Sorter, Variables, choose};
+
+use super::scan::{Fetch, Flow, Scan};
+use crate::Result;
+use crate::operation::Operation;
+use crate::storage::{Collection, Index, State};
+
+/// The most memory that a sort may take, as `internalQueryMaxBlockingSortMemoryUsageBytes` of 4.4.
+const SORT_MEMORY_BYTES: usize = 100 << 20;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct FindQuery {
+    pub(crate) filter: Filter,
+    pub(crate) sort: Option<Sort>,
+    pub(crate) projection: Option<Projection>,
+    pub(crate) hint: Option<Hint>,
+    pub(crate) skip: u64,
+    /// None: no limit.
+    pub(crate) limit: Option<u64>,
+    pub(crate) show_record_id: bool,
+    pub(crate) return_key: bool,
+    /// Whether only the number of matches is wanted.
+    pub(crate) count_only: bool,
+}
+
+impl FindQuery {
+    /// A query for all matches of a filter, as they come.
+    pub(crate) fn of(filter: Filter) -> FindQuery {
+        FindQuery {
+            filter,
+            sort: None,
+            projection: None,
+            hint: None,
+            skip: 0,
+            limit: None,
+            show_record_id: false,
+            return_key: false,
+            count_only: false,
+        }
+    }
+}
+
+/// A query under way, between batches.
+#[derive(Debug)]
+pub(crate) struct FindState {
+    query: FindQuery,
+    plan: Plan,
+    rejected: Vec<Plan>,
+    scan: Scan,
+    /// The sorted rest, once a sort that no index gives has run.
+    sorted: Option<VecDeque<RawDocumentBuf>>,
+    skipped: u64,
+    returned: u64,
+    variables: Variables,
+    return_key: Option<Arc<Index>>,
+}
+
+/// Takes a document for the reply; false if it must wait for the next batch.
+pub(crate) type Take<'t> = dyn FnMut(&RawDocument) -> Result<Taken> + 't;
+
+/// What a batch did with a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is in, and there is room for more.
+    More,
+    /// It is in, and the batch is full.
+    Last,
+    /// It is not in.
+    No,
+}
+
+impl FindState {
+    /// Plans a query over a collection.
+    pub(crate) fn new(op: &mut Operation<'_>, state: &State, query: FindQuery) -> Result<FindState> {
+        let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
+        let (plan, rejected) =
+            choose(&query.filter, query.sort.as_ref(), query.projection.as_ref(), query.hint.as_ref(), &indexes)?;
+        op.figures.plan = Some(plan_summary(&plan, state));
+        let covered = plan.covered && !query.show_record_id && !query.return_key;
+        let fetch = match (query.count_only && !plan.filter, covered) {
+            (true, _) => Fetch::Nothing,
+            (_, true) => Fetch::Key,
+            _ => Fetch::Record,
+        };
+        let return_key = match (&plan.access, query.return_key) {
+            (Access::Index { index, .. }, true) => state.indexes.get(*index).cloned(),
+            (Access::Id(_), true) => state.id_index().cloned(),
+            _ => None,
+        };
+        let scan = Scan::new(&plan, state, &query.filter, fetch)?;
+        let variables = op.variables().clone();
+        op.figures.has_sort_stage = query.sort.is_some() && !plan.sorted;
+        Ok(FindState { query, plan, rejected, scan, sorted: None, skipped: 0, returned: 0, variables, return_key })
+    }
+
+    /// The plan, and those that lost.
+    pub(crate) fn plans(&self) -> (&Plan, &[Plan]) {
+        (&self.plan, &self.rejected)
+    }
+
+    /// The query.
+    pub(crate) fn query(&self) -> &FindQuery {
+        &self.query
+    }
+
+    /// Whether nothing is left.
+    pub(crate) fn is_done(&self) -> bool {
+        let rest = match &self.sorted {
+            Some(sorted) => sorted.is_empty(),
+            None => self.scan.is_done(),
+        };
+        rest || self.query.limit.is_some_and(|limit| self.returned >= limit)
+    }
+
+    /// Lets a tailable cursor look for what came after its end.
+    pub(crate) fn rewind_tail(&mut self) {
+        self.scan.rewind_tail();
+    }
+
+    /// Hands documents over until `take` has enough or nothing is left.
+    pub(crate) fn fill(&mut self, op: &mut Operation<'_>, collection: &Collection, state: &State, take: &mut Take<'_>) -> Result<()> {
+        self.scan.check(state)?;
+        if self.query.sort.is_some() && !self.plan.sorted {
+            return self.fill_sorted(op, collection, take);
+        }
+        let FindState { query, scan, skipped, returned, variables, return_key, .. } = self;
+        let output = Output { query, variables, return_key: return_key.as_deref() };
+        let limit = query.limit;
+        if limit.is_some_and(|limit| *returned >= limit) {
+            return Ok(());
+        }
+        scan.run(op, collection, &mut |found| {
+            if *skipped < query.skip {
+                *skipped += 1;
+                return Ok(Flow::More);
+            }
+            let taken = output.hand_over(found.record, found.document, Some(found.matched), take)?;
+            if taken == Taken::No {
+                return Ok(Flow::NotThis);
+            }
+            *returned += 1;
+            let enough = taken == Taken::Last || limit.is_some_and(|limit| *returned >= limit);
+            Ok(if enough { Flow::Enough } else { Flow::More })
+        })
+    }
+
+    fn fill_sorted(&mut self, op: &mut Operation<'_>, collection: &Collection, take: &mut Take<'_>) -> Result<()> {
+        if self.sorted.is_none() {
+            self.sorted = Some(self.sort(op, collection)?);
+        }
+        let FindState { query, sorted, returned, variables, return_key, .. } = self;
+        let output = Output { query, variables, return_key: return_key.as_deref() };
+        let Some(rest) = sorted else { return Ok(()) };
+        while let Some(document) = rest.front() {
+            match output.hand_over(0, document, None, take)? {
+                Taken::No => return Ok(()),
+                taken => {
+                    rest.pop_front();
+                    *returned += 1;
+                    if taken == Taken::Last {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads everything and sorts it; skip and limit are done here.
+    fn sort(&mut self, op: &mut Operation<'_>, collection: &Collection) -> Result<VecDeque<RawDocumentBuf>> {
+        let Some(sort) = self.query.sort.clone() else { return Ok(VecDeque::new()) };
+        let keep = self.query.limit.map(|limit| usize::try_from(limit.saturating_add(self.query.skip)).unwrap_or(usize::MAX));
+        let mut sorter = Sorter::new(sort, keep, SORT_MEMORY_BYTES);
+        self.scan.run(op, collection, &mut |found| {
+            sorter.push(found.document.to_owned())?;
+            Ok(Flow::More)
+        })?;
+        let skip = usize::try_from(self.query.skip).unwrap_or(usize::MAX);
+        Ok(sorter.finish().into_iter().skip(skip).collect())
+    }
+}
+
+/// How a match becomes a document of the reply.
+struct Output<'o> {
+    query: &'o FindQuery,
+    variables: &'o Variables,
+    return_key: Option<&'o Index>,
+}
+
+impl Output<'_> {
+    fn hand_over(
+        &self,
+        record: i64,
+        document: &RawDocument,
+        matched: Option<fathom_query::Matched>,
+        take: &mut Take<'_>,
+    ) -> Result<Taken> {
+        if self.query.return_key {
+            return take(&self.key_of(document)?);
+        }
+        let Some(projection) = &self.query.projection else {
+            return if self.query.show_record_id { take(&with_record_id(document.to_owned(), record)?) } else { take(document) };
+        };
+        let matched = match matched {
+            Some(matched) => matched,
+            None if projection.is_positional() => self.query.filter.matches(document)?.unwrap_or_default(),
+            None => fathom_query::Matched::default(),
+        };
+        let projected = projection.apply(document, matched, self.variables)?;
+        if self.query.show_record_id { take(&with_record_id(projected, record)?) } else { take(&projected) }
+    }
+
+    fn key_of(&self, document: &RawDocument) -> Result<RawDocumentBuf> {
+        let Some(index) = self.return_key else { return Ok(RawDocumentBuf::new()) };
+        let mut keys = fathom_query::IndexKeys::default();
+        index.keys(document, &mut keys)?;
+        let Some(key) = keys.keys.first() else { return Ok(RawDocumentBuf::new()) };
+        crate::parse::raw_of(&index.key_document(&key.bytes, &key.type_bits)?)
+    }
+}
+
+fn with_record_id(mut document: RawDocumentBuf, record: i64) -> Result<RawDocumentBuf> {
+    document.append(bson::cstr!("$recordId"), record);
+    Ok(document)
+}
+
+/// A plan as the log says it: `IXSCAN { a: 1 }`.
+pub(crate) fn plan_summary(plan: &Plan, state: &State) -> String {
+    match &plan.access {
+        Access::Scan { .. } => "COLLSCAN".to_owned(),
+        Access::Id(_) => "IDHACK".to_owned(),
+        Access::Nothing => "EOF".to_owned(),
+        Access::Index { index, .. } => match state.indexes.get(*index) {
+            Some(index) => format!("IXSCAN {}", index.spec().key()),
+            None => "IXSCAN".to_owned(),
+        },
+        Access::Union(plans) => plans.iter().map(|plan| plan_summary(plan, state)).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// The failure when the collection went away between two batches.
+pub(crate) fn gone(namespace: &str) -> Failure {
+    Failure::new(Code::QueryPlanKilled, format!("collection dropped or renamed: {namespace}"))
+}

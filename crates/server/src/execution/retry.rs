@@ -1,0 +1,46 @@
+//! Write conflicts: what lost is rolled back and tried again, with growing pauses, as mongod does it.
+
+use std::time::Duration;
+
+use fathom_engine::Durability;
+use fathom_query::Code;
+
+use crate::Result;
+use crate::operation::Operation;
+
+/// Runs `work` in a transaction of its own and commits it; on a write conflict, again. The effects of `work` outside the
+/// transaction must bear repetition.
+pub(crate) fn write_transaction<T>(
+    op: &mut Operation<'_>,
+    mut work: impl FnMut(&mut Operation<'_>) -> Result<T>,
+) -> Result<T> {
+    let mut attempt = 0;
+    loop {
+        op.session().begin()?;
+        let result = work(op).and_then(|value| Ok(op.session().commit(Durability::Buffered).map(|()| value)?));
+        match result {
+            Err(failure) if failure.code() == Code::WriteConflict => {
+                op.session().rollback();
+                op.figures.write_conflicts += 1;
+                op.check_interrupt()?;
+                pause(attempt);
+                attempt += 1;
+            }
+            Err(failure) => {
+                op.session().rollback();
+                return Err(failure);
+            }
+            done => return done,
+        }
+    }
+}
+
+/// The first few tries come at once; later ones wait, so that whoever holds the key can finish.
+fn pause(attempt: u32) {
+    match attempt {
+        0..=3 => std::thread::yield_now(),
+        4..=10 => std::thread::sleep(Duration::from_micros(100)),
+        11..=100 => std::thread::sleep(Duration::from_millis(1)),
+        _ => std::thread::sleep(Duration::from_millis(10)),
+    }
+}

@@ -1,0 +1,74 @@
+//! Deletes, of the first match or of all.
+
+use std::sync::Arc;
+
+use bson::{RawDocument, RawDocumentBuf};
+use fathom_query::{Code, Failure};
+
+use super::target::{Located, Target};
+use super::with_collection;
+use crate::Result;
+use crate::execution::write_transaction;
+use crate::operation::Operation;
+use crate::storage::{Collection, State};
+
+/// What a delete is asked to do.
+#[derive(Debug)]
+pub(crate) struct DeleteRequest {
+    pub(crate) target: Target,
+    /// All matches, or the first.
+    pub(crate) multi: bool,
+}
+
+/// Runs a delete; how many documents went.
+pub(crate) fn delete(op: &mut Operation<'_>, namespace: &str, request: &DeleteRequest) -> Result<u64> {
+    if !request.multi {
+        return Ok(u64::from(delete_one(op, namespace, &request.target)?.is_some()));
+    }
+    let deleted = with_collection(op, namespace, false, |op, found| {
+        let Some((collection, state)) = found else { return Ok(0) };
+        let mut deleted = 0;
+        for record in request.target.all(op, collection, state)? {
+            op.check_interrupt()?;
+            let gone = write_transaction(op, |op| {
+                let located = request.target.again(op, collection, record)?;
+                located.map(|located| remove(op, collection, state, located)).transpose()
+            })?;
+            if let Some(gone) = gone {
+                count(collection, &gone);
+                deleted += 1;
+            }
+        }
+        Ok(deleted)
+    })?;
+    op.figures.deleted = Some(op.figures.deleted.unwrap_or(0) + deleted);
+    Ok(deleted)
+}
+
+/// Deletes the first match and returns it.
+pub(crate) fn delete_one(op: &mut Operation<'_>, namespace: &str, target: &Target) -> Result<Option<RawDocumentBuf>> {
+    let gone = with_collection(op, namespace, false, |op, found| {
+        let Some((collection, state)) = found else { return Ok(None) };
+        let gone = write_transaction(op, |op| {
+            let located = target.first(op, collection, state)?;
+            located.map(|located| remove(op, collection, state, located)).transpose()
+        })?;
+        gone.iter().for_each(|gone| count(collection, gone));
+        Ok(gone)
+    })?;
+    op.figures.deleted = Some(op.figures.deleted.unwrap_or(0) + u64::from(gone.is_some()));
+    Ok(gone)
+}
+
+fn remove(op: &Operation<'_>, collection: &Arc<Collection>, state: &State, located: Located) -> Result<RawDocumentBuf> {
+    if state.options.is_capped() {
+        let what = format!("cannot remove from a capped collection: {}", collection.namespace());
+        return Err(Failure::new(Code::IllegalOperation, what));
+    }
+    collection.remove(op.session(), state, located.record, &located.document)?;
+    Ok(located.document)
+}
+
+fn count(collection: &Collection, gone: &RawDocument) {
+    collection.note(-1, -i64::try_from(gone.as_bytes().len()).unwrap_or(0));
+}

@@ -1,0 +1,223 @@
+//! Inserts: documents made ready as mongod makes them ready, written in groups.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bson::oid::ObjectId;
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf, Timestamp};
+use fathom_query::{Code, Failure};
+use fathom_wire::DocumentWriter;
+
+use super::with_collection;
+use crate::Result;
+use crate::execution::{document_of, write_transaction};
+use crate::operation::Operation;
+use crate::storage::{Collection, State};
+
+/// Documents and bytes of one transaction (`internalInsertMaxBatchSize` and `insertVectorMaxBytes` of 4.0).
+const GROUP_DOCUMENTS: usize = 64;
+const GROUP_BYTES: usize = 256 << 10;
+/// The largest document.
+const LARGEST_BYTES: usize = 16 << 20;
+
+/// Inserts documents; how many are in, and which failed. `ordered` stops at the first failure.
+pub(crate) fn insert_documents(
+    op: &mut Operation<'_>,
+    namespace: &str,
+    documents: &[&RawDocument],
+    ordered: bool,
+    validate: bool,
+) -> Result<(usize, Vec<(usize, Failure)>)> {
+    let mut failures = Vec::new();
+    let mut inserted = 0;
+    with_collection(op, namespace, true, |op, found| {
+        let Some((collection, state)) = found else { return Ok(()) };
+        let mut at = 0;
+        while at < documents.len() && (failures.is_empty() || !ordered) {
+            let group = group_at(documents, at);
+            match insert_group(op, collection, state, group, validate) {
+                Ok(()) => inserted += group.len(),
+                Err(_) if group.len() > 1 => {
+                    for (offset, document) in group.iter().enumerate() {
+                        match insert_group(op, collection, state, &[document], validate) {
+                            Ok(()) => inserted += 1,
+                            Err(failure) => {
+                                op.stop_if_interrupted(&failure)?;
+                                failures.push((at + offset, failure));
+                                if ordered {
+                                    break;
+                                }
+                            }
+                        }
+                    }
+                }
+                Err(failure) => {
+                    op.stop_if_interrupted(&failure)?;
+                    failures.push((at, failure));
+                }
+            }
+            at += group.len();
+        }
+        Ok(())
+    })?;
+    op.figures.inserted = Some(op.figures.inserted.unwrap_or(0) + inserted as u64);
+    Ok((inserted, failures))
+}
+
+fn group_at<'d>(documents: &'d [&'d RawDocument], at: usize) -> &'d [&'d RawDocument] {
+    let rest = documents.get(at..).unwrap_or_default();
+    let mut bytes = 0;
+    let fits = |document: &&&RawDocument| {
+        bytes += document.as_bytes().len();
+        bytes <= GROUP_BYTES
+    };
+    let length = rest.iter().take(GROUP_DOCUMENTS).take_while(fits).count().max(1);
+    rest.get(..length).unwrap_or(rest)
+}
+
+fn insert_group(
+    op: &mut Operation<'_>,
+    collection: &Arc<Collection>,
+    state: &State,
+    documents: &[&RawDocument],
+    validate: bool,
+) -> Result<()> {
+    let mut ready = Vec::with_capacity(documents.len());
+    for document in documents {
+        let document = prepare(document)?;
+        if let (true, Some(validator)) = (validate, &state.validator) {
+            validator.check(&document, None)?;
+        }
+        ready.push(document);
+    }
+    let _in_turn = state.options.is_capped().then(|| collection.lock_capped());
+    let removed = write_transaction(op, |op| {
+        for document in &ready {
+            let (_, multikey) = collection.insert(op.session(), state, document)?;
+            if !multikey.is_empty() {
+                op.instance.catalog.note_multikey(collection, state, &multikey)?;
+            }
+        }
+        trim_capped(op, collection, state, &ready)
+    })?;
+    let records = i64::try_from(ready.len()).unwrap_or(i64::MAX);
+    let bytes = ready.iter().map(|document| i64::try_from(document.as_bytes().len()).unwrap_or(0)).sum::<i64>();
+    op.figures.keys_inserted += (ready.len() * state.indexes.len()) as u64;
+    collection.note(records - removed.0, bytes - removed.1);
+    Ok(())
+}
+
+/// Removes the oldest documents of a capped collection that is about to hold too much; how many records and bytes went.
+fn trim_capped(
+    op: &mut Operation<'_>,
+    collection: &Collection,
+    state: &State,
+    added: &[Cow<'_, RawDocument>],
+) -> Result<(i64, i64)> {
+    let (most_bytes, most_documents) = (state.options.capped_bytes(), state.options.capped_documents());
+    if most_bytes.is_none() && most_documents.is_none() {
+        return Ok((0, 0));
+    }
+    let added_bytes: i64 = added.iter().map(|one| i64::try_from(one.as_bytes().len()).unwrap_or(0)).sum();
+    let mut bytes = collection.bytes() + added_bytes;
+    let mut records = collection.records() + i64::try_from(added.len()).unwrap_or(0);
+    let mut gone = (0, 0);
+    let table = collection.records_table()?;
+    while records > 1 && (most_bytes.is_some_and(|most| bytes > most) || most_documents.is_some_and(|most| records > most)) {
+        let mut cursor = op.session().cursor(table)?;
+        if !cursor.first()? {
+            break;
+        }
+        let (record, document) = (cursor.key().number().unwrap_or_default(), cursor.value().to_vec());
+        drop(cursor);
+        collection.remove(op.session(), state, record, document_of(&document)?)?;
+        let length = i64::try_from(document.len()).unwrap_or(0);
+        gone = (gone.0 + 1, gone.1 + length);
+        records -= 1;
+        bytes -= length;
+    }
+    Ok(gone)
+}
+
+/// A document as it is stored: `_id` first, made if it is missing; empty timestamps at the top level filled in.
+pub(crate) fn prepare(document: &RawDocument) -> Result<Cow<'_, RawDocument>> {
+    let mut id = None;
+    let mut id_is_first = false;
+    let mut change = false;
+    for (place, element) in document.iter().enumerate() {
+        let (name, value) = element.map_err(|error| crate::parse::malformed(&error))?;
+        if name.as_str() == "_id" && id.is_none() {
+            check_id(value)?;
+            id = Some(value);
+            id_is_first = place == 0;
+        } else if name.as_str().starts_with('$') {
+            return Err(Failure::new(
+                Code::DollarPrefixedFieldName,
+                format!("The dollar ($) prefixed field '{name}' in '{name}' is not valid for storage.", name = name.as_str()),
+            ));
+        }
+        change |= matches!(value, RawBsonRef::Timestamp(Timestamp { time: 0, increment: 0 })) && name.as_str() != "_id";
+    }
+    if id_is_first && !change {
+        check_size(document.as_bytes().len())?;
+        return Ok(Cow::Borrowed(document));
+    }
+    let mut bytes = Vec::with_capacity(document.as_bytes().len() + 24);
+    let mut writer = DocumentWriter::new(&mut bytes);
+    match id {
+        Some(value) => writer.value("_id", value),
+        None => writer.object_id("_id", ObjectId::new()),
+    }
+    for element in document {
+        let (name, value) = element.map_err(|error| crate::parse::malformed(&error))?;
+        match value {
+            _ if name.as_str() == "_id" => {}
+            RawBsonRef::Timestamp(Timestamp { time: 0, increment: 0 }) => writer.timestamp(name.as_str(), now()),
+            value => writer.value(name.as_str(), value),
+        }
+    }
+    writer.end();
+    check_size(bytes.len())?;
+    let document = RawDocumentBuf::from_bytes(bytes).map_err(|error| crate::parse::malformed(&error))?;
+    Ok(Cow::Owned(document))
+}
+
+/// The time as a timestamp that no other call returns.
+pub(crate) fn now() -> Timestamp {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let second = (bson::DateTime::now().timestamp_millis().unsigned_abs() / 1000) << 32;
+    LAST.fetch_max(second, Ordering::Relaxed);
+    let value = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves of the number")]
+    Timestamp { time: (value >> 32) as u32, increment: value as u32 }
+}
+
+fn check_id(id: RawBsonRef<'_>) -> Result<()> {
+    let kind = match id {
+        RawBsonRef::Array(_) => "array",
+        RawBsonRef::RegularExpression(_) => "regex",
+        RawBsonRef::Undefined => "undefined",
+        RawBsonRef::Document(inner) => {
+            let dollar = inner.iter().flatten().any(|(name, _)| name.as_str().starts_with('$'));
+            return if dollar {
+                Err(Failure::new(Code::DollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields"))
+            } else {
+                Ok(())
+            };
+        }
+        _ => return Ok(()),
+    };
+    Err(Failure::new(Code::InvalidIdField, format!("The '_id' value cannot be of type {kind}")))
+}
+
+/// Refuses a document that is too large to be stored.
+pub(crate) fn check_size(bytes: usize) -> Result<()> {
+    if bytes <= LARGEST_BYTES {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::BSONObjectTooLarge,
+        format!("object to insert too large. size in bytes: {bytes}, max size: {LARGEST_BYTES}"),
+    ))
+}

@@ -1,0 +1,82 @@
+//! Finds the document that a write is about, inside the write's own transaction.
+
+use bson::{RawDocument, RawDocumentBuf};
+use fathom_query::{Filter, Hint, IndexInfo, Matched, Sort, choose};
+
+use crate::Result;
+use crate::execution::scan::{Fetch, Flow, Scan};
+use crate::execution::{document_of, plan_summary};
+use crate::operation::Operation;
+use crate::storage::{Collection, State};
+
+/// What a write looks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) filter: Filter,
+    pub(crate) hint: Option<Hint>,
+    /// Which match is the first, for `findAndModify`.
+    pub(crate) sort: Option<Sort>,
+}
+
+/// The document that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Located {
+    pub(crate) record: i64,
+    pub(crate) document: RawDocumentBuf,
+    pub(crate) matched: Matched,
+}
+
+impl Target {
+    /// The first match in the transaction that is open.
+    pub(crate) fn first(&self, op: &mut Operation<'_>, collection: &Collection, state: &State) -> Result<Option<Located>> {
+        if let (Some(id), None) = (self.filter.only_id(), &self.hint) {
+            op.figures.plan.get_or_insert_with(|| "IDHACK".to_owned());
+            let mut bytes = Vec::with_capacity(1024);
+            let Some(record) = op.document_by_id(collection, id, &mut bytes)? else { return Ok(None) };
+            let document = document_of(&bytes)?.to_owned();
+            return Ok(Some(Located { record, document, matched: Matched::default() }));
+        }
+        let (mut scan, sorted) = self.scan(op, state, Fetch::Record)?;
+        let sort = self.sort.as_ref().filter(|_| !sorted);
+        let mut best: Option<(Vec<u8>, Located)> = None;
+        scan.run_within(op, collection, &mut |found| {
+            let key = sort.map(|sort| sort.key(found.document)).unwrap_or_default();
+            if best.as_ref().is_none_or(|(least, _)| key < *least) {
+                let document = found.document.to_owned();
+                best = Some((key, Located { record: found.record, document, matched: found.matched }));
+            }
+            Ok(if sort.is_some() { Flow::More } else { Flow::Enough })
+        })?;
+        Ok(best.map(|(_, located)| located))
+    }
+
+    /// The records of all matches, in snapshots of their own: what a write to many then looks at one by one.
+    pub(crate) fn all(&self, op: &mut Operation<'_>, collection: &Collection, state: &State) -> Result<Vec<i64>> {
+        let (mut scan, _) = self.scan(op, state, Fetch::Nothing)?;
+        let mut records = Vec::new();
+        scan.run(op, collection, &mut |found| {
+            records.push(found.record);
+            Ok(Flow::More)
+        })?;
+        Ok(records)
+    }
+
+    /// A record again, in the transaction that is open, if it still is there and still matches.
+    pub(crate) fn again(&self, op: &mut Operation<'_>, collection: &Collection, record: i64) -> Result<Option<Located>> {
+        let mut bytes = Vec::new();
+        let key = fathom_engine::Key::Number(record);
+        if !op.session().get(collection.records_table()?, key, &mut bytes)? {
+            return Ok(None);
+        }
+        let document: &RawDocument = document_of(&bytes)?;
+        let Some(matched) = self.filter.matches(document)? else { return Ok(None) };
+        Ok(Some(Located { record, document: document.to_owned(), matched }))
+    }
+
+    fn scan(&self, op: &mut Operation<'_>, state: &State, fetch: Fetch) -> Result<(Scan, bool)> {
+        let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
+        let (plan, _) = choose(&self.filter, self.sort.as_ref(), None, self.hint.as_ref(), &indexes)?;
+        op.figures.plan.get_or_insert_with(|| plan_summary(&plan, state));
+        Ok((Scan::new(&plan, state, &self.filter, fetch)?, plan.sorted))
+    }
+}

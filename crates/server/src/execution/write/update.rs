@@ -1,0 +1,154 @@
+//! Updates, of one document or many, and upserts.
+
+use std::sync::Arc;
+
+use bson::{Bson, RawDocument, RawDocumentBuf};
+use fathom_query::{Applied, Code, Failure, Matched, Update, UpdateMoment};
+
+use super::insert::{insert_documents, now};
+use super::target::{Located, Target};
+use super::with_collection;
+use crate::Result;
+use crate::execution::write_transaction;
+use crate::operation::Operation;
+use crate::storage::{Collection, State};
+
+/// What an update is asked to do.
+#[derive(Debug)]
+pub(crate) struct UpdateRequest {
+    pub(crate) target: Target,
+    pub(crate) update: Update,
+    pub(crate) multi: bool,
+    pub(crate) upsert: bool,
+    pub(crate) validate: bool,
+}
+
+/// What it did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct UpdateOutcome {
+    pub(crate) matched: u64,
+    pub(crate) modified: u64,
+    /// The `_id` of the document that an upsert inserted.
+    pub(crate) upserted: Option<Bson>,
+    /// The one document before, when it was not for many.
+    pub(crate) before: Option<RawDocumentBuf>,
+    /// The one document after.
+    pub(crate) after: Option<RawDocumentBuf>,
+}
+
+/// Runs an update.
+pub(crate) fn update(op: &mut Operation<'_>, namespace: &str, request: &UpdateRequest) -> Result<UpdateOutcome> {
+    let mut outcome = update_or_insert(op, namespace, request);
+    // Another connection may have inserted what this upsert looked for; then there is something to update now.
+    if request.upsert && outcome.as_ref().is_err_and(|failure| failure.code() == Code::DuplicateKey) {
+        outcome = update_or_insert(op, namespace, request);
+    }
+    let outcome = outcome?;
+    let figures = &mut op.figures;
+    figures.matched = Some(figures.matched.unwrap_or(0) + outcome.matched);
+    figures.modified = Some(figures.modified.unwrap_or(0) + outcome.modified);
+    figures.upserted |= outcome.upserted.is_some();
+    Ok(outcome)
+}
+
+fn update_or_insert(op: &mut Operation<'_>, namespace: &str, request: &UpdateRequest) -> Result<UpdateOutcome> {
+    let outcome = with_collection(op, namespace, request.upsert, |op, found| match found {
+        None => Ok(UpdateOutcome::default()),
+        Some((collection, state)) if request.multi => update_many(op, collection, state, request),
+        Some((collection, state)) => update_one(op, collection, state, request),
+    })?;
+    if outcome.matched == 0 && request.upsert { upsert(op, namespace, request) } else { Ok(outcome) }
+}
+
+fn update_one(
+    op: &mut Operation<'_>,
+    collection: &Arc<Collection>,
+    state: &State,
+    request: &UpdateRequest,
+) -> Result<UpdateOutcome> {
+    let (outcome, growth) = write_transaction(op, |op| {
+        let Some(located) = request.target.first(op, collection, state)? else {
+            return Ok((UpdateOutcome::default(), 0));
+        };
+        let after = change(op, collection, state, request, &located)?;
+        let growth = after.as_ref().map_or(0, |after| growth(&located.document, after));
+        let modified = u64::from(after.is_some());
+        let after = after.or_else(|| Some(located.document.clone()));
+        Ok((UpdateOutcome { matched: 1, modified, upserted: None, before: Some(located.document), after }, growth))
+    })?;
+    collection.note(0, growth);
+    Ok(outcome)
+}
+
+fn update_many(
+    op: &mut Operation<'_>,
+    collection: &Arc<Collection>,
+    state: &State,
+    request: &UpdateRequest,
+) -> Result<UpdateOutcome> {
+    let mut outcome = UpdateOutcome::default();
+    for record in request.target.all(op, collection, state)? {
+        op.check_interrupt()?;
+        let (matched, modified, growth) = write_transaction(op, |op| {
+            let Some(located) = request.target.again(op, collection, record)? else { return Ok((0, 0, 0)) };
+            Ok(match change(op, collection, state, request, &located)? {
+                None => (1, 0, 0),
+                Some(after) => (1, 1, growth(&located.document, &after)),
+            })
+        })?;
+        collection.note(0, growth);
+        outcome.matched += matched;
+        outcome.modified += modified;
+    }
+    Ok(outcome)
+}
+
+/// Applies the update to a located document and writes it; none if nothing changes.
+fn change(
+    op: &mut Operation<'_>,
+    collection: &Arc<Collection>,
+    state: &State,
+    request: &UpdateRequest,
+    located: &Located,
+) -> Result<Option<RawDocumentBuf>> {
+    let before: &RawDocument = &located.document;
+    let moment = UpdateMoment { matched: located.matched, inserting: false, timestamp: now(), variables: op.variables() };
+    let Applied::Changed(after) = request.update.apply(before, &moment)? else { return Ok(None) };
+    if let (true, Some(validator)) = (request.validate, &state.validator) {
+        validator.check(&after, Some(before))?;
+    }
+    if state.options.is_capped() && after.as_bytes().len() != before.as_bytes().len() {
+        return Err(Failure::new(
+            Code(10003),
+            format!(
+                "Cannot change the size of a document in a capped collection: {} != {}",
+                before.as_bytes().len(),
+                after.as_bytes().len()
+            ),
+        ));
+    }
+    let multikey = collection.replace(op.session(), state, located.record, before, &after, Some(&request.update))?;
+    if !multikey.is_empty() {
+        op.instance.catalog.note_multikey(collection, state, &multikey)?;
+    }
+    Ok(Some(after))
+}
+
+fn growth(before: &RawDocument, after: &RawDocument) -> i64 {
+    let length = |document: &RawDocument| i64::try_from(document.as_bytes().len()).unwrap_or(i64::MAX);
+    length(after) - length(before)
+}
+
+fn upsert(op: &mut Operation<'_>, namespace: &str, request: &UpdateRequest) -> Result<UpdateOutcome> {
+    let moment =
+        UpdateMoment { matched: Matched::default(), inserting: true, timestamp: now(), variables: op.variables() };
+    let document = request.update.upsert(&request.target.filter, &moment)?;
+    let document = super::prepare(&document)?.into_owned();
+    let (_, failures) = insert_documents(op, namespace, &[&document], true, request.validate)?;
+    op.figures.inserted = None;
+    if let Some((_, failure)) = failures.into_iter().next() {
+        return Err(failure);
+    }
+    let id = crate::parse::field(&document, "_id").map(crate::parse::owned_value).transpose()?;
+    Ok(UpdateOutcome { upserted: id, after: Some(document), ..UpdateOutcome::default() })
+}

@@ -1,0 +1,139 @@
+//! One running server: everything that its connections and background threads share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use bson::doc;
+use fathom_engine::Engine;
+use fathom_errors::{Error, Kind};
+use parking_lot::Mutex;
+
+use crate::auth::Users;
+use crate::client::Clients;
+use crate::config::Config;
+use crate::diagnostics::{Counters, Profiler};
+use crate::execution::CursorTable;
+use crate::fail_points::FailPoints;
+use crate::log::{Log, Severity};
+use crate::parameters::Parameters;
+use crate::storage::background::{Bell, CheckpointFigures};
+use crate::storage::{Catalog, Collection, DataDirectory, Journal, Tickets};
+
+/// What a server is made of.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    pub(crate) config: Config,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) catalog: Catalog,
+    pub(crate) journal: Journal,
+    pub(crate) read_tickets: Tickets,
+    pub(crate) write_tickets: Tickets,
+    pub(crate) cursors: CursorTable,
+    pub(crate) clients: Clients,
+    pub(crate) parameters: Parameters,
+    pub(crate) counters: Counters,
+    pub(crate) profiler: Profiler,
+    pub(crate) fail_points: FailPoints,
+    pub(crate) users: Users,
+    pub(crate) log: Arc<Log>,
+    pub(crate) bell: Bell,
+    pub(crate) started: Instant,
+    /// The port that it really listens on.
+    pub(crate) port: std::sync::OnceLock<u16>,
+    pub(crate) directory: Option<Mutex<DataDirectory>>,
+    stopping: AtomicBool,
+    /// Held while a checkpoint runs: one at a time.
+    checkpointing: Mutex<()>,
+    checkpoints: Mutex<CheckpointFigures>,
+    /// Why the server had to stop.
+    fatal: Mutex<Option<Error>>,
+}
+
+impl Instance {
+    /// A server over an open engine; the second value says which collections must be counted again.
+    pub(crate) fn new(
+        config: Config,
+        engine: Arc<dyn Engine>,
+        directory: Option<DataDirectory>,
+        log: Arc<Log>,
+    ) -> Result<(Arc<Instance>, Vec<Arc<Collection>>), Error> {
+        let failed = |failure: fathom_wire::Failure| Error::new(Kind::Corruption, failure.message().to_owned());
+        let (catalog, recount) = Catalog::open(&engine).map_err(failed)?;
+        let parameters = Parameters::new(&config)?;
+        let instance = Instance {
+            journal: Journal::new(Arc::clone(&engine)),
+            catalog,
+            engine,
+            read_tickets: Tickets::new(parameters.read_tickets()),
+            write_tickets: Tickets::new(parameters.write_tickets()),
+            cursors: CursorTable::default(),
+            clients: Clients::default(),
+            counters: Counters::default(),
+            profiler: Profiler::new(&config),
+            fail_points: FailPoints::default(),
+            users: Users::new(&config)?,
+            parameters,
+            log,
+            bell: Bell::default(),
+            started: Instant::now(),
+            port: std::sync::OnceLock::new(),
+            directory: directory.map(Mutex::new),
+            stopping: AtomicBool::new(false),
+            checkpointing: Mutex::default(),
+            checkpoints: Mutex::default(),
+            fatal: Mutex::default(),
+            config,
+        };
+        Ok((Arc::new(instance), recount))
+    }
+
+    /// Whether it is about to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Asks everything to stop.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+
+    /// Stops the server because its data can no longer be kept safe: what was promised is on the disk, and nothing more is
+    /// promised from here on.
+    pub(crate) fn die(&self, what: &str, error: &Error) {
+        let mut fatal = self.fatal.lock();
+        if fatal.is_none() {
+            self.log.write(Severity::Fatal, "STORAGE", 23091, "initandlisten", "Fatal assertion", doc! {
+                "what": what,
+                "error": error.to_string(),
+            });
+            *fatal = Some(Error::new(error.kind(), format!("{what}, so the server stopped: {error}")));
+        }
+        drop(fatal);
+        self.stop();
+    }
+
+    /// Why the server had to stop, if it had to.
+    pub(crate) fn take_fatal(&self) -> Option<Error> {
+        self.fatal.lock().take()
+    }
+
+    /// Makes a checkpoint now; one at a time.
+    pub(crate) fn checkpoint(&self) -> Result<(), Error> {
+        let _alone = self.checkpointing.lock();
+        let begun = Instant::now();
+        self.engine.checkpoint()?;
+        let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let mut figures = self.checkpoints.lock();
+        figures.count += 1;
+        figures.last_ms = took_ms;
+        figures.total_ms += took_ms;
+        Ok(())
+    }
+
+    /// What checkpoints did.
+    pub(crate) fn checkpoint_figures(&self) -> CheckpointFigures {
+        *self.checkpoints.lock()
+    }
+}

@@ -1,0 +1,211 @@
+//! One connection: reads a message, has it answered, writes the reply, until the peer goes.
+//!
+//! Bytes that are no message end the connection. What a peer merely announces takes no memory: the buffer grows with the
+//! bytes that have come.
+
+use std::io;
+use std::sync::Arc;
+
+use bson::doc;
+use fathom_engine::Session;
+use fathom_wire::{Codec, Compressor, Header, Message, OpCode, OpMsg, OpMsgWriter, OpQuery, OpReplyWriter};
+use rustls::ServerConfig;
+
+use super::stream::{Socket, Stream};
+use crate::Result;
+use crate::auth::Conversation;
+use crate::client::Client;
+use crate::dispatch::{self, Answer, Incoming};
+use crate::instance::Instance;
+
+/// What is read at once; most requests fit.
+const CHUNK_BYTES: usize = 16 << 10;
+/// The most that is read at once of a large message.
+const MOST_AT_ONCE_BYTES: usize = 1 << 20;
+/// A buffer that one large message left behind is given back above this.
+const KEPT_BYTES: usize = 1 << 20;
+/// The first byte of a TLS handshake; no message is so short.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// Decides whether a new connection is encrypted, where the client may choose.
+pub(super) fn secure(socket: Socket, tls: Option<&Arc<ServerConfig>>, may_be_plain: bool) -> io::Result<Stream> {
+    let Some(config) = tls else { return Stream::new(socket, None) };
+    let encrypted = !may_be_plain || {
+        let mut first = [0];
+        socket.0.peek(&mut first)? == 1 && first == [TLS_HANDSHAKE]
+    };
+    Stream::new(socket, encrypted.then_some(config))
+}
+
+/// A connection and what it keeps between messages.
+pub(super) struct Connection {
+    instance: Arc<Instance>,
+    client: Arc<Client>,
+    stream: Stream,
+    /// Room for bytes that are read; the first `filled` are, and are not used yet.
+    input: Vec<u8>,
+    filled: usize,
+    output: Vec<u8>,
+    plain: Vec<u8>,
+    codec: Codec,
+    session: Option<Box<dyn Session>>,
+    conversation: Option<Conversation>,
+    requests: i32,
+}
+
+impl Connection {
+    pub(super) fn new(instance: Arc<Instance>, client: Arc<Client>, stream: Stream) -> Connection {
+        Connection {
+            instance,
+            client,
+            stream,
+            input: vec![0; CHUNK_BYTES],
+            filled: 0,
+            output: Vec::with_capacity(CHUNK_BYTES),
+            plain: Vec::new(),
+            codec: Codec::default(),
+            session: None,
+            conversation: None,
+            requests: 0,
+        }
+    }
+
+    /// Answers messages until the peer goes, sends nonsense, or the server stops.
+    pub(super) fn serve(mut self) {
+        while !self.instance.is_stopping() {
+            let Ok(Some(length)) = self.read_frame() else { break };
+            self.instance.counters.network.received(length);
+            if !self.answer(length) || self.client.close.load(std::sync::atomic::Ordering::Relaxed) {
+                break;
+            }
+            self.input.copy_within(length..self.filled, 0);
+            self.filled -= length;
+            if self.filled == 0 && self.input.len() > KEPT_BYTES {
+                self.input = vec![0; CHUNK_BYTES];
+            }
+            if self.output.capacity() > KEPT_BYTES {
+                self.output = Vec::with_capacity(CHUNK_BYTES);
+            }
+        }
+    }
+
+    /// Reads until a whole frame is at the start of the input; its length, or none at the end.
+    fn read_frame(&mut self) -> io::Result<Option<usize>> {
+        loop {
+            let mut wanted = Header::BYTES;
+            let filled = self.input.get(..self.filled).unwrap_or_default();
+            if let Some(header) = filled.first_chunk::<{ Header::BYTES }>() {
+                let header = Header::parse(header).map_err(|failure| self.protest(&failure))?;
+                wanted = header.length_bytes;
+                if self.filled >= wanted {
+                    return Ok(Some(wanted));
+                }
+            }
+            // What is announced is believed a piece at a time only.
+            let room = (wanted - self.filled).clamp(CHUNK_BYTES / 2, MOST_AT_ONCE_BYTES);
+            if self.input.len() < self.filled + room {
+                self.input.resize(self.filled + room, 0);
+            }
+            let read = self.stream.read(self.input.get_mut(self.filled..).unwrap_or_default())?;
+            if read == 0 {
+                return Ok(None);
+            }
+            self.filled += read;
+        }
+    }
+
+    /// Answers the frame at the start of the input; false ends the connection.
+    fn answer(&mut self, length: usize) -> bool {
+        let input = std::mem::take(&mut self.input);
+        let result = self.answer_frame(input.get(..length).unwrap_or_default());
+        self.input = input;
+        match result {
+            Ok(true) => {
+                self.instance.counters.network.sent(self.output.len());
+                self.output.is_empty() || self.stream.write_all(&self.output).is_ok()
+            }
+            Ok(false) => false,
+            Err(failure) => {
+                self.protest(&failure);
+                false
+            }
+        }
+    }
+
+    fn answer_frame(&mut self, frame: &[u8]) -> Result<bool> {
+        self.output.clear();
+        let header = Header::of_frame(frame)?;
+        if header.op_code != OpCode::COMPRESSED {
+            return self.answer_plain(frame, header.request_id, None);
+        }
+        let mut plain = std::mem::take(&mut self.plain);
+        let compressor = self.codec.decompress(frame, &mut plain)?;
+        self.instance.counters.network.decompressed(compressor, frame.len(), plain.len());
+        let result = self.answer_plain(&plain, header.request_id, Some(compressor));
+        plain.clear();
+        plain.shrink_to(KEPT_BYTES);
+        self.plain = plain;
+        result
+    }
+
+    fn answer_plain(&mut self, frame: &[u8], request_id: i32, compressor: Option<Compressor>) -> Result<bool> {
+        match Message::parse(frame)? {
+            Message::Msg(message) => self.answer_message(&message, request_id, compressor),
+            Message::Query(query) => self.answer_query(&query, request_id),
+            Message::Reply(_) => Err(fathom_wire::Failure::new(fathom_wire::Code::ProtocolError, "a client sent an OP_REPLY")),
+        }
+    }
+
+    fn answer_message(&mut self, message: &OpMsg<'_>, request_id: i32, compressor: Option<Compressor>) -> Result<bool> {
+        self.requests = self.requests.wrapping_add(1);
+        let mut output = std::mem::take(&mut self.output);
+        let mut writer = OpMsgWriter::begin(&mut output, self.requests, request_id);
+        let answer = self.run(&Incoming::Message(message), writer.body_bytes())?;
+        let finished = writer.finish();
+        self.output = output;
+        let length = finished?;
+        if answer == Answer::Close {
+            return Ok(false);
+        }
+        if message.more_to_come() {
+            self.output.clear();
+        } else if let (Some(compressor), true) = (compressor, answer == Answer::MayCompress) {
+            let mut packed = std::mem::take(&mut self.plain);
+            packed.clear();
+            self.codec.compress(&self.output, compressor, &mut packed)?;
+            self.instance.counters.network.compressed(compressor, length, packed.len());
+            std::mem::swap(&mut self.output, &mut packed);
+            self.plain = packed;
+        }
+        Ok(true)
+    }
+
+    fn answer_query(&mut self, query: &OpQuery<'_>, request_id: i32) -> Result<bool> {
+        self.requests = self.requests.wrapping_add(1);
+        let mut output = std::mem::take(&mut self.output);
+        let mut writer = OpReplyWriter::begin(&mut output, self.requests, request_id, 0);
+        let answer = self.run(&Incoming::Query(query), writer.document_bytes())?;
+        let finished = writer.finish();
+        self.output = output;
+        finished?;
+        Ok(answer != Answer::Close)
+    }
+
+    fn run(&mut self, incoming: &Incoming<'_>, out: &mut Vec<u8>) -> Result<Answer> {
+        if self.session.is_none() {
+            self.session = Some(self.instance.engine.session()?);
+        }
+        let Some(session) = &self.session else { return Ok(Answer::Close) };
+        let surroundings = dispatch::Surroundings { instance: &self.instance, session: &**session, client: &self.client };
+        Ok(dispatch::run(&surroundings, incoming, &mut self.conversation, out))
+    }
+
+    fn protest(&self, failure: &fathom_wire::Failure) -> io::Error {
+        self.instance.log.info("NETWORK", 22988, &format!("conn{}", self.client.id), "Error receiving request from client", doc! {
+            "error": failure.message(),
+            "code": failure.code().0,
+            "remote": &self.client.remote,
+        });
+        io::Error::from(io::ErrorKind::InvalidData)
+    }
+}

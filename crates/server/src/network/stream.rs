@@ -1,0 +1,74 @@
+//! A client's socket, plain or encrypted.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+/// A socket that the listener may shut down while its thread reads.
+#[derive(Clone, Debug)]
+pub(super) struct Socket(pub(super) Arc<TcpStream>);
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self.0).read(buffer)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A client's bytes.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Plain(Socket),
+    Tls(Box<StreamOwned<ServerConnection, Socket>>),
+}
+
+impl Stream {
+    /// Over an accepted socket, encrypted if `tls` is given.
+    pub(super) fn new(socket: Socket, tls: Option<&Arc<ServerConfig>>) -> io::Result<Stream> {
+        match tls {
+            None => Ok(Stream::Plain(socket)),
+            Some(config) => {
+                let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+                Ok(Stream::Tls(Box::new(StreamOwned::new(connection, socket))))
+            }
+        }
+    }
+
+    /// Reads what is there, at least one byte; 0 at the end.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let result = match self {
+                Stream::Plain(socket) => socket.read(buffer),
+                Stream::Tls(stream) => stream.read(buffer),
+            };
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // A peer that goes without saying good-bye ends a connection like any other.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                other => return other,
+            }
+        }
+    }
+
+    /// Writes all of it.
+    pub(super) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Stream::Plain(socket) => socket.write_all(bytes),
+            Stream::Tls(stream) => {
+                stream.write_all(bytes)?;
+                stream.flush()
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! One operation: whose it is, what it may use, when it must stop, and what it cost.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bson::Bson;
+use fathom_engine::{Key, Session};
+use fathom_query::{Bound, Code, Failure, KeyBuilder, Variables};
+
+use crate::Result;
+use crate::client::Client;
+use crate::instance::Instance;
+use crate::storage::{Collection, Ticket, leading_record_id};
+
+/// What an operation did, for the log, the profile and explain.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Figures {
+    /// The collection that it is about, `database.collection`.
+    pub(crate) namespace: String,
+    pub(crate) keys_examined: u64,
+    pub(crate) docs_examined: u64,
+    /// Documents that a query returned.
+    pub(crate) returned: Option<u64>,
+    pub(crate) inserted: Option<u64>,
+    pub(crate) matched: Option<u64>,
+    pub(crate) modified: Option<u64>,
+    pub(crate) deleted: Option<u64>,
+    pub(crate) upserted: bool,
+    pub(crate) write_conflicts: u64,
+    pub(crate) keys_inserted: u64,
+    /// `IXSCAN { a: 1 }`, `COLLSCAN`, `IDHACK`.
+    pub(crate) plan: Option<String>,
+    pub(crate) has_sort_stage: bool,
+    pub(crate) cursor_id: i64,
+    pub(crate) cursor_exhausted: bool,
+}
+
+/// The surroundings of one command.
+#[derive(Debug)]
+pub(crate) struct Operation<'a> {
+    pub(crate) instance: &'a Arc<Instance>,
+    session: &'a dyn Session,
+    pub(crate) client: &'a Arc<Client>,
+    pub(crate) begun: Instant,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) figures: Figures,
+    variables: Option<Box<Variables>>,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Operation<'a> {
+    /// An operation that begins now.
+    pub(crate) fn new(instance: &'a Arc<Instance>, session: &'a dyn Session, client: &'a Arc<Client>) -> Operation<'a> {
+        Operation {
+            instance,
+            session,
+            client,
+            begun: Instant::now(),
+            deadline: None,
+            figures: Figures::default(),
+            variables: None,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The engine session of the connection.
+    pub(crate) fn session(&self) -> &'a dyn Session {
+        self.session
+    }
+
+    /// Sets how long it may take (`maxTimeMS`).
+    pub(crate) fn limit(&mut self, max_time_ms: u64) {
+        if max_time_ms > 0 {
+            self.deadline = self.begun.checked_add(Duration::from_millis(max_time_ms));
+        }
+    }
+
+    /// What `$$NOW` and `let` stand for.
+    pub(crate) fn variables(&mut self) -> &Variables {
+        self.variables.get_or_insert_with(|| Box::new(Variables::at(bson::DateTime::now())))
+    }
+
+    /// Replaces the variables, for a command with `let`.
+    pub(crate) fn set_variables(&mut self, variables: Variables) {
+        self.variables = Some(Box::new(variables));
+    }
+
+    /// Whether to stop: the time is over, somebody killed it, or the server stops.
+    pub(crate) fn check_interrupt(&self) -> Result<()> {
+        if let Some(code) = self.client.interrupted() {
+            return Err(Failure::new(code, "operation was interrupted"));
+        }
+        if self.instance.is_stopping() {
+            return Err(Failure::new(Code::InterruptedAtShutdown, "interrupted at shutdown"));
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(out_of_time());
+        }
+        Ok(())
+    }
+
+    /// A ticket to read; waits for one, no longer than the operation may take.
+    pub(crate) fn read_ticket(&self) -> Result<Ticket<'a>> {
+        self.instance.read_tickets.take(self.deadline).ok_or_else(out_of_time)
+    }
+
+    /// A ticket to write; waits for one, no longer than the operation may take.
+    pub(crate) fn write_ticket(&self) -> Result<Ticket<'a>> {
+        self.instance.write_tickets.take(self.deadline).ok_or_else(out_of_time)
+    }
+
+    /// Passes on a failure that ends the whole command and not only one of its writes.
+    pub(crate) fn stop_if_interrupted(&self, failure: &Failure) -> Result<()> {
+        let ends = [Code::MaxTimeMSExpired, Code::Interrupted, Code::InterruptedAtShutdown, Code::ShutdownInProgress];
+        if ends.contains(&failure.code()) { Err(failure.clone()) } else { Ok(()) }
+    }
+
+    /// A buffer to use again within the operation; give it back by [`Operation::give_buffer`].
+    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        buffer
+    }
+
+    /// Gives a buffer back.
+    pub(crate) fn give_buffer(&mut self, buffer: Vec<u8>) {
+        self.buffer = buffer;
+    }
+
+    /// Appends the document of an `_id` to `out`; its record, or none if there is none. Needs an open transaction so that
+    /// both look-ups see the same snapshot.
+    pub(crate) fn document_by_id(&mut self, collection: &Collection, id: &Bson, out: &mut Vec<u8>) -> Result<Option<i64>> {
+        let (Some(index), Some(table)) = (collection.id_index(), collection.table()) else { return Ok(None) };
+        let mut key = KeyBuilder::new();
+        let id = bson::RawBson::try_from(id.clone())
+            .map_err(|error| Failure::new(Code::BadValue, format!("the _id cannot be a key: {error}")))?;
+        key.append(id.as_raw_bson_ref(), false);
+        let key = key.finish(Bound::Exact);
+        let mut value = self.take_buffer();
+        let found = self.session.get(index.table(), Key::Bytes(&key.bytes), &mut value)?;
+        let record = if found { leading_record_id(&value).map(|(record, _)| record) } else { None };
+        self.give_buffer(value);
+        let Some(record) = record else { return Ok(None) };
+        self.figures.keys_examined += 1;
+        self.figures.docs_examined += 1;
+        if !self.session.get(table, Key::Number(record), out)? {
+            let what = format!("the _id index of {} points to record {record}, which is not there", collection.namespace());
+            return Err(Failure::new(Code::InternalError, what));
+        }
+        Ok(Some(record))
+    }
+}
+
+fn out_of_time() -> Failure {
+    Failure::new(Code::MaxTimeMSExpired, "operation exceeded time limit")
+}

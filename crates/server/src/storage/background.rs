@@ -1,0 +1,134 @@
+//! The threads that keep a server's data safe and tidy: the journal's tick, checkpoints, counts, cursors that time out.
+//!
+//! Each sleeps on one bell, so that a changed interval or the end of the server is heard at once. mongod 4.0 reads
+//! `syncdelay` once and never again (SERVER-75162); here a change counts from the moment it is made.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bson::doc;
+use fathom_errors::Error;
+use parking_lot::{Condvar, Mutex};
+
+use crate::instance::Instance;
+
+/// How long between two looks at cursors and counts.
+const HOUSEKEEPING: Duration = Duration::from_secs(4);
+/// How often the counts are written down, as mongod's sizeStorer.
+const COUNTS_SECONDS: u64 = 60;
+
+/// Wakes the background threads.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    rings: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Bell {
+    /// Wakes all that sleep.
+    pub(crate) fn ring(&self) {
+        *self.rings.lock() += 1;
+        self.changed.notify_all();
+    }
+
+    /// Sleeps until `until` (for ever if none) or the bell.
+    pub(crate) fn sleep_until(&self, until: Option<Instant>) {
+        let mut rings = self.rings.lock();
+        let before = *rings;
+        while *rings == before {
+            match until {
+                None => self.changed.wait(&mut rings),
+                Some(until) => {
+                    if self.changed.wait_until(&mut rings, until).timed_out() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What checkpoints did, for `serverStatus` and the tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct CheckpointFigures {
+    pub(crate) count: u64,
+    pub(crate) last_ms: u64,
+    pub(crate) total_ms: u64,
+}
+
+/// Starts the threads.
+pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<std::thread::JoinHandle<()>>, Error> {
+    let spawn = |name: &str, run: fn(&Instance)| {
+        let instance = Arc::clone(instance);
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || run(&instance))
+            .map_err(|error| Error::new(fathom_errors::Kind::Io, format!("cannot start the thread {name}")).because(error))
+    };
+    Ok(vec![
+        spawn("JournalFlusher", flush_journal)?,
+        spawn("Checkpointer", make_checkpoints)?,
+        spawn("Housekeeping", keep_house)?,
+        spawn("TTLMonitor", crate::ttl::run)?,
+    ])
+}
+
+fn flush_journal(instance: &Instance) {
+    let mut next = Instant::now();
+    while !instance.is_stopping() {
+        let interval = Duration::from_millis(instance.parameters.journal_commit_interval_ms());
+        next = (next + interval).max(Instant::now());
+        instance.bell.sleep_until(Some(next));
+        if instance.is_stopping() {
+            return;
+        }
+        // The bell may have rung for somebody else.
+        if Instant::now() < next {
+            next -= interval;
+            continue;
+        }
+        if !instance.config.storage.journal {
+            continue;
+        }
+        if let Err(error) = instance.journal.wait_until_durable() {
+            instance.die("the journal could not be synced", &error);
+        }
+    }
+}
+
+fn make_checkpoints(instance: &Instance) {
+    let mut last = Instant::now();
+    while !instance.is_stopping() {
+        let seconds = instance.parameters.sync_delay_seconds();
+        // 0 switches checkpoints off.
+        let due = (seconds > 0.0).then(|| last + Duration::from_secs_f64(seconds));
+        if due.is_none_or(|due| Instant::now() < due) {
+            instance.bell.sleep_until(due);
+            continue;
+        }
+        last = Instant::now();
+        if let Err(error) = instance.checkpoint() {
+            instance.die("the checkpoint failed", &error);
+        }
+    }
+}
+
+fn keep_house(instance: &Instance) {
+    let mut counted = Instant::now();
+    while !instance.is_stopping() {
+        let until = Instant::now() + HOUSEKEEPING;
+        while Instant::now() < until && !instance.is_stopping() {
+            instance.bell.sleep_until(Some(until));
+        }
+        instance.cursors.expire(Duration::from_millis(instance.parameters.cursor_timeout_ms()));
+        instance.catalog.drop_pending();
+        if counted.elapsed() >= Duration::from_secs(COUNTS_SECONDS) {
+            counted = Instant::now();
+            if let Err(failure) = instance.catalog.flush_sizes(false) {
+                instance.log.warning("STORAGE", 22430, "Housekeeping", "the counts could not be written", doc! {
+                    "error": failure.message(),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Which collections there are: the catalog table on the disk, the open collections in memory, and changes of both.
+//!
+//! A change is written to the catalog table first and durable before a table goes, so that a crash leaves at most tables
+//! that nobody names; they are dropped at the next start, as mongod does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bson::Document;
+use fathom_engine::{Durability, Engine, Key, Kind, Session, Table, TableSpec};
+use fathom_query::{Code, Failure};
+use parking_lot::{Mutex, RwLock};
+
+use super::catalog_entry::CatalogEntry;
+use super::collection::Parts;
+use super::pending_drops::PendingDrops;
+use super::sizes::SizeStorer;
+use super::{Collection, CollectionOptions, Index, IndexSpec, State};
+use crate::Result;
+use crate::execution::Validator;
+
+const IDENT: &str = "_mdb_catalog";
+
+/// The collections of a server.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    engine: Arc<dyn Engine>,
+    table: Table,
+    sizes: SizeStorer,
+    collections: RwLock<BTreeMap<String, Arc<Collection>>>,
+    /// Held through every change of the schema; readers of the map do not wait for it.
+    changes: Mutex<()>,
+    next_record: AtomicU64,
+    next_ident: AtomicU64,
+    /// Makes idents differ between servers, as mongod's random suffix does.
+    suffix: u64,
+    drops: PendingDrops,
+}
+
+impl Catalog {
+    /// Opens what the engine holds; the second value says which collections must be counted again.
+    pub(crate) fn open(engine: &Arc<dyn Engine>) -> Result<(Catalog, Vec<Arc<Collection>>)> {
+        let table = match engine.open_table(IDENT) {
+            Err(error) if error.kind() == Kind::NotFound => engine.create_table(IDENT, &TableSpec::records())?,
+            other => other?,
+        };
+        let catalog = Catalog {
+            engine: Arc::clone(engine),
+            table,
+            sizes: SizeStorer::open(engine)?,
+            collections: RwLock::default(),
+            changes: Mutex::new(()),
+            next_record: AtomicU64::new(1),
+            next_ident: AtomicU64::new(0),
+            suffix: crate::random::number(),
+            drops: PendingDrops::default(),
+        };
+        let recount = catalog.load()?;
+        Ok((catalog, recount))
+    }
+
+    fn load(&self) -> Result<Vec<Arc<Collection>>> {
+        let session = self.engine.session()?;
+        let mut entries = Vec::new();
+        let mut cursor = session.cursor(&self.table)?;
+        let mut more = cursor.first()?;
+        while more {
+            let record = cursor.key().number().unwrap_or_default();
+            let entry = Document::from_reader(cursor.value()).ok().as_ref().and_then(CatalogEntry::from_document);
+            let entry = entry.ok_or_else(|| {
+                Failure::new(Code::UnsupportedFormat, format!("the catalog's record {record} cannot be read"))
+            })?;
+            entries.push((record, entry));
+            more = cursor.next()?;
+        }
+        drop(cursor);
+        let mut recount = Vec::new();
+        let mut known = BTreeSet::from([IDENT.to_owned(), SizeStorer::ident().to_owned()]);
+        for (record, entry) in entries {
+            self.next_record.fetch_max(record.unsigned_abs() + 1, Ordering::Relaxed);
+            known.insert(entry.ident.clone());
+            known.extend(entry.indexes.iter().map(|(_, ident, _)| ident.clone()));
+            let collection = Arc::new(self.open_collection(&*session, record, entry)?);
+            if collection.recounting().load(Ordering::Relaxed) {
+                recount.push(Arc::clone(&collection));
+            }
+            self.collections.write().insert(collection.namespace().to_owned(), collection);
+        }
+        for ident in self.engine.tables()? {
+            self.next_ident.fetch_max(number_of(&ident).map_or(0, |number| number + 1), Ordering::Relaxed);
+            if !known.contains(&ident) {
+                self.drops.push(self.engine.open_table(&ident)?);
+            }
+        }
+        self.drop_pending();
+        Ok(recount)
+    }
+
+    fn open_collection(&self, session: &dyn Session, record: i64, entry: CatalogEntry) -> Result<Collection> {
+        let table = if entry.ident.is_empty() { None } else { Some(self.engine.open_table(&entry.ident)?) };
+        let counts = self.sizes.load(session, &entry.ident)?;
+        let mut last = 0;
+        if let Some(table) = &table {
+            let mut cursor = session.cursor(table)?;
+            if cursor.last()? {
+                last = cursor.key().number().unwrap_or_default();
+            }
+        }
+        let mut indexes = Vec::new();
+        for (spec, ident, multikey) in entry.indexes {
+            indexes.push(Arc::new(Index::new(spec, self.engine.open_table(&ident)?, multikey)?));
+        }
+        Ok(Collection::new(Parts {
+            namespace: entry.namespace,
+            uuid: entry.uuid,
+            ident: entry.ident,
+            catalog_record: record,
+            state: state(entry.options, indexes)?,
+            next_record: last + 1,
+            records: counts.records,
+            bytes: counts.bytes,
+            recounting: table.is_some() && !counts.clean && last > 0,
+            table,
+        }))
+    }
+
+    /// A collection or view by its full name.
+    pub(crate) fn get(&self, namespace: &str) -> Option<Arc<Collection>> {
+        self.collections.read().get(namespace).cloned()
+    }
+
+    /// A collection or view by its UUID.
+    pub(crate) fn get_by_uuid(&self, database: &str, uuid: bson::Uuid) -> Option<Arc<Collection>> {
+        self.of_database(database).into_iter().find(|one| one.uuid() == uuid)
+    }
+
+    /// All collections and views, by name.
+    pub(crate) fn all(&self) -> Vec<Arc<Collection>> {
+        self.collections.read().values().cloned().collect()
+    }
+
+    /// The collections and views of one database, by name.
+    pub(crate) fn of_database(&self, database: &str) -> Vec<Arc<Collection>> {
+        let from = format!("{database}.");
+        let collections = self.collections.read();
+        collections.range(from.clone()..).take_while(|(name, _)| name.starts_with(&from)).map(|(_, one)| Arc::clone(one)).collect()
+    }
+
+    /// The names of all databases that hold something.
+    pub(crate) fn databases(&self) -> Vec<String> {
+        let names: BTreeSet<String> = self.collections.read().values().map(|one| one.database().to_owned()).collect();
+        names.into_iter().collect()
+    }
+
+    /// Makes a collection (or a view, which has no table); `NamespaceExists` if the name is taken.
+    pub(crate) fn create(&self, namespace: &str, options: CollectionOptions) -> Result<Arc<Collection>> {
+        let _change = self.changes.lock();
+        if self.get(namespace).is_some() {
+            return Err(Failure::new(
+                Code::NamespaceExists,
+                format!("a collection '{namespace}' already exists"),
+            ));
+        }
+        self.refuse_other_case(namespace)?;
+        let view = options.is_view();
+        let ident = if view { String::new() } else { self.new_ident("collection") };
+        let mut spec = TableSpec::records();
+        spec.config = options.engine_config(self.engine.name());
+        let table = if view { None } else { Some(self.engine.create_table(&ident, &spec)?) };
+        let indexes = if view { Vec::new() } else { vec![Arc::new(self.new_index(IndexSpec::id())?)] };
+        let collection = Arc::new(Collection::new(Parts {
+            namespace: namespace.to_owned(),
+            uuid: bson::Uuid::new(),
+            ident,
+            catalog_record: i64::try_from(self.next_record.fetch_add(1, Ordering::Relaxed)).unwrap_or(i64::MAX),
+            table,
+            state: state(options, indexes)?,
+            next_record: 1,
+            records: 0,
+            bytes: 0,
+            recounting: false,
+        }));
+        self.write(&collection, &collection.lock())?;
+        self.collections.write().insert(namespace.to_owned(), Arc::clone(&collection));
+        Ok(collection)
+    }
+
+    /// The collection of a name, made if there is none, as a first insert does.
+    pub(crate) fn get_or_create(&self, namespace: &str) -> Result<Arc<Collection>> {
+        if let Some(collection) = self.get(namespace) {
+            return Ok(collection);
+        }
+        crate::namespace::check(namespace)?;
+        match self.create(namespace, CollectionOptions::default()) {
+            // Another connection was first.
+            Err(failure) if failure.code() == Code::NamespaceExists => self
+                .get(namespace)
+                .ok_or_else(|| Failure::new(Code::NamespaceNotFound, format!("{namespace} was dropped meanwhile"))),
+            other => other,
+        }
+    }
+
+    /// Databases whose names differ only by case cannot stand beside each other.
+    fn refuse_other_case(&self, namespace: &str) -> Result<()> {
+        let database = namespace.split('.').next().unwrap_or_default();
+        match self.databases().into_iter().find(|other| other != database && other.eq_ignore_ascii_case(database)) {
+            None => Ok(()),
+            Some(other) => Err(Failure::new(
+                Code(13297),
+                format!("db already exists with different case already have: [{other}] trying to create [{database}]"),
+            )),
+        }
+    }
+
+    /// Drops a collection or view with all its indexes; returns it as it was.
+    pub(crate) fn drop_collection(&self, namespace: &str) -> Result<Arc<Collection>> {
+        let _change = self.changes.lock();
+        let collection =
+            self.get(namespace).ok_or_else(|| Failure::new(Code::NamespaceNotFound, "ns not found".to_owned()))?;
+        let mut state = collection.lock_exclusive();
+        let session = self.engine.session()?;
+        session.begin()?;
+        session.remove(&self.table, Key::Number(collection.catalog_record()))?;
+        self.sizes.forget(&*session, collection.ident())?;
+        session.commit(Durability::Durable)?;
+        state.gone = true;
+        self.collections.write().remove(namespace);
+        collection.table().into_iter().for_each(|table| self.drops.push(table.clone()));
+        state.indexes.iter().for_each(|index| self.drops.push(index.table().clone()));
+        drop(state);
+        session.release(None);
+        self.drop_pending();
+        Ok(collection)
+    }
+
+    /// Gives a collection another name; the collection that has it now goes if `replace`.
+    pub(crate) fn rename(&self, from: &str, to: &str, replace: bool) -> Result<()> {
+        if self.get(from).is_none() {
+            return Err(Failure::new(Code::NamespaceNotFound, "source namespace does not exist".to_owned()));
+        }
+        if self.get(to).is_some() {
+            if !replace {
+                return Err(Failure::new(Code::NamespaceExists, "target namespace exists".to_owned()));
+            }
+            self.drop_collection(to)?;
+        }
+        let _change = self.changes.lock();
+        let old = self.get(from).ok_or_else(|| Failure::new(Code::NamespaceNotFound, "source namespace does not exist"))?;
+        let mut state = old.lock_exclusive();
+        let renamed = Arc::new(Collection::new(Parts {
+            namespace: to.to_owned(),
+            uuid: old.uuid(),
+            ident: old.ident().to_owned(),
+            catalog_record: old.catalog_record(),
+            table: old.table().cloned(),
+            state: State {
+                indexes: state.indexes.clone(),
+                options: state.options.clone(),
+                validator: state.validator.clone(),
+                gone: false,
+            },
+            next_record: old.next_record(),
+            records: old.records(),
+            bytes: old.bytes(),
+            recounting: old.recounting().load(Ordering::Relaxed),
+        }));
+        self.write(&renamed, &renamed.lock())?;
+        state.gone = true;
+        let mut collections = self.collections.write();
+        collections.remove(from);
+        collections.insert(to.to_owned(), renamed);
+        Ok(())
+    }
+
+    /// A new table for an index that is about to be built; it is nobody's until [`Catalog::add_index`].
+    pub(crate) fn new_index(&self, spec: IndexSpec) -> Result<Index> {
+        let ident = self.new_ident("index");
+        let mut table = TableSpec::index();
+        table.config = spec.engine_config(self.engine.name());
+        Index::new(spec, self.engine.create_table(&ident, &table)?, false)
+    }
+
+    /// Makes built indexes the collection's.
+    pub(crate) fn add_indexes(&self, collection: &Collection, state: &mut State, indexes: Vec<Arc<Index>>) -> Result<()> {
+        let _change = self.changes.lock();
+        let before = state.indexes.len();
+        state.indexes.extend(indexes);
+        self.write(collection, state).inspect_err(|_| state.indexes.truncate(before))
+    }
+
+    /// Drops one index by name; the caller checked that it is there and is not `_id_`.
+    pub(crate) fn drop_index(&self, collection: &Collection, state: &mut State, name: &str) -> Result<()> {
+        {
+            let _change = self.changes.lock();
+            let before = state.indexes.clone();
+            state.indexes.retain(|index| index.name() != name);
+            if let Err(failure) = self.write(collection, state) {
+                state.indexes = before;
+                return Err(failure);
+            }
+            before.iter().filter(|index| index.name() == name).for_each(|index| self.drops.push(index.table().clone()));
+        }
+        self.drop_pending();
+        Ok(())
+    }
+
+    /// Throws away the table of an index whose build failed.
+    pub(crate) fn discard(&self, index: &Index) {
+        self.drops.push(index.table().clone());
+        self.drop_pending();
+    }
+
+    /// Writes down a collection after its options or indexes changed.
+    pub(crate) fn write(&self, collection: &Collection, state: &State) -> Result<()> {
+        let entry = CatalogEntry {
+            namespace: collection.namespace().to_owned(),
+            ident: collection.ident().to_owned(),
+            uuid: collection.uuid(),
+            options: state.options.clone(),
+            indexes: state
+                .indexes
+                .iter()
+                .map(|index| (index.spec().clone(), index.table().ident().to_owned(), index.is_multikey()))
+                .collect(),
+        };
+        let session = self.engine.session()?;
+        let bytes = crate::parse::bytes_of(&entry.to_document())?;
+        session.begin()?;
+        session.put(&self.table, Key::Number(collection.catalog_record()), &bytes)?;
+        session.commit(Durability::Durable)?;
+        Ok(())
+    }
+
+    /// Writes down that indexes have become multikey, before the document that made them so is committed.
+    pub(crate) fn note_multikey(&self, collection: &Collection, state: &State, indexes: &[Arc<Index>]) -> Result<()> {
+        let mut news = false;
+        indexes.iter().for_each(|index| news |= index.become_multikey());
+        if news {
+            let _change = self.changes.lock();
+            self.write(collection, state)?;
+        }
+        Ok(())
+    }
+
+    /// Notes before a collection's first write of this run that its counts on disk are about to be wrong.
+    pub(crate) fn before_write(&self, collection: &Collection) -> Result<()> {
+        if collection.touch() { self.sizes.mark_unclean(collection) } else { Ok(()) }
+    }
+
+    /// Writes all counts down; `clean` at the end only.
+    pub(crate) fn flush_sizes(&self, clean: bool) -> Result<()> {
+        self.sizes.flush(self.all().iter().filter(|one| one.table().is_some()), clean)
+    }
+
+    /// Drops the tables that nobody uses any more, as far as the engine can now.
+    pub(crate) fn drop_pending(&self) {
+        self.drops.run(&*self.engine);
+    }
+
+    /// The table of the catalog itself, for statistics.
+    pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
+    }
+
+    fn new_ident(&self, kind: &str) -> String {
+        format!("{kind}-{}-{}", self.next_ident.fetch_add(1, Ordering::Relaxed), self.suffix)
+    }
+}
+
+fn state(options: CollectionOptions, indexes: Vec<Arc<Index>>) -> Result<State> {
+    let validator = Validator::of(&options.document)?.map(Arc::new);
+    Ok(State { indexes, options, validator, gone: false })
+}
+
+/// The number in `collection-7-4611`.
+fn number_of(ident: &str) -> Option<u64> {
+    ident.split('-').nth(1)?.parse().ok()
+}

@@ -1,0 +1,297 @@
+//! One collection: its records, its indexes, and the writes that keep them in step.
+//!
+//! Every write here happens inside a transaction that the caller began; counts change only through [`Collection::note`],
+//! after the commit, while the state is still held.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use bson::RawDocument;
+use fathom_engine::{Key, Session, Splice, Table};
+use fathom_query::{Code, Failure, Update};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::{CollectionOptions, Index};
+use crate::Result;
+use crate::diagnostics::Usage;
+
+/// What may change while a collection is open; operations hold it shared, changes of the schema hold it alone.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// `_id` first, then in the order they were made.
+    pub(crate) indexes: Vec<Arc<Index>>,
+    /// What it was created with, as `collMod` left it.
+    pub(crate) options: CollectionOptions,
+    /// The filter that documents must pass, from `options.validator`.
+    pub(crate) validator: Option<Arc<crate::execution::Validator>>,
+    /// Whether it was dropped or renamed since the caller looked it up.
+    pub(crate) gone: bool,
+}
+
+impl State {
+    /// The `_id` index; a view has none.
+    pub(crate) fn id_index(&self) -> Option<&Arc<Index>> {
+        self.indexes.first().filter(|index| index.spec().is_id())
+    }
+
+    /// An index by its name.
+    pub(crate) fn index(&self, name: &str) -> Option<&Arc<Index>> {
+        self.indexes.iter().find(|index| index.name() == name)
+    }
+}
+
+/// A collection or view that is open.
+#[derive(Debug)]
+pub(crate) struct Collection {
+    namespace: String,
+    uuid: bson::Uuid,
+    ident: String,
+    /// Its place in the catalog table.
+    catalog_record: i64,
+    table: Option<Table>,
+    /// Outside the state, because it stays as long as the collection and every point operation wants it.
+    id_index: Option<Arc<Index>>,
+    state: RwLock<State>,
+    next_record: AtomicI64,
+    records: AtomicI64,
+    bytes: AtomicI64,
+    touched: AtomicBool,
+    recounting: AtomicBool,
+    /// One writer at a time where documents fall out at the other end.
+    capped: parking_lot::Mutex<()>,
+    usage: Usage,
+}
+
+/// What a collection is made of when it is opened.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) namespace: String,
+    pub(crate) uuid: bson::Uuid,
+    pub(crate) ident: String,
+    pub(crate) catalog_record: i64,
+    pub(crate) table: Option<Table>,
+    pub(crate) state: State,
+    pub(crate) next_record: i64,
+    pub(crate) records: i64,
+    pub(crate) bytes: i64,
+    pub(crate) recounting: bool,
+}
+
+impl Collection {
+    pub(crate) fn new(parts: Parts) -> Collection {
+        Collection {
+            namespace: parts.namespace,
+            uuid: parts.uuid,
+            ident: parts.ident,
+            catalog_record: parts.catalog_record,
+            table: parts.table,
+            id_index: parts.state.id_index().cloned(),
+            state: RwLock::new(parts.state),
+            next_record: AtomicI64::new(parts.next_record),
+            records: AtomicI64::new(parts.records),
+            bytes: AtomicI64::new(parts.bytes),
+            touched: AtomicBool::new(false),
+            recounting: AtomicBool::new(parts.recounting),
+            capped: parking_lot::Mutex::new(()),
+            usage: Usage::default(),
+        }
+    }
+
+    /// `database.collection`.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The part before the first dot.
+    pub(crate) fn database(&self) -> &str {
+        self.namespace.split_once('.').map_or(self.namespace.as_str(), |(database, _)| database)
+    }
+
+    /// The part after the first dot.
+    pub(crate) fn name(&self) -> &str {
+        self.namespace.split_once('.').map_or("", |(_, name)| name)
+    }
+
+    pub(crate) fn uuid(&self) -> bson::Uuid {
+        self.uuid
+    }
+
+    pub(crate) fn ident(&self) -> &str {
+        &self.ident
+    }
+
+    pub(crate) fn catalog_record(&self) -> i64 {
+        self.catalog_record
+    }
+
+    /// The table of its records; a view has none.
+    pub(crate) fn table(&self) -> Option<&Table> {
+        self.table.as_ref()
+    }
+
+    /// The table of its records, for an operation that a view does not have.
+    pub(crate) fn records_table(&self) -> Result<&Table> {
+        self.table.as_ref().ok_or_else(|| {
+            Failure::new(Code::CommandNotSupportedOnView, format!("Namespace {} is a view, not a collection", self.namespace))
+        })
+    }
+
+    /// The index on `_id`, which a view does not have.
+    pub(crate) fn id_index(&self) -> Option<&Index> {
+        self.id_index.as_deref()
+    }
+
+    /// Who used it for what, and how long it took.
+    pub(crate) fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// The state, shared with other operations.
+    pub(crate) fn lock(&self) -> RwLockReadGuard<'_, State> {
+        // Recursive: a pipeline may come back to a collection that it reads already.
+        self.state.read_recursive()
+    }
+
+    /// The state, alone.
+    pub(crate) fn lock_exclusive(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write()
+    }
+
+    pub(crate) fn records(&self) -> i64 {
+        self.records.load(Ordering::Relaxed).max(0)
+    }
+
+    pub(crate) fn bytes(&self) -> i64 {
+        self.bytes.load(Ordering::Relaxed).max(0)
+    }
+
+    pub(crate) fn next_record(&self) -> i64 {
+        self.next_record.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_touched(&self) -> bool {
+        self.touched.load(Ordering::Relaxed)
+    }
+
+    /// Whether its counts are being made anew after a crash.
+    pub(crate) fn recounting(&self) -> &AtomicBool {
+        &self.recounting
+    }
+
+    /// True for the first write of this run, which must be noted before it happens.
+    pub(crate) fn touch(&self) -> bool {
+        !self.touched.load(Ordering::Relaxed) && !self.touched.swap(true, Ordering::Relaxed)
+    }
+
+    /// Counts what a committed write changed.
+    pub(crate) fn note(&self, records: i64, bytes: i64) {
+        if records != 0 {
+            self.records.fetch_add(records, Ordering::Relaxed);
+        }
+        if bytes != 0 {
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Puts counts right after a recount.
+    pub(crate) fn correct(&self, records: i64, bytes: i64) {
+        self.touched.store(true, Ordering::Relaxed);
+        self.note(records, bytes);
+    }
+
+    /// Held by writers of a capped collection, one at a time.
+    pub(crate) fn lock_capped(&self) -> parking_lot::MutexGuard<'_, ()> {
+        self.capped.lock()
+    }
+
+    /// Adds a document that has an `_id`; its RecordId, and the indexes that have become multikey by it.
+    pub(crate) fn insert(&self, session: &dyn Session, state: &State, document: &RawDocument) -> Result<(i64, Vec<Arc<Index>>)> {
+        let table = self.records_table()?;
+        let record = self.next_record.fetch_add(1, Ordering::Relaxed);
+        // The number is new, so there is nothing to look for; mongod's cursors overwrite too.
+        session.put(table, Key::Number(record), document.as_bytes())?;
+        let mut multikey = Vec::new();
+        for index in &state.indexes {
+            if index.insert(session, document, record, &self.namespace)? && !index.is_multikey() {
+                multikey.push(Arc::clone(index));
+            }
+        }
+        Ok((record, multikey))
+    }
+
+    /// Replaces a document. `update` lets indexes that it cannot touch be skipped.
+    pub(crate) fn replace(
+        &self,
+        session: &dyn Session,
+        state: &State,
+        record: i64,
+        before: &RawDocument,
+        after: &RawDocument,
+        update: Option<&Update>,
+    ) -> Result<Vec<Arc<Index>>> {
+        let table = self.records_table()?;
+        let splices = same_size_splices(before.as_bytes(), after.as_bytes());
+        session.update(table, Key::Number(record), after.as_bytes(), splices.as_deref())?;
+        let paths = update.and_then(Update::paths);
+        let mut multikey = Vec::new();
+        for index in state.indexes.iter().skip(1) {
+            if paths.is_some_and(|paths| !index.may_depend_on(paths)) {
+                continue;
+            }
+            if index.replace(session, before, after, record, &self.namespace)? && !index.is_multikey() {
+                multikey.push(Arc::clone(index));
+            }
+        }
+        Ok(multikey)
+    }
+
+    /// Removes a document.
+    pub(crate) fn remove(&self, session: &dyn Session, state: &State, record: i64, before: &RawDocument) -> Result<()> {
+        let table = self.records_table()?;
+        session.remove(table, Key::Number(record))?;
+        state.indexes.iter().try_for_each(|index| index.remove(session, before, record))
+    }
+}
+
+/// How a value of the same size follows from the old one, as ranges that differ; none when the size differs, where mongod
+/// too writes the whole document (it logs changes in place only, server.md 5).
+fn same_size_splices(before: &[u8], after: &[u8]) -> Option<Vec<Splice>> {
+    /// Equal bytes between two ranges that are not worth a range of their own.
+    const JOIN_BYTES: usize = 16;
+    /// More ranges than this are written as one whole.
+    const MOST_SPLICES: usize = 16;
+    if before.len() != after.len() {
+        return None;
+    }
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for (at, _) in before.iter().zip(after).enumerate().filter(|(_, (old, new))| old != new) {
+        let many = ranges.len() == MOST_SPLICES;
+        match ranges.last_mut() {
+            Some((_, end)) if at <= *end + JOIN_BYTES => *end = at + 1,
+            _ if many => return None,
+            _ => ranges.push((at, at + 1)),
+        }
+    }
+    let splice = |(from, to): (usize, usize)| {
+        Some(Splice { offset: from, remove: to - from, data: after.get(from..to)?.to_vec() })
+    };
+    ranges.into_iter().map(splice).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splices_say_where_values_of_one_size_differ() {
+        assert_eq!(same_size_splices(b"abc", b"abcd"), None);
+        assert_eq!(same_size_splices(b"abc", b"abc"), Some(Vec::new()));
+        let mut after = vec![0; 100];
+        after[10] = 1;
+        after[12] = 1;
+        after[80] = 1;
+        let splices = same_size_splices(&[0; 100], &after).unwrap();
+        assert_eq!(splices.iter().map(|one| (one.offset, one.remove)).collect::<Vec<_>>(), [(10, 3), (80, 1)]);
+        assert_eq!(splices[0].data, [1, 0, 1]);
+    }
+}

@@ -1,0 +1,135 @@
+//! The dbPath: that it is ours, that nobody else has it open, and which engine wrote it.
+//!
+//! mongod keeps `mongod.lock` (held by a lock, with the process id in it) and `storage.bson` (which engine); both are kept
+//! here too, with a field of our own, because a directory that a real mongod wrote must never be opened by accident.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use bson::{Document, doc};
+use fathom_errors::{Error, Kind};
+
+const LOCK: &str = "mongod.lock";
+const METADATA: &str = "storage.bson";
+
+/// A dbPath that we hold.
+#[derive(Debug)]
+pub(crate) struct DataDirectory {
+    path: PathBuf,
+    lock: File,
+    /// Whether the last owner did not stop cleanly.
+    unclean: bool,
+}
+
+impl DataDirectory {
+    /// Takes `path` for `engine`: an empty or absent directory becomes ours, our own is locked, any other is refused.
+    pub(crate) fn open(path: &Path, engine: &str) -> Result<DataDirectory, Error> {
+        std::fs::create_dir_all(path).map_err(|error| Error::io("make the dbPath", path, error))?;
+        refuse_foreign(path)?;
+        let lock_path = path.join(LOCK);
+        let mut lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&lock_path)
+            .map_err(|error| Error::io("open", &lock_path, error))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => return Err(busy(path, &mut lock)),
+            Err(std::fs::TryLockError::Error(error)) => return Err(Error::io("lock", &lock_path, error)),
+        }
+        let mut before = String::new();
+        let unclean = lock.read_to_string(&mut before).is_ok_and(|length| length > 0);
+        let mut directory = DataDirectory { path: path.to_owned(), lock, unclean };
+        directory.check_metadata(engine)?;
+        directory.write_pid(&format!("{}\n", std::process::id()))?;
+        Ok(directory)
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the last owner did not stop cleanly.
+    pub(crate) fn was_unclean(&self) -> bool {
+        self.unclean
+    }
+
+    /// Notes that all is written; the next start need not recover.
+    pub(crate) fn close(&mut self) -> Result<(), Error> {
+        self.write_pid("")
+    }
+
+    fn write_pid(&mut self, text: &str) -> Result<(), Error> {
+        let path = self.path.join(LOCK);
+        let mut write = || {
+            self.lock.set_len(0)?;
+            self.lock.rewind()?;
+            self.lock.write_all(text.as_bytes())?;
+            self.lock.sync_all()
+        };
+        write().map_err(|error| Error::io("write", path, error))
+    }
+
+    fn check_metadata(&self, engine: &str) -> Result<(), Error> {
+        let path = self.path.join(METADATA);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return self.write_metadata(engine),
+            Err(error) => return Err(Error::io("read", &path, error)),
+        };
+        let wrote = engine_of(&bytes).unwrap_or_default();
+        if wrote == engine {
+            return Ok(());
+        }
+        let what = format!("the files in {} were made by the storage engine '{wrote}', not '{engine}'", self.path.display());
+        Err(Error::new(Kind::Usage, what).advise(format!("use --storageEngine {wrote}, or another --dbpath")))
+    }
+
+    fn write_metadata(&self, engine: &str) -> Result<(), Error> {
+        let document = doc! { "storage": { "engine": engine }, "fathom": { "version": env!("CARGO_PKG_VERSION") } };
+        let path = self.path.join(METADATA);
+        let bytes = document.to_vec().map_err(|error| Error::new(Kind::Io, "cannot encode storage.bson").because(error))?;
+        let write = || {
+            let mut file = File::create(&path)?;
+            file.write_all(&bytes)?;
+            file.sync_all()?;
+            File::open(&self.path)?.sync_all()
+        };
+        write().map_err(|error| Error::io("write", &path, error))
+    }
+}
+
+fn engine_of(bytes: &[u8]) -> Option<String> {
+    let document = Document::from_reader(bytes).ok()?;
+    document.get_document("fathom").ok()?;
+    Some(document.get_document("storage").ok()?.get_str("engine").ok()?.to_owned())
+}
+
+/// Refuses a directory that holds files but is not ours, before anything is made in it.
+fn refuse_foreign(path: &Path) -> Result<(), Error> {
+    let listing = std::fs::read_dir(path).map_err(|error| Error::io("read the dbPath", path, error))?;
+    let mut names = Vec::new();
+    for entry in listing {
+        names.push(entry.map_err(|error| Error::io("read the dbPath", path, error))?.file_name());
+    }
+    // A new file system has the first; a start that ended before its first write left the second.
+    names.retain(|name| name != "lost+found" && name != LOCK);
+    if names.is_empty() || std::fs::read(path.join(METADATA)).ok().as_deref().and_then(engine_of).is_some() {
+        return Ok(());
+    }
+    let what = format!("{} holds files that fathom serve did not make", path.display());
+    Err(Error::new(Kind::NotOurs, what).advise("give an empty directory by --dbpath; a real mongod's files are never opened"))
+}
+
+fn busy(path: &Path, lock: &mut File) -> Error {
+    let mut owner = String::new();
+    let _ = lock.read_to_string(&mut owner);
+    let owner = owner.trim();
+    let by = if owner.is_empty() { String::new() } else { format!(" (process {owner})") };
+    Error::new(Kind::Busy, format!("the dbPath {} is in use by another server{by}", path.display()))
+        .advise("stop it, or give another --dbpath")
+}

@@ -1,0 +1,264 @@
+//! One index: which keys a document has in it, and how they stand in its table.
+//!
+//! A standard index keeps `KeyString + RecordId` with the type bits as value; a unique one keeps the KeyString alone, and
+//! RecordId and type bits as value, so that the engine itself refuses a second owner (server.md, 5).
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bson::{Document, RawDocument};
+use fathom_engine::{Key, Kind, Session, Table};
+use fathom_query::{Code, Failure, Filter, IndexInfo, IndexKeys, KeyExtractor, KeyPattern, KeyString};
+use fathom_query::{decode, record_id_of, split_record_id};
+
+use super::IndexSpec;
+use crate::Result;
+
+/// An index that is open.
+#[derive(Debug)]
+pub(crate) struct Index {
+    spec: IndexSpec,
+    pattern: KeyPattern,
+    extractor: KeyExtractor,
+    partial: Option<Filter>,
+    table: Table,
+    multikey: AtomicBool,
+    /// How many operations used it since `since_ms`, for `$indexStats`.
+    accesses: AtomicU64,
+    since: bson::DateTime,
+}
+
+/// An entry as it stands in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IndexEntry<'a> {
+    /// The key without record id.
+    pub(crate) key: &'a [u8],
+    /// What the key's order forgets.
+    pub(crate) type_bits: &'a [u8],
+    /// The record that it points to.
+    pub(crate) record: i64,
+}
+
+impl Index {
+    /// An index over its open table.
+    pub(crate) fn new(spec: IndexSpec, table: Table, multikey: bool) -> Result<Index> {
+        let pattern = KeyPattern::parse(&spec.key_raw()?)?;
+        let partial = match spec.partial() {
+            Some(filter) => Some(crate::parse::filter_of(filter)?),
+            None => None,
+        };
+        let extractor = KeyExtractor::new(pattern.clone(), spec.sparse());
+        Ok(Index {
+            spec,
+            pattern,
+            extractor,
+            partial,
+            table,
+            multikey: AtomicBool::new(multikey),
+            accesses: AtomicU64::new(0),
+            since: bson::DateTime::now(),
+        })
+    }
+
+    /// What it was created with.
+    pub(crate) fn spec(&self) -> &IndexSpec {
+        &self.spec
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        self.spec.name()
+    }
+
+    /// Its fields.
+    pub(crate) fn pattern(&self) -> &KeyPattern {
+        &self.pattern
+    }
+
+    /// Its table.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Whether it refuses a second record with the same key.
+    pub(crate) fn is_unique(&self) -> bool {
+        self.spec.unique()
+    }
+
+    /// Whether some document has several keys in it.
+    pub(crate) fn is_multikey(&self) -> bool {
+        self.multikey.load(Ordering::Relaxed)
+    }
+
+    /// Whether writing one of these dotted paths may change its keys: one is a prefix of the other, field by field.
+    pub(crate) fn may_depend_on(&self, paths: &[String]) -> bool {
+        self.partial.is_some()
+            || self.pattern.fields.iter().any(|field| paths.iter().any(|path| overlap(&field.path, path)))
+    }
+
+    /// Notes that it is multikey; true if that is new and must be written to the catalog.
+    pub(crate) fn become_multikey(&self) -> bool {
+        !self.multikey.swap(true, Ordering::Relaxed)
+    }
+
+    /// Counts one use.
+    pub(crate) fn count_access(&self) {
+        self.accesses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Uses, and since when they are counted.
+    pub(crate) fn accesses(&self) -> (u64, bson::DateTime) {
+        (self.accesses.load(Ordering::Relaxed), self.since)
+    }
+
+    /// What the planner wants to know.
+    pub(crate) fn info(&self) -> IndexInfo<'_> {
+        IndexInfo {
+            name: self.name(),
+            pattern: &self.pattern,
+            multikey: self.is_multikey(),
+            sparse: self.spec.sparse(),
+            unique: self.is_unique(),
+            partial: self.partial.as_ref(),
+        }
+    }
+
+    /// The keys that `document` has in it; none if a partial index leaves it out.
+    pub(crate) fn keys(&self, document: &RawDocument, keys: &mut IndexKeys) -> Result<()> {
+        keys.keys.clear();
+        keys.multikey = false;
+        if let Some(filter) = &self.partial
+            && filter.matches(document)?.is_none()
+        {
+            return Ok(());
+        }
+        self.extractor.extract(document, keys)
+    }
+
+    /// Adds the entries of a new document. The multikey flag is the caller's to write down.
+    pub(crate) fn insert(&self, session: &dyn Session, document: &RawDocument, record: i64, namespace: &str) -> Result<bool> {
+        let mut keys = IndexKeys::default();
+        self.keys(document, &mut keys)?;
+        for key in &keys.keys {
+            self.add(session, key, record, namespace)?;
+        }
+        Ok(keys.multikey)
+    }
+
+    /// Removes the entries of a document that goes.
+    pub(crate) fn remove(&self, session: &dyn Session, document: &RawDocument, record: i64) -> Result<()> {
+        let mut keys = IndexKeys::default();
+        self.keys(document, &mut keys)?;
+        keys.keys.iter().try_for_each(|key| self.take(session, key, record))
+    }
+
+    /// Puts the entries of `after` in the place of those of `before`, touching only what differs.
+    pub(crate) fn replace(
+        &self,
+        session: &dyn Session,
+        before: &RawDocument,
+        after: &RawDocument,
+        record: i64,
+        namespace: &str,
+    ) -> Result<bool> {
+        let (mut old, mut new) = (IndexKeys::default(), IndexKeys::default());
+        self.keys(before, &mut old)?;
+        self.keys(after, &mut new)?;
+        // Both lists are sorted and hold each key once.
+        for key in old.keys.iter().filter(|key| new.keys.binary_search(key).is_err()) {
+            self.take(session, key, record)?;
+        }
+        for key in new.keys.iter().filter(|key| old.keys.binary_search(key).is_err()) {
+            self.add(session, key, record, namespace)?;
+        }
+        Ok(new.multikey)
+    }
+
+    /// The bytes of an entry: its key and its value in the table.
+    pub(crate) fn entry_bytes(&self, key: &KeyString, record: i64) -> (Vec<u8>, Vec<u8>) {
+        if self.is_unique() {
+            let mut value = Vec::with_capacity(9 + key.type_bits.len());
+            record_id_of(record, &mut value);
+            value.extend_from_slice(&key.type_bits);
+            (key.bytes.clone(), value)
+        } else {
+            let mut entry = Vec::with_capacity(key.bytes.len() + 9);
+            entry.extend_from_slice(&key.bytes);
+            record_id_of(record, &mut entry);
+            (entry, key.type_bits.clone())
+        }
+    }
+
+    fn add(&self, session: &dyn Session, key: &KeyString, record: i64, namespace: &str) -> Result<()> {
+        let (entry, value) = self.entry_bytes(key, record);
+        if !self.is_unique() {
+            return Ok(session.put(&self.table, Key::Bytes(&entry), &value)?);
+        }
+        session.insert(&self.table, Key::Bytes(&entry), &value).map_err(|error| match error.kind() {
+            Kind::Duplicate => self.duplicate(key, namespace),
+            _ => error.into(),
+        })
+    }
+
+    fn take(&self, session: &dyn Session, key: &KeyString, record: i64) -> Result<()> {
+        let (entry, _) = self.entry_bytes(key, record);
+        session.remove(&self.table, Key::Bytes(&entry))?;
+        Ok(())
+    }
+
+    /// The failure of a key that has an owner, in MongoDB's words.
+    pub(crate) fn duplicate(&self, key: &KeyString, namespace: &str) -> Failure {
+        let values = self.key_document(&key.bytes, &key.type_bits).unwrap_or_default();
+        let message =
+            format!("E11000 duplicate key error collection: {namespace} index: {} dup key: {}", self.name(), shell(&values));
+        Failure::new(Code::DuplicateKey, message).with("keyPattern", self.spec.key().clone()).with("keyValue", values)
+    }
+
+    /// The indexed values of a key as a document with the index's field names.
+    pub(crate) fn key_document(&self, key: &[u8], type_bits: &[u8]) -> Result<Document> {
+        let values = self.key_values(key, type_bits)?;
+        Ok(self.pattern.fields.iter().map(|field| field.path.clone()).zip(values).collect())
+    }
+
+    /// The indexed values of a key.
+    pub(crate) fn key_values(&self, key: &[u8], type_bits: &[u8]) -> Result<Vec<bson::Bson>> {
+        let descending: Vec<bool> =
+            self.pattern.fields.iter().map(|field| field.kind == fathom_query::FieldKind::Descending).collect();
+        decode(key, type_bits, &descending)
+    }
+
+    /// Reads an entry as it stands in the table.
+    pub(crate) fn read_entry<'a>(&self, entry: &'a [u8], value: &'a [u8]) -> Result<IndexEntry<'a>> {
+        let damaged = || Failure::new(Code::InternalError, format!("index {} holds an entry that is none", self.name()));
+        if self.is_unique() {
+            let (record, length) = leading_record_id(value).ok_or_else(damaged)?;
+            let type_bits = value.get(length..).unwrap_or_default();
+            return Ok(IndexEntry { key: entry, type_bits, record });
+        }
+        let (key, record) = split_record_id(entry).ok_or_else(damaged)?;
+        Ok(IndexEntry { key, type_bits: value, record })
+    }
+}
+
+/// A record id at the start of a unique index's value, and its length: the top three bits of the first byte hold the
+/// number of bytes beyond two.
+pub(crate) fn leading_record_id(value: &[u8]) -> Option<(i64, usize)> {
+    let length = usize::from(value.first()? >> 5) + 2;
+    let (_, record) = split_record_id(value.get(..length)?)?;
+    Some((record, length))
+}
+
+/// Whether one dotted path lies within the other. Numbers and the positional operators stand for array places, which an
+/// indexed path may leave out, so that only the first field can rule a path out.
+fn overlap(left: &str, right: &str) -> bool {
+    let positional = |path: &str| path.split('.').skip(1).any(|part| part.starts_with('$') || part.parse::<u32>().is_ok());
+    if positional(left) || positional(right) {
+        return left.split('.').next() == right.split('.').next();
+    }
+    left.split('.').zip(right.split('.')).all(|(one, other)| one == other)
+}
+
+/// A document as the shell shows it, for error messages.
+fn shell(document: &Document) -> String {
+    let fields: Vec<String> = document.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    format!("{{ {} }}", fields.join(", "))
+}

@@ -1,0 +1,24 @@
+//! Collections and indexes on an engine's tables, laid out as mongod lays them out.
+//!
+//! A collection is a table of records by RecordId and one table for each index, `_id` among them; the catalog is a table of
+//! its own, and so are the counts. What an operation must not do twice (retry after a write conflict) happens above.
+
+pub(crate) mod background;
+mod catalog;
+mod catalog_entry;
+mod collection;
+mod directory;
+mod index;
+mod journal;
+mod pending_drops;
+mod sizes;
+mod tickets;
+
+pub(crate) use catalog::Catalog;
+pub(crate) use catalog_entry::{CollectionOptions, IndexSpec};
+pub(crate) use collection::{Collection, State};
+pub(crate) use directory::DataDirectory;
+pub(crate) use index::{Index, leading_record_id};
+pub(crate) use journal::Journal;
+pub(crate) use sizes::recount;
+pub(crate) use tickets::{Ticket, TicketCounts, Tickets};

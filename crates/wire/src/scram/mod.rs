@@ -1,0 +1,129 @@
+//! SCRAM as MongoDB does it, both sides, without a socket: messages in, messages out.
+//!
+//! RFC 5802 and 7677 with MongoDB's habits: no channel binding; SCRAM-SHA-1 starts from the hex MD5 of
+//! `user:mongo:password`, SCRAM-SHA-256 from the SASLprepped password; a conversation may end with an empty exchange that
+//! newer drivers skip. Random nonces and salts are handed in, so that this stays free of outside things.
+
+mod client;
+mod credentials;
+mod server;
+mod text;
+
+pub use client::ClientConversation;
+pub use credentials::Credentials;
+pub use server::{ClientFirst, ServerConversation, Step};
+
+use hmac::{Hmac, Mac};
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+use crate::{Code, Failure};
+
+/// A SCRAM mechanism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mechanism {
+    /// SCRAM-SHA-1.
+    Sha1,
+    /// SCRAM-SHA-256.
+    Sha256,
+}
+
+impl Mechanism {
+    /// Both, the stronger first, as `saslSupportedMechs` is to be tried.
+    pub const ALL: [Mechanism; 2] = [Mechanism::Sha256, Mechanism::Sha1];
+
+    /// Its registered name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Sha1 => "SCRAM-SHA-1",
+            Mechanism::Sha256 => "SCRAM-SHA-256",
+        }
+    }
+
+    /// The one of that name.
+    pub fn of_name(name: &str) -> Option<Mechanism> {
+        Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name)
+    }
+
+    /// `iterationCount` of credentials that mongod makes by default (`scramIterationCount`, `scramSHA256IterationCount`).
+    pub fn default_iterations(self) -> u32 {
+        match self {
+            Mechanism::Sha1 => 10_000,
+            Mechanism::Sha256 => 15_000,
+        }
+    }
+
+    /// Bytes of a salt that mongod makes: the hash's size less the four that the derivation appends.
+    pub fn salt_bytes(self) -> usize {
+        self.hash_bytes() - 4
+    }
+
+    /// Bytes of the hash.
+    pub fn hash_bytes(self) -> usize {
+        match self {
+            Mechanism::Sha1 => 20,
+            Mechanism::Sha256 => 32,
+        }
+    }
+
+    fn hash(self, data: &[u8]) -> Vec<u8> {
+        match self {
+            Mechanism::Sha1 => Sha1::digest(data).to_vec(),
+            Mechanism::Sha256 => Sha256::digest(data).to_vec(),
+        }
+    }
+
+    fn hmac(self, key: &[u8], data: &[u8]) -> Result<Vec<u8>, Failure> {
+        let refused =
+            |_| Failure::new(Code::InternalError, "the key of a SCRAM signature has no usable length");
+        Ok(match self {
+            Mechanism::Sha1 => Hmac::<Sha1>::new_from_slice(key)
+                .map_err(refused)?
+                .chain_update(data)
+                .finalize()
+                .into_bytes()
+                .to_vec(),
+            Mechanism::Sha256 => Hmac::<Sha256>::new_from_slice(key)
+                .map_err(refused)?
+                .chain_update(data)
+                .finalize()
+                .into_bytes()
+                .to_vec(),
+        })
+    }
+
+    /// The salted password (PBKDF2, which is RFC 5802's `Hi`).
+    fn salted_password(
+        self,
+        user: &str,
+        password: &str,
+        salt: &[u8],
+        iterations: u32,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut salted = vec![0; self.hash_bytes()];
+        match self {
+            Mechanism::Sha1 => {
+                let digest = md5::Md5::digest(format!("{user}:mongo:{password}"));
+                let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                pbkdf2::pbkdf2_hmac::<Sha1>(hex.as_bytes(), salt, iterations, &mut salted);
+            }
+            Mechanism::Sha256 => {
+                let prepared = stringprep::saslprep(password).map_err(|cause| {
+                    Failure::new(Code::BadValue, format!("the password holds what SASLprep forbids: {cause}"))
+                })?;
+                pbkdf2::pbkdf2_hmac::<Sha256>(prepared.as_bytes(), salt, iterations, &mut salted);
+            }
+        }
+        Ok(salted)
+    }
+}
+
+/// One bitwise difference of equally long keys.
+fn xor(one: &[u8], other: &[u8]) -> Vec<u8> {
+    one.iter().zip(other).map(|(one, other)| one ^ other).collect()
+}
+
+/// The only thing a client learns when it fails: not which part was wrong.
+fn authentication_failed() -> Failure {
+    Failure::new(Code::AuthenticationFailed, "Authentication failed.")
+}

@@ -1,0 +1,9 @@
+//! The wire crate from outside: messages, documents, compression and SCRAM, with vectors written by others and with anything at all.
+
+#![allow(missing_docs, reason = "tests name what they show")]
+
+mod compression;
+mod documents;
+mod messages;
+mod scram;
+mod values;
