@@ -174,7 +174,7 @@ impl Engine for RocksEngine {
         self.store()?;
         let catalog = self.catalog.lock();
         let document = catalog.document(table)?;
-        Ok(TableMetadata { creation: document.text(), uri: format!("prefix:{}", table.slot()) })
+        Ok(TableMetadata { creation: document.text(), uri: format!("rocksdb:{}", table.ident()) })
     }
 
     /// What RocksDB estimates of the files; what is still in memtables does not count.

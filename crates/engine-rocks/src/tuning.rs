@@ -7,8 +7,10 @@
 //! - `max_background_compactions` and `max_background_flushes` still count, and make `max_background_jobs` of their sum.
 //! - The full bloom filter in table format 2 has its old layout; a table format from 5 on, by the config string, brings
 //!   the cache-friendly one.
-//! - mongo-rocks sends RocksDB's messages to mongod's log; the C interface cannot, so they stand in `db/LOG`, of which
-//!   four are kept.
+//! - mongo-rocks sends RocksDB's messages to mongod's log. The C interface cannot, and a `LOG` beside the data is worse
+//!   than none: Debian builds RocksDB 7.8 with its assertions, of which one ends the process when the `LOG` is written to
+//!   a second time on a full disk, before our write can fail properly. So only what opening says stands in `db/LOG`; the
+//!   config string `info_log_level=INFO_LEVEL` brings the rest.
 
 use std::path::Path;
 
@@ -29,7 +31,7 @@ const DEFAULTS: &str = "write_buffer_size=67108864;max_write_buffer_number=4;lev
     max_background_compactions=8;max_background_flushes=2;target_file_size_base=67108864;\
     level_compaction_dynamic_level_bytes=true;max_bytes_for_level_base=536870912;max_open_files=-1;\
     optimize_filters_for_hits=true;enable_thread_tracking=true;allow_concurrent_memtable_write=true;\
-    enable_write_thread_adaptive_yield=true;keep_log_file_num=4;";
+    enable_write_thread_adaptive_yield=true;keep_log_file_num=4;info_log_level=FATAL_LEVEL;";
 
 /// The block cache of these options.
 pub(crate) fn cache(options: &Options) -> Cache {
