@@ -109,8 +109,7 @@ fn installed() -> Result<Found, String> {
                     .map_err(|error| format!("pkg-config: {error}"))?,
             );
             let file = |name: &&str| folder.join(format!("libwiredtiger_{name}.so"));
-            found.extensions =
-                COMPRESSORS.iter().map(|name| file(name)).filter(|path| path.exists()).collect();
+            found.extensions = COMPRESSORS.iter().map(file).filter(|path| path.exists()).collect();
         }
         Err(pkg_config::Error::ProbeFailure { .. } | pkg_config::Error::Command { .. }) => {
             println!("cargo:rustc-link-lib=wiredtiger");

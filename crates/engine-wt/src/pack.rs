@@ -169,7 +169,9 @@ mod tests {
 
     #[test]
     fn keys_of_zeros_get_one_more() {
-        for (key, bytes) in [(&b""[..], &b"\0"[..]), (b"\0\0", b"\0\0\0"), (b"\0\x01", b"\0\x01"), (b"a", b"a")] {
+        for (key, bytes) in
+            [(&b""[..], &b"\0"[..]), (b"\0\0", b"\0\0\0"), (b"\0\x01", b"\0\x01"), (b"a", b"a")]
+        {
             let mut scratch = Scratch::default();
             let mut back = stored(Key::Bytes(key), &mut scratch).to_vec();
             assert_eq!(back, bytes);

@@ -51,7 +51,13 @@ pub(crate) fn raw_key<'k>(table: &Table, key: Key<'k>, scratch: &'k mut Scratch)
 
 impl WtSession {
     pub(crate) fn new(shared: Arc<Shared>, core: Arc<Core>) -> Self {
-        WtSession { shared, core, in_transaction: Cell::new(false), epoch: Cell::new(0), writes: Cell::new(0) }
+        WtSession {
+            shared,
+            core,
+            in_transaction: Cell::new(false),
+            epoch: Cell::new(0),
+            writes: Cell::new(0),
+        }
     }
 
     pub(crate) fn epoch(&self) -> u64 {

@@ -26,7 +26,10 @@ mod without_a_journal {
     use super::*;
 
     fn subject() -> Subject<'static> {
-        Subject { open: &|folder: &Path| open(Options { journal: false, ..Options::new(folder) }), durable: true }
+        Subject {
+            open: &|folder: &Path| open(Options { journal: false, ..Options::new(folder) }),
+            durable: true,
+        }
     }
     fathom_engine::conformance_tests!(subject);
 }

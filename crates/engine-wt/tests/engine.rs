@@ -26,7 +26,9 @@ fn says_what_it_is() {
     let table = engine.create_table("collection-0-1", &TableSpec::records()).unwrap();
     let metadata = engine.table_metadata(&table).unwrap();
     assert_eq!(metadata.uri, "table:collection-0-1");
-    for setting in ["block_compressor=snappy", "memory_page_max=10m", "app_metadata=(formatVersion=1)", "key_format=q"] {
+    for setting in
+        ["block_compressor=snappy", "memory_page_max=10m", "app_metadata=(formatVersion=1)", "key_format=q"]
+    {
         assert!(metadata.creation.contains(setting), "{setting} is not in {}", metadata.creation);
     }
 }
@@ -178,7 +180,8 @@ fn small_changes_are_logged_as_changes() {
     let engine = WiredTiger::open(options(dir.path())).unwrap();
     let table = engine.create_table("t", &TableSpec::records()).unwrap();
     let session = engine.session().unwrap();
-    let mut value: Vec<u8> = (0..4000u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let mut value: Vec<u8> =
+        (0..4000u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     session.put(&table, Key::Number(1), &value).unwrap();
     let modifies = || engine.statistics().unwrap().get("cursor", "cursor modify calls").unwrap_or(0);
     let before = modifies();

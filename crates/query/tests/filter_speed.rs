@@ -37,7 +37,14 @@ fn times() {
     let document = raw(&fields);
     let id = KeyPattern::parse(&raw(&doc! { "_id": 1 })).unwrap();
     let other = KeyPattern::parse(&raw(&doc! { "n": 1, "tags": 1 })).unwrap();
-    let info = |name, pattern| IndexInfo { name, pattern, multikey: false, sparse: false, unique: false, partial: None };
+    let info = |name, pattern| IndexInfo {
+        name,
+        pattern,
+        multikey: false,
+        sparse: false,
+        unique: false,
+        partial: None,
+    };
     let indexes = [info("_id_", &id), info("n_1_tags_1", &other)];
     for (name, filter) in [
         ("_id", doc! { "_id": "user6284781860667377211" }),

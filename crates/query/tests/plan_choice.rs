@@ -119,7 +119,10 @@ fn bounds_follow_from_the_filter() {
         (doc! { "a": { "$gt": 5, "$lt": 3 } }, "nothing"),
         (doc! { "a": { "$in": [] } }, "nothing"),
         (doc! { "a": { "$size": 2 } }, "scan; filter"),
-        (doc! { "$or": [{ "a": 1 }, { "_id": 2 }] }, "union of index1: a [1, 1]; 1 ranges; filter and index0: _id [2, 2]; 1 ranges; filter; filter; sort"),
+        (
+            doc! { "$or": [{ "a": 1 }, { "_id": 2 }] },
+            "union of index1: a [1, 1]; 1 ranges; filter and index0: _id [2, 2]; 1 ranges; filter; filter; sort",
+        ),
         (doc! { "$or": [{ "a": 1 }, { "b": 2 }] }, "scan; filter"),
         (doc! { "a": 1, "$or": [{ "a": 1 }, { "b": 2 }] }, "index1: a [1, 1]; 1 ranges; filter"),
     ] {
@@ -134,10 +137,19 @@ fn compound_bounds_are_combined() {
     for (filter, expected) in [
         (doc! { "a": 1, "b": 2, "c": 3 }, "index0: a [1, 1], b [2, 2], c [3, 3]; 1 ranges"),
         (doc! { "a": 1, "b": { "$gt": 2 } }, "index0: a [1, 1], b [inf.0, 2), c [MinKey, MaxKey]; 1 ranges"),
-        (doc! { "a": { "$in": [1, 2] }, "b": { "$in": [3, 4] } }, "index0: a [1, 1] [2, 2], b [4, 4] [3, 3], c [MinKey, MaxKey]; 4 ranges"),
+        (
+            doc! { "a": { "$in": [1, 2] }, "b": { "$in": [3, 4] } },
+            "index0: a [1, 1] [2, 2], b [4, 4] [3, 3], c [MinKey, MaxKey]; 4 ranges",
+        ),
         // What lies behind a range is left to the filter.
-        (doc! { "a": { "$gt": 1 }, "b": 2 }, "index0: a (1, inf.0], b [MaxKey, MinKey], c [MinKey, MaxKey]; 1 ranges; filter"),
-        (doc! { "a": 1, "c": 3 }, "index0: a [1, 1], b [MaxKey, MinKey], c [MinKey, MaxKey]; 1 ranges; filter"),
+        (
+            doc! { "a": { "$gt": 1 }, "b": 2 },
+            "index0: a (1, inf.0], b [MaxKey, MinKey], c [MinKey, MaxKey]; 1 ranges; filter",
+        ),
+        (
+            doc! { "a": 1, "c": 3 },
+            "index0: a [1, 1], b [MaxKey, MinKey], c [MinKey, MaxKey]; 1 ranges; filter",
+        ),
         (doc! { "b": 1 }, "scan; filter"),
     ] {
         let (plan, ..) = plans(&filter, None, None, &index()).unwrap();
@@ -153,7 +165,8 @@ fn too_many_combinations_narrow_fewer_fields() {
     assert!(matches!(&plan.access, Access::Index { ranges, .. } if ranges.len() == 100));
     assert!(plan.filter);
     let many: Vec<i32> = (0..10_000).collect();
-    let (plan, ..) = plans(&doc! { "a": { "$in": many } }, None, None, &plain(vec![doc! { "a": 1 }])).unwrap();
+    let (plan, ..) =
+        plans(&doc! { "a": { "$in": many } }, None, None, &plain(vec![doc! { "a": 1 }])).unwrap();
     assert!(matches!(&plan.access, Access::Index { ranges, .. } if ranges.len() == 10_000));
 }
 
@@ -165,12 +178,28 @@ fn sorts_come_from_indexes_where_they_can() {
         (doc! {}, vec![("_id", true)], "index0 backwards: _id [MaxKey, MinKey]; 1 ranges"),
         (doc! { "_id": { "$gte": 5 } }, vec![("_id", false)], "index0: _id [5, inf.0]; 1 ranges"),
         (doc! { "a": 1 }, vec![("b", true)], "index1 backwards: a [1, 1], b [MaxKey, MinKey]; 1 ranges"),
-        (doc! { "a": { "$in": [1, 2] } }, vec![("b", false)], "index1: a [1, 1] [2, 2], b [MinKey, MaxKey]; 2 ranges; sort"),
-        (doc! { "a": { "$in": [1, 2] } }, vec![("a", true), ("b", true)], "index1 backwards: a [2, 2] [1, 1], b [MaxKey, MinKey]; 2 ranges"),
+        (
+            doc! { "a": { "$in": [1, 2] } },
+            vec![("b", false)],
+            "index1: a [1, 1] [2, 2], b [MinKey, MaxKey]; 2 ranges; sort",
+        ),
+        (
+            doc! { "a": { "$in": [1, 2] } },
+            vec![("a", true), ("b", true)],
+            "index1 backwards: a [2, 2] [1, 1], b [MaxKey, MinKey]; 2 ranges",
+        ),
         // A value held is worth more than a sort spared, a sort spared more than a range.
         (doc! { "a": 1 }, vec![("c", false)], "index1: a [1, 1], b [MinKey, MaxKey]; 1 ranges; sort"),
-        (doc! { "a": { "$gt": 1 } }, vec![("c", false)], "index1: a (1, inf.0], b [MinKey, MaxKey]; 1 ranges; sort"),
-        (doc! { "a": { "$gt": 1 }, "c": { "$gt": 1, "$lt": 3 } }, vec![("a", false)], "index1: a (1, inf.0], b [MinKey, MaxKey]; 1 ranges; filter"),
+        (
+            doc! { "a": { "$gt": 1 } },
+            vec![("c", false)],
+            "index1: a (1, inf.0], b [MinKey, MaxKey]; 1 ranges; sort",
+        ),
+        (
+            doc! { "a": { "$gt": 1 }, "c": { "$gt": 1, "$lt": 3 } },
+            vec![("a", false)],
+            "index1: a (1, inf.0], b [MinKey, MaxKey]; 1 ranges; filter",
+        ),
         (doc! {}, vec![("d", false)], "scan; sort"),
         (doc! { "d": 1 }, vec![("$natural", true)], "scan backwards; filter"),
     ] {
@@ -184,11 +213,23 @@ fn multikey_indexes_take_one_statement_for_a_field() {
     let multikey = Kind { multikey: true, ..Kind::default() };
     for (pattern, filter, expected) in [
         (doc! { "a": 1 }, doc! { "a": { "$gt": 1, "$lt": 5 } }, "index0: a (1, inf.0]; 1 ranges; filter"),
-        (doc! { "a": 1 }, doc! { "a": { "$elemMatch": { "$gt": 1, "$lt": 5 } } }, "index0: a (1, 5); 1 ranges; filter"),
+        (
+            doc! { "a": 1 },
+            doc! { "a": { "$elemMatch": { "$gt": 1, "$lt": 5 } } },
+            "index0: a (1, 5); 1 ranges; filter",
+        ),
         (doc! { "a": 1 }, doc! { "a": [1, 2] }, "index0: a [1, 1] [[ 1, 2 ], [ 1, 2 ]]; 2 ranges; filter"),
         (doc! { "a": 1 }, doc! { "a": { "$all": [1, 2] } }, "index0: a [1, 1]; 1 ranges; filter"),
-        (doc! { "a.b": 1, "a.c": 1 }, doc! { "a.b": 1, "a.c": 2 }, "index0: a.b [1, 1], a.c [MinKey, MaxKey]; 1 ranges; filter"),
-        (doc! { "a.b": 1, "a.c": 1 }, doc! { "a": { "$elemMatch": { "b": 1, "c": 2 } } }, "index0: a.b [1, 1], a.c [2, 2]; 1 ranges; filter"),
+        (
+            doc! { "a.b": 1, "a.c": 1 },
+            doc! { "a.b": 1, "a.c": 2 },
+            "index0: a.b [1, 1], a.c [MinKey, MaxKey]; 1 ranges; filter",
+        ),
+        (
+            doc! { "a.b": 1, "a.c": 1 },
+            doc! { "a": { "$elemMatch": { "b": 1, "c": 2 } } },
+            "index0: a.b [1, 1], a.c [2, 2]; 1 ranges; filter",
+        ),
         (doc! { "a": 1, "b": 1 }, doc! { "a": 1, "b": 2 }, "index0: a [1, 1], b [2, 2]; 1 ranges; filter"),
     ] {
         let (plan, ..) = plans(&filter, None, None, &[(pattern, multikey.clone())]).unwrap();
@@ -246,7 +287,11 @@ fn the_more_equal_fields_the_better() {
         (doc! { "d": { "$in": [1, 2] }, "c": { "$gt": 1 } }, 3),
     ] {
         let (plan, ..) = plans(&filter, None, None, &indexes).unwrap();
-        assert!(matches!(plan.access, Access::Index { index, .. } if index == expected), "{filter}: {}", line(&plan));
+        assert!(
+            matches!(plan.access, Access::Index { index, .. } if index == expected),
+            "{filter}: {}",
+            line(&plan)
+        );
     }
     let (plan, ..) = plans(&doc! { "d": { "$gt": 1 } }, None, None, &indexes).unwrap();
     assert_eq!(line(&plan), "scan; filter");

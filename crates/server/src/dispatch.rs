@@ -122,7 +122,8 @@ pub(crate) fn run(
         write_failure(&mut reply, failure);
     }
     let command = request.as_ref().map(|request| request.command);
-    let finished = Finished { request: request.as_ref(), failure: failure.as_ref(), reply_bytes: out.len() - start };
+    let finished =
+        Finished { request: request.as_ref(), failure: failure.as_ref(), reply_bytes: out.len() - start };
     crate::diagnostics::finish(&mut op, &finished);
     place.client.end();
     let closes = failure.as_ref().is_some_and(|failure| failure.labels().contains(&CLOSE_CONNECTION));
@@ -213,8 +214,12 @@ fn unknown_field(command: &Command, name: &str) -> Failure {
 }
 
 fn max_time(value: RawBsonRef<'_>) -> Result<u64> {
-    let number = crate::parse::integer_of(value)
-        .ok_or_else(|| Failure::new(Code::BadValue, format!("maxTimeMS must be a number, not {}", crate::parse::type_name(value))))?;
+    let number = crate::parse::integer_of(value).ok_or_else(|| {
+        Failure::new(
+            Code::BadValue,
+            format!("maxTimeMS must be a number, not {}", crate::parse::type_name(value)),
+        )
+    })?;
     u64::try_from(number)
         .ok()
         .filter(|number| *number <= i32::MAX as u64)
@@ -227,13 +232,17 @@ fn check_read_concern(value: RawBsonRef<'_>) -> Result<()> {
         return Err(crate::parse::wrong_type("readConcern", value, "object"));
     };
     if crate::parse::field(concern, "afterClusterTime").is_some() {
-        return Err(Failure::new(Code::IllegalOperation, "Cannot specify afterClusterTime readConcern on a standalone server"));
+        return Err(Failure::new(
+            Code::IllegalOperation,
+            "Cannot specify afterClusterTime readConcern on a standalone server",
+        ));
     }
     match crate::parse::string(concern, "level")? {
         None | Some("local" | "available" | "majority") => Ok(()),
-        Some("linearizable" | "snapshot") => {
-            Err(Failure::new(Code::NotAReplicaSet, "node needs to be a replica set member to use this read concern"))
-        }
+        Some("linearizable" | "snapshot") => Err(Failure::new(
+            Code::NotAReplicaSet,
+            "node needs to be a replica set member to use this read concern",
+        )),
         Some(_) => Err(Failure::new(
             Code::FailedToParse,
             "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'",
@@ -279,7 +288,8 @@ pub(crate) fn write_failure(reply: &mut DocumentWriter<'_>, failure: &Failure) {
     reply.i32("code", failure.code().0);
     reply.string("codeName", &failure.code().name());
     reply.extend(failure.extra());
-    let labels: Vec<&str> = failure.labels().iter().copied().filter(|label| *label != CLOSE_CONNECTION).collect();
+    let labels: Vec<&str> =
+        failure.labels().iter().copied().filter(|label| *label != CLOSE_CONNECTION).collect();
     if !labels.is_empty() {
         let mut array = reply.begin_array("errorLabels");
         labels.iter().for_each(|label| array.string(label));

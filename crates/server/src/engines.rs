@@ -33,10 +33,17 @@ fn open_wired_tiger(storage: &StorageOptions, log: &Arc<Log>) -> Result<WiredTig
     options.collection_compressor.clone_from(&ours.collection_block_compressor);
     options.journal_compressor.clone_from(&ours.journal_compressor);
     options.index_prefix_compression = ours.index_prefix_compression;
-    log.info("STORAGE", 22315, "initandlisten", "Opening WiredTiger", bson::doc! { "config": options.open_string() });
+    log.info(
+        "STORAGE",
+        22315,
+        "initandlisten",
+        "Opening WiredTiger",
+        bson::doc! { "config": options.open_string() },
+    );
     let log = Arc::clone(log);
     let listen = move |message: fathom_engine_wt::Message| {
-        let severity = if message.severity == EngineSeverity::Error { Severity::Error } else { Severity::Info };
+        let severity =
+            if message.severity == EngineSeverity::Error { Severity::Error } else { Severity::Info };
         let attributes = bson::doc! { "error": message.code, "message": message.text };
         log.write(severity, "STORAGE", 22430, "WiredTiger", "WiredTiger message", attributes);
     };
@@ -64,9 +71,16 @@ fn rocksdb_options(storage: &StorageOptions) -> Result<fathom_engine_rocks::Opti
 fn gib(size: f64, flag: &str) -> Result<u64> {
     const LARGEST_GIB: f64 = 10_000.0;
     if !(size > 0.0 && size <= LARGEST_GIB) {
-        return Err(Error::new(Kind::Usage, format!("{flag} takes a size from above 0 to {LARGEST_GIB} GiB, not {size}")));
+        return Err(Error::new(
+            Kind::Usage,
+            format!("{flag} takes a size from above 0 to {LARGEST_GIB} GiB, not {size}"),
+        ));
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range by the check above")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "in range by the check above"
+    )]
     Ok((size * f64::from(1u32 << 30)) as u64)
 }
 

@@ -58,7 +58,8 @@ impl Instance {
         directory: Option<DataDirectory>,
         log: Arc<Log>,
     ) -> Result<(Arc<Instance>, Vec<Arc<Collection>>), Error> {
-        let failed = |failure: fathom_wire::Failure| Error::new(Kind::Corruption, failure.message().to_owned());
+        let failed =
+            |failure: fathom_wire::Failure| Error::new(Kind::Corruption, failure.message().to_owned());
         let (catalog, recount) = Catalog::open(&engine).map_err(failed)?;
         let parameters = Parameters::new(&config)?;
         let instance = Instance {
@@ -104,10 +105,17 @@ impl Instance {
     pub(crate) fn die(&self, what: &str, error: &Error) {
         let mut fatal = self.fatal.lock();
         if fatal.is_none() {
-            self.log.write(Severity::Fatal, "STORAGE", 23091, "initandlisten", "Fatal assertion", doc! {
-                "what": what,
-                "error": error.to_string(),
-            });
+            self.log.write(
+                Severity::Fatal,
+                "STORAGE",
+                23091,
+                "initandlisten",
+                "Fatal assertion",
+                doc! {
+                    "what": what,
+                    "error": error.to_string(),
+                },
+            );
             *fatal = Some(Error::new(error.kind(), format!("{what}, so the server stopped: {error}")));
         }
         drop(fatal);

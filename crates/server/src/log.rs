@@ -83,7 +83,15 @@ impl Log {
     }
 
     /// Writes one line.
-    pub(crate) fn write(&self, severity: Severity, component: &str, id: i32, context: &str, message: &str, attributes: Document) {
+    pub(crate) fn write(
+        &self,
+        severity: Severity,
+        component: &str,
+        id: i32,
+        context: &str,
+        message: &str,
+        attributes: Document,
+    ) {
         let mut line = doc! {
             "t": bson::DateTime::now(),
             "s": severity.letter(),
@@ -111,7 +119,14 @@ impl Log {
     }
 
     /// A line that warns.
-    pub(crate) fn warning(&self, component: &str, id: i32, context: &str, message: &str, attributes: Document) {
+    pub(crate) fn warning(
+        &self,
+        component: &str,
+        id: i32,
+        context: &str,
+        message: &str,
+        attributes: Document,
+    ) {
         self.write(Severity::Warning, component, id, context, message, attributes);
     }
 

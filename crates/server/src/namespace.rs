@@ -9,7 +9,9 @@ const LONGEST_BYTES: usize = 255;
 
 /// Refuses a full name that no new collection may have.
 pub(crate) fn check(namespace: &str) -> Result<()> {
-    let invalid = |why: &str| Err(Failure::new(Code::InvalidNamespace, format!("Invalid namespace specified '{namespace}'{why}")));
+    let invalid = |why: &str| {
+        Err(Failure::new(Code::InvalidNamespace, format!("Invalid namespace specified '{namespace}'{why}")))
+    };
     let Some((database, collection)) = namespace.split_once('.') else { return invalid("") };
     check_database(database)?;
     if collection.is_empty() {
@@ -39,7 +41,8 @@ pub(crate) fn check_database(database: &str) -> Result<()> {
 /// Whether clients may not write here by themselves.
 pub(crate) fn is_internal(namespace: &str) -> bool {
     let collection = namespace.split_once('.').map_or("", |(_, collection)| collection);
-    collection.starts_with("system.") && !matches!(collection, "system.js" | "system.profile" | "system.views")
+    collection.starts_with("system.")
+        && !matches!(collection, "system.js" | "system.profile" | "system.views")
 }
 
 #[cfg(test)]

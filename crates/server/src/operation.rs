@@ -50,7 +50,11 @@ pub(crate) struct Operation<'a> {
 
 impl<'a> Operation<'a> {
     /// An operation that begins now.
-    pub(crate) fn new(instance: &'a Arc<Instance>, session: &'a dyn Session, client: &'a Arc<Client>) -> Operation<'a> {
+    pub(crate) fn new(
+        instance: &'a Arc<Instance>,
+        session: &'a dyn Session,
+        client: &'a Arc<Client>,
+    ) -> Operation<'a> {
         Operation {
             instance,
             session,
@@ -111,7 +115,12 @@ impl<'a> Operation<'a> {
 
     /// Passes on a failure that ends the whole command and not only one of its writes.
     pub(crate) fn stop_if_interrupted(&self, failure: &Failure) -> Result<()> {
-        let ends = [Code::MaxTimeMSExpired, Code::Interrupted, Code::InterruptedAtShutdown, Code::ShutdownInProgress];
+        let ends = [
+            Code::MaxTimeMSExpired,
+            Code::Interrupted,
+            Code::InterruptedAtShutdown,
+            Code::ShutdownInProgress,
+        ];
         if ends.contains(&failure.code()) { Err(failure.clone()) } else { Ok(()) }
     }
 
@@ -129,7 +138,12 @@ impl<'a> Operation<'a> {
 
     /// Appends the document of an `_id` to `out`; its record, or none if there is none. Needs an open transaction so that
     /// both look-ups see the same snapshot.
-    pub(crate) fn document_by_id(&mut self, collection: &Collection, id: &Bson, out: &mut Vec<u8>) -> Result<Option<i64>> {
+    pub(crate) fn document_by_id(
+        &mut self,
+        collection: &Collection,
+        id: &Bson,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<i64>> {
         let (Some(index), Some(table)) = (collection.id_index(), collection.table()) else { return Ok(None) };
         let mut key = KeyBuilder::new();
         let id = bson::RawBson::try_from(id.clone())
@@ -144,7 +158,10 @@ impl<'a> Operation<'a> {
         self.figures.keys_examined += 1;
         self.figures.docs_examined += 1;
         if !self.session.get(table, Key::Number(record), out)? {
-            let what = format!("the _id index of {} points to record {record}, which is not there", collection.namespace());
+            let what = format!(
+                "the _id index of {} points to record {record}, which is not there",
+                collection.namespace()
+            );
             return Err(Failure::new(Code::InternalError, what));
         }
         Ok(Some(record))

@@ -19,7 +19,11 @@ pub(crate) struct Parameters {
 impl Parameters {
     /// The values that a server starts with.
     pub(crate) fn new(config: &Config) -> Result<Parameters, Error> {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked when it was parsed")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked when it was parsed"
+        )]
         let sync_delay_ms = (config.storage.sync_period_seconds * 1000.0) as u64;
         Ok(Parameters {
             sync_delay_ms: AtomicU64::new(sync_delay_ms),

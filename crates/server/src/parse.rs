@@ -52,7 +52,9 @@ pub(crate) fn integer_of(value: RawBsonRef<'_>) -> Option<i64> {
         RawBsonRef::Int64(value) => Some(value),
         #[expect(clippy::cast_possible_truncation, reason = "a saturating cast of a whole number")]
         RawBsonRef::Double(value) if value.fract() == 0.0 => Some(value as i64),
-        RawBsonRef::Decimal128(value) => value.to_string().parse::<f64>().ok().and_then(|value| integer_of(RawBsonRef::Double(value))),
+        RawBsonRef::Decimal128(value) => {
+            value.to_string().parse::<f64>().ok().and_then(|value| integer_of(RawBsonRef::Double(value)))
+        }
         _ => None,
     }
 }
@@ -81,7 +83,12 @@ pub(crate) fn integer(document: &RawDocument, name: &str) -> Result<Option<i64>>
 /// An optional integer field that may not be negative.
 pub(crate) fn natural(document: &RawDocument, name: &str) -> Result<Option<u64>> {
     let Some(value) = integer(document, name)? else { return Ok(None) };
-    let refused = || Failure::new(Code::BadValue, format!("BSON field '{name}' value must be >= 0, actual value '{value}'"));
+    let refused = || {
+        Failure::new(
+            Code::BadValue,
+            format!("BSON field '{name}' value must be >= 0, actual value '{value}'"),
+        )
+    };
     Ok(Some(u64::try_from(value).map_err(|_| refused())?))
 }
 
@@ -89,9 +96,13 @@ pub(crate) fn natural(document: &RawDocument, name: &str) -> Result<Option<u64>>
 pub(crate) fn boolean(document: &RawDocument, name: &str) -> Result<bool> {
     match field(document, name) {
         None => Ok(false),
-        Some(value @ (RawBsonRef::Boolean(_) | RawBsonRef::Int32(_) | RawBsonRef::Int64(_) | RawBsonRef::Double(_) | RawBsonRef::Null)) => {
-            Ok(truth_of(value))
-        }
+        Some(
+            value @ (RawBsonRef::Boolean(_)
+            | RawBsonRef::Int32(_)
+            | RawBsonRef::Int64(_)
+            | RawBsonRef::Double(_)
+            | RawBsonRef::Null),
+        ) => Ok(truth_of(value)),
         Some(value) => Err(wrong_type(name, value, "bool")),
     }
 }
@@ -149,7 +160,9 @@ pub(crate) fn empty() -> &'static RawDocument {
 
 /// A document as bytes.
 pub(crate) fn bytes_of(document: &Document) -> Result<Vec<u8>> {
-    document.to_vec().map_err(|error| Failure::new(Code::BadValue, format!("a document cannot be encoded: {error}")))
+    document
+        .to_vec()
+        .map_err(|error| Failure::new(Code::BadValue, format!("a document cannot be encoded: {error}")))
 }
 
 /// A document as raw BSON.

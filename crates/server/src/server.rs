@@ -5,9 +5,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bson::doc;
+use fathom_client::tls::ServerTls;
 use fathom_errors::{Error, Kind};
 
-use crate::config::{Config, EngineName};
+use crate::config::{Config, EngineName, TlsMode, TlsOptions};
 use crate::instance::Instance;
 use crate::log::Log;
 use crate::network::{Listener, bind};
@@ -35,17 +36,24 @@ impl Server {
 
     fn start_with(config: Config, log: Log) -> Result<Server, Error> {
         let log = Arc::new(log);
+        let tls = tls_of(&config.net.tls)?;
         let listeners = bind(&config.net)?;
         let directory = match config.storage.engine {
             EngineName::Ephemeral => None,
             engine => Some(DataDirectory::open(&config.storage.db_path, engine.as_str())?),
         };
-        log.info("CONTROL", 4_615_611, "initandlisten", "fathom serve starting", doc! {
-            "pid": std::process::id(),
-            "dbPath": config.storage.db_path.display().to_string(),
-            "storageEngine": config.storage.engine.as_str(),
-            "version": env!("CARGO_PKG_VERSION"),
-        });
+        log.info(
+            "CONTROL",
+            4_615_611,
+            "initandlisten",
+            "fathom serve starting",
+            doc! {
+                "pid": std::process::id(),
+                "dbPath": config.storage.db_path.display().to_string(),
+                "storageEngine": config.storage.engine.as_str(),
+                "version": env!("CARGO_PKG_VERSION"),
+            },
+        );
         let engine = crate::engines::open(&config.storage, &log)?;
         let (instance, uncounted) = Instance::new(config, engine, directory, log)?;
         if let Some(address) = listeners.first().and_then(|listener| listener.local_addr().ok()) {
@@ -53,10 +61,16 @@ impl Server {
         }
         let mut threads = background::start(&instance)?;
         threads.extend(count_again(&instance, uncounted));
-        let listener = Listener::start(&instance, listeners, None)?;
-        instance.log.info("NETWORK", 23016, "listener", "Waiting for connections", doc! {
-            "port": i32::from(instance.port.get().copied().unwrap_or(0)),
-        });
+        let listener = Listener::start(&instance, listeners, tls)?;
+        instance.log.info(
+            "NETWORK",
+            23016,
+            "listener",
+            "Waiting for connections",
+            doc! {
+                "port": i32::from(instance.port.get().copied().unwrap_or(0)),
+            },
+        );
         Ok(Server { instance, listener, threads })
     }
 
@@ -100,8 +114,33 @@ impl Server {
     }
 }
 
+/// The TLS that connections are met with; none where it is disabled.
+fn tls_of(options: &TlsOptions) -> Result<Option<Arc<rustls::ServerConfig>>, Error> {
+    if options.mode == TlsMode::Disabled {
+        return Ok(None);
+    }
+    let Some(file) = &options.certificate_key_file else {
+        return Err(Error::usage("--tlsMode needs --tlsCertificateKeyFile"));
+    };
+    if options.allow_invalid_certificates {
+        return Err(Error::new(Kind::Unsupported, "this server has no --tlsAllowInvalidCertificates")
+            .advise(
+                "use --tlsAllowConnectionsWithoutCertificates, or a --tlsCAFile that signed the clients",
+            ));
+    }
+    fathom_client::tls::server_config(&ServerTls {
+        certificate_key_file: file.clone(),
+        ca_file: options.ca_file.clone(),
+        allow_connections_without_certificates: options.allow_connections_without_certificates,
+    })
+    .map(Some)
+}
+
 /// Counts collections again after a crash, one after the other, while the server works.
-fn count_again(instance: &Arc<Instance>, collections: Vec<Arc<crate::storage::Collection>>) -> Option<JoinHandle<()>> {
+fn count_again(
+    instance: &Arc<Instance>,
+    collections: Vec<Arc<crate::storage::Collection>>,
+) -> Option<JoinHandle<()>> {
     if collections.is_empty() {
         return None;
     }
@@ -112,10 +151,16 @@ fn count_again(instance: &Arc<Instance>, collections: Vec<Arc<crate::storage::Co
                 return;
             }
             if let Err(failure) = recount(&*instance.engine, &collection) {
-                instance.log.warning("STORAGE", 22431, "recount", "a collection could not be counted", doc! {
-                    "namespace": collection.namespace(),
-                    "error": failure.message(),
-                });
+                instance.log.warning(
+                    "STORAGE",
+                    22431,
+                    "recount",
+                    "a collection could not be counted",
+                    doc! {
+                        "namespace": collection.namespace(),
+                        "error": failure.message(),
+                    },
+                );
             }
         }
     };

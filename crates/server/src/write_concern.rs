@@ -28,11 +28,15 @@ impl WriteConcern {
                 "j" | "journal" => journal_given = Some(parse::truth_of(value)),
                 "fsync" => concern.journal |= parse::truth_of(value),
                 "wtimeout" | "wtimeoutMS" => {
-                    parse::integer_of(value).ok_or_else(|| Failure::new(Code::FailedToParse, "wtimeout must be a number"))?;
+                    parse::integer_of(value)
+                        .ok_or_else(|| Failure::new(Code::FailedToParse, "wtimeout must be a number"))?;
                 }
                 "provenance" | "getLastError" | "wOpTime" | "wElectionId" => {}
                 other => {
-                    return Err(Failure::new(Code::FailedToParse, format!("unrecognized write concern field: {other}")));
+                    return Err(Failure::new(
+                        Code::FailedToParse,
+                        format!("unrecognized write concern field: {other}"),
+                    ));
                 }
             }
         }
@@ -53,8 +57,13 @@ fn check_w(value: RawBsonRef<'_>) -> Result<bool> {
         )),
         value => match parse::integer_of(value) {
             Some(0 | 1) => Ok(false),
-            Some(2..=50) => Err(Failure::new(Code::BadValue, "cannot use 'w' > 1 when a host is not replicated")),
-            Some(_) => Err(Failure::new(Code::FailedToParse, "w has to be a non-negative number and not greater than 50")),
+            Some(2..=50) => {
+                Err(Failure::new(Code::BadValue, "cannot use 'w' > 1 when a host is not replicated"))
+            }
+            Some(_) => Err(Failure::new(
+                Code::FailedToParse,
+                "w has to be a non-negative number and not greater than 50",
+            )),
             None => Err(Failure::new(Code::FailedToParse, "w has to be a number or a string")),
         },
     }

@@ -1,6 +1,6 @@
 //! Who may do what: users, logins by SCRAM, and the rights that roles give.
 
-use fathom_errors::Error;
+use fathom_errors::{Error, Kind};
 
 use crate::Result;
 use crate::commands::Reply;
@@ -33,13 +33,17 @@ pub(crate) enum Access {
 #[derive(Debug)]
 pub(crate) struct Conversation {}
 
-/// The users of the server.
+/// The users of the server. There are none yet: a server that is asked to check them does not start (#3).
 #[derive(Debug)]
 pub(crate) struct Users {}
 
 impl Users {
     /// The users; they live in `admin.system.users`.
-    pub(crate) fn new(_config: &Config) -> Result<Users, Error> {
+    pub(crate) fn new(config: &Config) -> Result<Users, Error> {
+        if config.auth || config.key_file.is_some() {
+            return Err(Error::new(Kind::Unsupported, "this server cannot check who its clients are yet")
+                .advise("start it without --auth and --keyFile, on loopback"));
+        }
         Ok(Users {})
     }
 }
@@ -50,7 +54,8 @@ pub(crate) fn authorize(_op: &Operation<'_>, _request: &Request<'_>) -> Result<(
 }
 
 /// Writes `saslSupportedMechs` for `database.user`.
-pub(crate) fn write_mechanisms(_op: &Operation<'_>, _user: &str, _reply: &mut Reply<'_>) -> Result<()> {
+pub(crate) fn write_mechanisms(_op: &Operation<'_>, _user: &str, reply: &mut Reply<'_>) -> Result<()> {
+    reply.begin_array("saslSupportedMechs").end();
     Ok(())
 }
 

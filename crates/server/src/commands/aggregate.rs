@@ -17,5 +17,5 @@ pub(super) fn run_on_view(
     _batch_size: u64,
     _reply: &mut Reply<'_>,
 ) -> Result<()> {
-    Err(Failure::new(Code::CommandNotSupported, "views"))
+    Err(Failure::new(Code::CommandNotSupported, "this server cannot query views"))
 }

@@ -48,7 +48,10 @@ fn delete_of(op: &mut Operation<'_>, item: &RawDocument) -> Result<DeleteRequest
     for element in item {
         let (name, _) = element.map_err(|error| parse::malformed(&error))?;
         if !FIELDS.contains(&name.as_str()) {
-            return Err(Failure::new(Code(40415), format!("BSON field 'delete.deletes.{}' is an unknown field.", name.as_str())));
+            return Err(Failure::new(
+                Code(40415),
+                format!("BSON field 'delete.deletes.{}' is an unknown field.", name.as_str()),
+            ));
         }
     }
     let filter = parse::document(item, "q")?.ok_or_else(|| parse::missing("delete.deletes.q"))?;

@@ -138,7 +138,8 @@ fn parse_find(op: &mut Operation<'_>, request: &Request<'_>) -> Result<(FindQuer
     let body = request.body;
     let query = query_of(op, body)?;
     let batch_size = parse::natural(body, "batchSize")?;
-    let single_batch = parse::boolean(body, "singleBatch")? || parse::integer(body, "limit")?.is_some_and(|limit| limit < 0);
+    let single_batch =
+        parse::boolean(body, "singleBatch")? || parse::integer(body, "limit")?.is_some_and(|limit| limit < 0);
     let options = Options {
         batch_size: batch_size.or(parse::natural(body, "ntoreturn")?).unwrap_or(FIRST_BATCH),
         single_batch,
@@ -147,7 +148,10 @@ fn parse_find(op: &mut Operation<'_>, request: &Request<'_>) -> Result<(FindQuer
         await_data: parse::boolean(body, "awaitData")?,
     };
     if options.await_data && !options.tailable {
-        return Err(Failure::new(Code::FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'"));
+        return Err(Failure::new(
+            Code::FailedToParse,
+            "Cannot set 'awaitData' without also setting 'tailable'",
+        ));
     }
     Ok((query, options))
 }
@@ -172,7 +176,9 @@ pub(super) fn query_of(op: &mut Operation<'_>, body: &RawDocument) -> Result<Fin
     let mut hint = hint_of(parse::field(body, "hint"))?;
     // A sort by $natural is a hint.
     if let Some(natural) = sort_document.and_then(|sort| parse::field(sort, "$natural")) {
-        hint = Some(fathom_query::Hint::Natural { backwards: parse::integer_of(natural).is_some_and(|way| way < 0) });
+        hint = Some(fathom_query::Hint::Natural {
+            backwards: parse::integer_of(natural).is_some_and(|way| way < 0),
+        });
         sort_document = None;
     }
     let sort = sort_document.map(Sort::parse).transpose()?.flatten();

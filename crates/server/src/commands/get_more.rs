@@ -97,7 +97,9 @@ fn fill(
 /// Closes cursors.
 pub(super) fn kill(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     op.figures.namespace = request.namespace()?;
-    let Some(RawBsonRef::Array(ids)) = request.field("cursors") else { return Err(parse::missing("killCursors.cursors")) };
+    let Some(RawBsonRef::Array(ids)) = request.field("cursors") else {
+        return Err(parse::missing("killCursors.cursors"));
+    };
     let (mut killed, mut missing) = (Vec::new(), Vec::new());
     for id in ids {
         match id.map_err(|error| parse::malformed(&error))? {
@@ -106,9 +108,12 @@ pub(super) fn kill(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Re
             other => return Err(parse::wrong_type("killCursors.cursors", other, "long")),
         }
     }
-    for (name, ids) in
-        [("cursorsKilled", killed.as_slice()), ("cursorsNotFound", &missing), ("cursorsAlive", &[]), ("cursorsUnknown", &[])]
-    {
+    for (name, ids) in [
+        ("cursorsKilled", killed.as_slice()),
+        ("cursorsNotFound", &missing),
+        ("cursorsAlive", &[]),
+        ("cursorsUnknown", &[]),
+    ] {
         let mut array = reply.begin_array(name);
         ids.iter().for_each(|id| array.i64(*id));
     }

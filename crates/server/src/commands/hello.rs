@@ -25,7 +25,14 @@ pub(super) fn run(
     if parse::boolean(request.body, "helloOk")? {
         reply.bool("helloOk", true);
     }
-    let old_name = request.body.iter().next().transpose().ok().flatten().is_some_and(|(name, _)| name.as_str() != "hello");
+    let old_name = request
+        .body
+        .iter()
+        .next()
+        .transpose()
+        .ok()
+        .flatten()
+        .is_some_and(|(name, _)| name.as_str() != "hello");
     reply.bool(if old_name { "ismaster" } else { "isWritablePrimary" }, true);
     reply.i32("maxBsonObjectSize", i32::try_from(MAX_DOCUMENT_BYTES).unwrap_or(i32::MAX));
     reply.i32("maxMessageSizeBytes", i32::try_from(MAX_MESSAGE_BYTES).unwrap_or(i32::MAX));
@@ -48,18 +55,25 @@ pub(super) fn run(
 fn note_client(op: &Operation<'_>, request: &Request<'_>) -> Result<()> {
     let Some(metadata) = parse::document(request.body, "client")? else { return Ok(()) };
     if metadata.as_bytes().len() > METADATA_BYTES {
-        let what = format!("The client metadata document must be less then or equal to {METADATA_BYTES} bytes");
+        let what =
+            format!("The client metadata document must be less then or equal to {METADATA_BYTES} bytes");
         return Err(Failure::new(Code::ClientMetadataDocumentTooLarge, what));
     }
     if !op.client.set_metadata(parse::owned(metadata)?) {
         let what = "The client metadata document may only be sent in the first hello";
         return Err(Failure::new(Code::ClientMetadataCannotBeMutated, what));
     }
-    op.instance.log.info("NETWORK", 51800, &format!("conn{}", op.client.id), "client metadata", bson::doc! {
-        "remote": &op.client.remote,
-        "client": format!("conn{}", op.client.id),
-        "doc": op.client.metadata().unwrap_or_default(),
-    });
+    op.instance.log.info(
+        "NETWORK",
+        51800,
+        &format!("conn{}", op.client.id),
+        "client metadata",
+        bson::doc! {
+            "remote": &op.client.remote,
+            "client": format!("conn{}", op.client.id),
+            "doc": op.client.metadata().unwrap_or_default(),
+        },
+    );
     Ok(())
 }
 

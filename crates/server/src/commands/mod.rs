@@ -130,7 +130,9 @@ pub(crate) fn hint_of(value: Option<RawBsonRef<'_>>) -> Result<Option<fathom_que
         Some(RawBsonRef::String(name)) => Ok(Some(Hint::Name(name.to_owned()))),
         Some(RawBsonRef::Document(pattern)) if pattern.is_empty() => Ok(None),
         Some(RawBsonRef::Document(pattern)) => match crate::parse::field(pattern, "$natural") {
-            Some(direction) => Ok(Some(Hint::Natural { backwards: crate::parse::integer_of(direction).is_some_and(|d| d < 0) })),
+            Some(direction) => Ok(Some(Hint::Natural {
+                backwards: crate::parse::integer_of(direction).is_some_and(|d| d < 0),
+            })),
             None => Ok(Some(Hint::Pattern(crate::parse::owned(pattern)?))),
         },
         Some(_) => Err(Failure::new(Code::FailedToParse, "Hint must be a string or an object")),

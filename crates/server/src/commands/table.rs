@@ -49,23 +49,94 @@ macro_rules! login {
 /// All commands.
 pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
     let mut all = vec![
-        command!("delete", Write, Write, ["deletes", "ordered", "let", "bypassDocumentValidation"], super::delete::run,
-            "deletes documents"),
-        command!("find", Read, Read, ["filter", "sort", "projection", "hint", "skip", "limit", "batchSize", "singleBatch",
-            "max", "min", "returnKey", "showRecordId", "tailable", "awaitData", "noCursorTimeout", "oplogReplay",
-            "allowPartialResults", "allowDiskUse", "collation", "let", "ntoreturn", "snapshot", "term", "readOnce"],
-            super::find::run, "queries for documents"),
-        command!("getMore", Read, Anybody, ["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
-            super::get_more::run, "the next batch of a cursor"),
-        login!("hello" | "isMaster" | "ismaster", Nobody, ["helloOk", "client", "compression", "saslSupportedMechs",
-            "speculativeAuthenticate", "hostInfo", "topologyVersion", "maxAwaitTimeMS", "loadBalanced", "backpressure",
-            "internalClient", "forShell"], super::hello::run, "who this server is and what it takes", secret),
-        command!("insert", Write, Write, ["documents", "ordered", "bypassDocumentValidation"], super::insert::run,
-            "inserts documents"),
+        command!(
+            "delete",
+            Write,
+            Write,
+            ["deletes", "ordered", "let", "bypassDocumentValidation"],
+            super::delete::run,
+            "deletes documents"
+        ),
+        command!(
+            "find",
+            Read,
+            Read,
+            [
+                "filter",
+                "sort",
+                "projection",
+                "hint",
+                "skip",
+                "limit",
+                "batchSize",
+                "singleBatch",
+                "max",
+                "min",
+                "returnKey",
+                "showRecordId",
+                "tailable",
+                "awaitData",
+                "noCursorTimeout",
+                "oplogReplay",
+                "allowPartialResults",
+                "allowDiskUse",
+                "collation",
+                "let",
+                "ntoreturn",
+                "snapshot",
+                "term",
+                "readOnce"
+            ],
+            super::find::run,
+            "queries for documents"
+        ),
+        command!(
+            "getMore",
+            Read,
+            Anybody,
+            ["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
+            super::get_more::run,
+            "the next batch of a cursor"
+        ),
+        login!(
+            "hello" | "isMaster" | "ismaster",
+            Nobody,
+            [
+                "helloOk",
+                "client",
+                "compression",
+                "saslSupportedMechs",
+                "speculativeAuthenticate",
+                "hostInfo",
+                "topologyVersion",
+                "maxAwaitTimeMS",
+                "loadBalanced",
+                "backpressure",
+                "internalClient",
+                "forShell"
+            ],
+            super::hello::run,
+            "who this server is and what it takes",
+            secret
+        ),
+        command!(
+            "insert",
+            Write,
+            Write,
+            ["documents", "ordered", "bypassDocumentValidation"],
+            super::insert::run,
+            "inserts documents"
+        ),
         command!("killCursors", Command, Anybody, ["cursors"], super::get_more::kill, "closes cursors"),
         command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
-        command!("update", Write, Write, ["updates", "ordered", "bypassDocumentValidation", "let"], super::update::run,
-            "updates documents"),
+        command!(
+            "update",
+            Write,
+            Write,
+            ["updates", "ordered", "bypassDocumentValidation", "let"],
+            super::update::run,
+            "updates documents"
+        ),
     ];
     all.iter_mut().enumerate().for_each(|(row, command)| command.row = row);
     all
@@ -75,7 +146,9 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
 pub(crate) fn find(name: &str) -> Option<&'static Command> {
     static BY_NAME: LazyLock<HashMap<&'static str, &'static Command>> = LazyLock::new(|| {
         let all = COMMANDS.iter().flat_map(|command| {
-            std::iter::once(command.name).chain(command.aliases.iter().copied()).map(move |name| (name, command))
+            std::iter::once(command.name)
+                .chain(command.aliases.iter().copied())
+                .map(move |name| (name, command))
         });
         all.collect()
     });

@@ -29,7 +29,8 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let mut failures = Vec::new();
     for (place, item) in items.iter().enumerate() {
         op.instance.counters.operations.update(1);
-        let outcome = update_of(op, item, validate).and_then(|update_request| update(op, &namespace, &update_request));
+        let outcome =
+            update_of(op, item, validate).and_then(|update_request| update(op, &namespace, &update_request));
         match outcome {
             Ok(outcome) => {
                 matched += outcome.matched;
@@ -65,11 +66,15 @@ fn update_of(op: &mut Operation<'_>, item: &RawDocument, validate: bool) -> Resu
     for element in item {
         let (name, _) = element.map_err(|error| parse::malformed(&error))?;
         if !FIELDS.contains(&name.as_str()) {
-            return Err(Failure::new(Code(40415), format!("BSON field 'update.updates.{}' is an unknown field.", name.as_str())));
+            return Err(Failure::new(
+                Code(40415),
+                format!("BSON field 'update.updates.{}' is an unknown field.", name.as_str()),
+            ));
         }
     }
     if parse::field(item, "c").is_some() {
-        let what = "Constant values may only be specified for pipeline updates, and this server does not take them";
+        let what =
+            "Constant values may only be specified for pipeline updates, and this server does not take them";
         return Err(Failure::new(Code::FailedToParse, what));
     }
     let filter = parse::document(item, "q")?.ok_or_else(|| parse::missing("update.updates.q"))?;
@@ -82,7 +87,10 @@ fn update_of(op: &mut Operation<'_>, item: &RawDocument, validate: bool) -> Resu
     let variables = op.variables();
     let update = Update::parse(change, &array_filters, variables)?;
     if multi && update.is_replacement() {
-        return Err(Failure::new(Code::FailedToParse, "multi update is not supported for replacement-style update"));
+        return Err(Failure::new(
+            Code::FailedToParse,
+            "multi update is not supported for replacement-style update",
+        ));
     }
     let filter = Filter::parse(filter, variables)?;
     Ok(UpdateRequest { target: Target { filter, hint, sort: None }, update, multi, upsert, validate })

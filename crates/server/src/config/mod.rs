@@ -106,7 +106,9 @@ impl EngineName {
 
     /// From what `--storageEngine` was given.
     pub fn parse(name: &str) -> Option<EngineName> {
-        [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral].into_iter().find(|one| one.as_str() == name)
+        [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral]
+            .into_iter()
+            .find(|one| one.as_str() == name)
     }
 }
 

@@ -71,7 +71,10 @@ mod tests {
 
     #[test]
     fn buckets_are_those_of_mongod() {
-        assert_eq!(&LOWER_MICROS[..16], [0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3072, 4096, 6144, 8192]);
+        assert_eq!(
+            &LOWER_MICROS[..16],
+            [0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3072, 4096, 6144, 8192]
+        );
         assert!(LOWER_MICROS.is_sorted());
         let histogram = LatencyHistogram::default();
         for micros in [0, 3071, 3072, u64::MAX / 2] {

@@ -52,7 +52,11 @@ impl Usage {
         if let Some(tally) = self.uses.get(what as usize) {
             tally.add(micros);
         }
-        if kind == Kind::Write { self.write_lock.add(micros) } else { self.read_lock.add(micros) }
+        if kind == Kind::Write {
+            self.write_lock.add(micros)
+        } else {
+            self.read_lock.add(micros)
+        }
         self.latency(kind).record(micros);
     }
 
@@ -74,7 +78,9 @@ impl Usage {
             ("readLock", read.0, read.1),
             ("writeLock", write.0, write.1),
         ];
-        all.extend(names.iter().zip(&self.uses).map(|(name, tally)| (*name, tally.totals().0, tally.totals().1)));
+        all.extend(
+            names.iter().zip(&self.uses).map(|(name, tally)| (*name, tally.totals().0, tally.totals().1)),
+        );
         all
     }
 }

@@ -157,7 +157,15 @@ impl CursorTable {
             let id = (crate::random::number() >> 1) as i64;
             if id != 0 && !cursors.contains_key(&id) {
                 let namespace = cursor.namespace.clone();
-                cursors.insert(id, Resting { cursor: Some(Box::new(cursor)), namespace, since: Instant::now(), killed: false });
+                cursors.insert(
+                    id,
+                    Resting {
+                        cursor: Some(Box::new(cursor)),
+                        namespace,
+                        since: Instant::now(),
+                        killed: false,
+                    },
+                );
                 return id;
             }
         }
@@ -166,15 +174,22 @@ impl CursorTable {
     /// Takes a cursor out to go on with it.
     pub(crate) fn take(&self, id: i64, namespace: &str) -> Result<Box<QueryCursor>> {
         let mut cursors = self.cursors.lock();
-        let resting =
-            cursors.get_mut(&id).ok_or_else(|| Failure::new(Code::CursorNotFound, format!("cursor id {id} not found")))?;
+        let resting = cursors
+            .get_mut(&id)
+            .ok_or_else(|| Failure::new(Code::CursorNotFound, format!("cursor id {id} not found")))?;
         if resting.namespace != namespace {
             return Err(Failure::new(
                 Code::Unauthorized,
-                format!("Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {}", resting.namespace),
+                format!(
+                    "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {}",
+                    resting.namespace
+                ),
             ));
         }
-        resting.cursor.take().ok_or_else(|| Failure::new(Code::CursorInUse, format!("cursor id {id} is already in use")))
+        resting
+            .cursor
+            .take()
+            .ok_or_else(|| Failure::new(Code::CursorInUse, format!("cursor id {id} is already in use")))
     }
 
     /// Puts a cursor back after a batch; it goes if it was killed meanwhile.
@@ -213,7 +228,10 @@ impl CursorTable {
         let mut cursors = self.cursors.lock();
         let before = cursors.len();
         cursors.retain(|_, resting| {
-            resting.cursor.as_ref().is_none_or(|cursor| cursor.no_timeout || resting.since.elapsed() < timeout)
+            resting
+                .cursor
+                .as_ref()
+                .is_none_or(|cursor| cursor.no_timeout || resting.since.elapsed() < timeout)
         });
         self.timed_out.fetch_add((before - cursors.len()) as u64, std::sync::atomic::Ordering::Relaxed);
     }
@@ -221,7 +239,10 @@ impl CursorTable {
     /// How many are open, how many of them never time out, how many timed out so far.
     pub(crate) fn counts(&self) -> (usize, usize, u64) {
         let cursors = self.cursors.lock();
-        let pinned = cursors.values().filter(|resting| resting.cursor.as_ref().is_some_and(|cursor| cursor.no_timeout)).count();
+        let pinned = cursors
+            .values()
+            .filter(|resting| resting.cursor.as_ref().is_some_and(|cursor| cursor.no_timeout))
+            .count();
         (cursors.len(), pinned, self.timed_out.load(std::sync::atomic::Ordering::Relaxed))
     }
 }

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bson::{RawDocument, RawDocumentBuf};
-use fathom_query::{Access, Code, Failure, Filter, Hint, IndexInfo, Plan, Projection, Sort, Sorter, Variables, choose};
+use fathom_query::{
+    Access, Code, Failure, Filter, Hint, IndexInfo, Plan, Projection, Sort, Sorter, Variables, choose,
+};
 
 use super::scan::{Fetch, Flow, Scan};
 use crate::Result;
@@ -80,8 +82,13 @@ impl FindState {
     /// Plans a query over a collection.
     pub(crate) fn new(op: &mut Operation<'_>, state: &State, query: FindQuery) -> Result<FindState> {
         let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
-        let (plan, rejected) =
-            choose(&query.filter, query.sort.as_ref(), query.projection.as_ref(), query.hint.as_ref(), &indexes)?;
+        let (plan, rejected) = choose(
+            &query.filter,
+            query.sort.as_ref(),
+            query.projection.as_ref(),
+            query.hint.as_ref(),
+            &indexes,
+        )?;
         op.figures.plan = Some(plan_summary(&plan, state));
         let covered = plan.covered && !query.show_record_id && !query.return_key;
         let fetch = match (query.count_only && !plan.filter, covered) {
@@ -97,7 +104,17 @@ impl FindState {
         let scan = Scan::new(&plan, state, &query.filter, fetch)?;
         let variables = op.variables().clone();
         op.figures.has_sort_stage = query.sort.is_some() && !plan.sorted;
-        Ok(FindState { query, plan, rejected, scan, sorted: None, skipped: 0, returned: 0, variables, return_key })
+        Ok(FindState {
+            query,
+            plan,
+            rejected,
+            scan,
+            sorted: None,
+            skipped: 0,
+            returned: 0,
+            variables,
+            return_key,
+        })
     }
 
     /// The plan, and those that lost.
@@ -125,7 +142,13 @@ impl FindState {
     }
 
     /// Hands documents over until `take` has enough or nothing is left.
-    pub(crate) fn fill(&mut self, op: &mut Operation<'_>, collection: &Collection, state: &State, take: &mut Take<'_>) -> Result<()> {
+    pub(crate) fn fill(
+        &mut self,
+        op: &mut Operation<'_>,
+        collection: &Collection,
+        state: &State,
+        take: &mut Take<'_>,
+    ) -> Result<()> {
         self.scan.check(state)?;
         if self.query.sort.is_some() && !self.plan.sorted {
             return self.fill_sorted(op, collection, take);
@@ -151,7 +174,12 @@ impl FindState {
         })
     }
 
-    fn fill_sorted(&mut self, op: &mut Operation<'_>, collection: &Collection, take: &mut Take<'_>) -> Result<()> {
+    fn fill_sorted(
+        &mut self,
+        op: &mut Operation<'_>,
+        collection: &Collection,
+        take: &mut Take<'_>,
+    ) -> Result<()> {
         if self.sorted.is_none() {
             self.sorted = Some(self.sort(op, collection)?);
         }
@@ -176,7 +204,10 @@ impl FindState {
     /// Reads everything and sorts it; skip and limit are done here.
     fn sort(&mut self, op: &mut Operation<'_>, collection: &Collection) -> Result<VecDeque<RawDocumentBuf>> {
         let Some(sort) = self.query.sort.clone() else { return Ok(VecDeque::new()) };
-        let keep = self.query.limit.map(|limit| usize::try_from(limit.saturating_add(self.query.skip)).unwrap_or(usize::MAX));
+        let keep = self
+            .query
+            .limit
+            .map(|limit| usize::try_from(limit.saturating_add(self.query.skip)).unwrap_or(usize::MAX));
         let mut sorter = Sorter::new(sort, keep, SORT_MEMORY_BYTES);
         self.scan.run(op, collection, &mut |found| {
             sorter.push(found.document.to_owned())?;
@@ -206,7 +237,11 @@ impl Output<'_> {
             return take(&self.key_of(document)?);
         }
         let Some(projection) = &self.query.projection else {
-            return if self.query.show_record_id { take(&with_record_id(document.to_owned(), record)?) } else { take(document) };
+            return if self.query.show_record_id {
+                take(&with_record_id(document.to_owned(), record)?)
+            } else {
+                take(document)
+            };
         };
         let matched = match matched {
             Some(matched) => matched,
@@ -241,7 +276,9 @@ pub(crate) fn plan_summary(plan: &Plan, state: &State) -> String {
             Some(index) => format!("IXSCAN {}", index.spec().key()),
             None => "IXSCAN".to_owned(),
         },
-        Access::Union(plans) => plans.iter().map(|plan| plan_summary(plan, state)).collect::<Vec<_>>().join(", "),
+        Access::Union(plans) => {
+            plans.iter().map(|plan| plan_summary(plan, state)).collect::<Vec<_>>().join(", ")
+        }
     }
 }
 

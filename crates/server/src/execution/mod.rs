@@ -10,8 +10,7 @@ mod write;
 
 pub(crate) use cursors::{Batch, CursorTable, Producer, QueryCursor};
 pub(crate) use find::{FindQuery, FindState, plan_summary};
-pub(crate) use pipeline_host::{ScanRows, ServerHost};
 pub(crate) use retry::write_transaction;
-pub(crate) use scan::{Fetch, Flow, Found, Scan, document_of};
+pub(crate) use scan::document_of;
 pub(crate) use validator::Validator;
-pub(crate) use write::{DeleteRequest, Target, UpdateOutcome, UpdateRequest, delete, delete_one, insert_documents, update};
+pub(crate) use write::{DeleteRequest, Target, UpdateRequest, delete, insert_documents, update};

@@ -66,11 +66,13 @@ impl Iterator for ScanRows {
     type Item = Result<RawDocumentBuf>;
 
     fn next(&mut self) -> Option<Result<RawDocumentBuf>> {
-        if self.rows.is_empty() && !self.failed && !self.find.is_done() {
-            if let Err(failure) = self.pull() {
-                self.failed = true;
-                return Some(Err(failure));
-            }
+        if self.rows.is_empty()
+            && !self.failed
+            && !self.find.is_done()
+            && let Err(failure) = self.pull()
+        {
+            self.failed = true;
+            return Some(Err(failure));
         }
         self.rows.pop_front().map(Ok)
     }
@@ -84,7 +86,12 @@ pub(crate) struct ServerHost {
 }
 
 impl ServerHost {
-    fn rows(&self, database: Option<&str>, collection: &str, query: FindQuery) -> Result<Vec<RawDocumentBuf>> {
+    fn rows(
+        &self,
+        database: Option<&str>,
+        collection: &str,
+        query: FindQuery,
+    ) -> Result<Vec<RawDocumentBuf>> {
         let namespace = format!("{}.{collection}", database.unwrap_or(&self.database));
         let Some(collection) = self.instance.catalog.get(&namespace) else { return Ok(Vec::new()) };
         let session = self.instance.engine.session()?;
@@ -106,15 +113,15 @@ impl Host for ServerHost {
     }
 
     fn out(&self, _database: Option<&str>, _collection: &str, _rows: Rows<'_>) -> Result<()> {
-        Err(Failure::new(Code::CommandNotSupported, "$out"))
+        Err(Failure::new(Code::CommandNotSupported, "this server does not have $out"))
     }
 
     fn merge(&self, _options: &Document, _rows: Rows<'_>) -> Result<()> {
-        Err(Failure::new(Code::CommandNotSupported, "$merge"))
+        Err(Failure::new(Code::CommandNotSupported, "this server does not have $merge"))
     }
 
     fn special(&self, stage: &str, _options: &Document) -> Result<Vec<RawDocumentBuf>> {
-        Err(Failure::new(Code::CommandNotSupported, format!("{stage}")))
+        Err(Failure::new(Code::CommandNotSupported, format!("this server does not have {stage}")))
     }
 
     fn random(&self) -> f64 {

@@ -17,7 +17,8 @@ pub(crate) fn write_transaction<T>(
     let mut attempt = 0;
     loop {
         op.session().begin()?;
-        let result = work(op).and_then(|value| Ok(op.session().commit(Durability::Buffered).map(|()| value)?));
+        let result =
+            work(op).and_then(|value| Ok(op.session().commit(Durability::Buffered).map(|()| value)?));
         match result {
             Err(failure) if failure.code() == Code::WriteConflict => {
                 op.session().rollback();

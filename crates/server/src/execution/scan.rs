@@ -104,15 +104,21 @@ impl Scan {
     pub(crate) fn check(&self, state: &State) -> Result<()> {
         let here = |index: &Arc<Index>| state.indexes.iter().any(|other| Arc::ptr_eq(index, other));
         match self.legs.iter().find(|leg| matches!(leg, Leg::Keys { index, .. } if !here(index))) {
-            Some(Leg::Keys { index, .. }) => {
-                Err(Failure::new(Code::QueryPlanKilled, format!("query plan killed :: index '{}' dropped", index.name())))
-            }
+            Some(Leg::Keys { index, .. }) => Err(Failure::new(
+                Code::QueryPlanKilled,
+                format!("query plan killed :: index '{}' dropped", index.name()),
+            )),
             _ => Ok(()),
         }
     }
 
     /// Goes on in snapshots of its own until the visitor has enough or nothing is left.
-    pub(crate) fn run(&mut self, op: &mut Operation<'_>, collection: &Collection, visit: &mut Visit<'_>) -> Result<()> {
+    pub(crate) fn run(
+        &mut self,
+        op: &mut Operation<'_>,
+        collection: &Collection,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
         while !self.is_done() {
             op.session().begin()?;
             let pause = self.slice(op, collection, Some(Duration::from_millis(SNAPSHOT_MS)), visit);
@@ -127,7 +133,12 @@ impl Scan {
     }
 
     /// Goes on in the caller's transaction until the visitor has enough or nothing is left.
-    pub(crate) fn run_within(&mut self, op: &mut Operation<'_>, collection: &Collection, visit: &mut Visit<'_>) -> Result<()> {
+    pub(crate) fn run_within(
+        &mut self,
+        op: &mut Operation<'_>,
+        collection: &Collection,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
         while !self.is_done() {
             match self.slice(op, collection, None, visit)? {
                 Pause::End => self.leg += 1,
@@ -166,7 +177,8 @@ fn add_legs(access: &Access, state: &State, legs: &mut Vec<Leg>) -> Result<bool>
         Access::Nothing => {}
         Access::Index { index, ranges, backwards, .. } => {
             let index = state.indexes.get(*index);
-            let index = index.ok_or_else(|| Failure::new(Code::QueryPlanKilled, "the plan's index is gone"))?;
+            let index =
+                index.ok_or_else(|| Failure::new(Code::QueryPlanKilled, "the plan's index is gone"))?;
             index.count_access();
             let range = if *backwards { ranges.len() } else { 0 };
             legs.push(Leg::Keys {
@@ -344,7 +356,11 @@ impl Step<'_, '_> {
             Fetch::Record => {
                 op.figures.docs_examined += 1;
                 if !op.session().get(collection.records_table()?, Key::Number(entry.record), buffer)? {
-                    let what = format!("index {} of {} points to a record that is not there", index.name(), collection.namespace());
+                    let what = format!(
+                        "index {} of {} points to a record that is not there",
+                        index.name(),
+                        collection.namespace()
+                    );
                     return Err(Failure::new(Code::InternalError, what));
                 }
             }

@@ -30,7 +30,11 @@ impl Validator {
             return Ok(None);
         };
         let filter = crate::parse::filter_of(filter)?;
-        Ok((level != "off").then_some(Validator { filter, moderate: level == "moderate", warn: action == "warn" }))
+        Ok((level != "off").then_some(Validator {
+            filter,
+            moderate: level == "moderate",
+            warn: action == "warn",
+        }))
     }
 
     /// Refuses a document that does not pass (121); `before` is what an update changes.

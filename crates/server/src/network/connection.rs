@@ -28,7 +28,11 @@ const KEPT_BYTES: usize = 1 << 20;
 const TLS_HANDSHAKE: u8 = 0x16;
 
 /// Decides whether a new connection is encrypted, where the client may choose.
-pub(super) fn secure(socket: Socket, tls: Option<&Arc<ServerConfig>>, may_be_plain: bool) -> io::Result<Stream> {
+pub(super) fn secure(
+    socket: Socket,
+    tls: Option<&Arc<ServerConfig>>,
+    may_be_plain: bool,
+) -> io::Result<Stream> {
     let Some(config) = tls else { return Stream::new(socket, None) };
     let encrypted = !may_be_plain || {
         let mut first = [0];
@@ -148,15 +152,27 @@ impl Connection {
         result
     }
 
-    fn answer_plain(&mut self, frame: &[u8], request_id: i32, compressor: Option<Compressor>) -> Result<bool> {
+    fn answer_plain(
+        &mut self,
+        frame: &[u8],
+        request_id: i32,
+        compressor: Option<Compressor>,
+    ) -> Result<bool> {
         match Message::parse(frame)? {
             Message::Msg(message) => self.answer_message(&message, request_id, compressor),
             Message::Query(query) => self.answer_query(&query, request_id),
-            Message::Reply(_) => Err(fathom_wire::Failure::new(fathom_wire::Code::ProtocolError, "a client sent an OP_REPLY")),
+            Message::Reply(_) => {
+                Err(fathom_wire::Failure::new(fathom_wire::Code::ProtocolError, "a client sent an OP_REPLY"))
+            }
         }
     }
 
-    fn answer_message(&mut self, message: &OpMsg<'_>, request_id: i32, compressor: Option<Compressor>) -> Result<bool> {
+    fn answer_message(
+        &mut self,
+        message: &OpMsg<'_>,
+        request_id: i32,
+        compressor: Option<Compressor>,
+    ) -> Result<bool> {
         self.requests = self.requests.wrapping_add(1);
         let mut output = std::mem::take(&mut self.output);
         let mut writer = OpMsgWriter::begin(&mut output, self.requests, request_id);
@@ -196,16 +212,23 @@ impl Connection {
             self.session = Some(self.instance.engine.session()?);
         }
         let Some(session) = &self.session else { return Ok(Answer::Close) };
-        let surroundings = dispatch::Surroundings { instance: &self.instance, session: &**session, client: &self.client };
+        let surroundings =
+            dispatch::Surroundings { instance: &self.instance, session: &**session, client: &self.client };
         Ok(dispatch::run(&surroundings, incoming, &mut self.conversation, out))
     }
 
     fn protest(&self, failure: &fathom_wire::Failure) -> io::Error {
-        self.instance.log.info("NETWORK", 22988, &format!("conn{}", self.client.id), "Error receiving request from client", doc! {
-            "error": failure.message(),
-            "code": failure.code().0,
-            "remote": &self.client.remote,
-        });
+        self.instance.log.info(
+            "NETWORK",
+            22988,
+            &format!("conn{}", self.client.id),
+            "Error receiving request from client",
+            doc! {
+                "error": failure.message(),
+                "code": failure.code().0,
+                "remote": &self.client.remote,
+            },
+        );
         io::Error::from(io::ErrorKind::InvalidData)
     }
 }

@@ -29,7 +29,8 @@ pub(crate) fn bind(net: &NetOptions) -> Result<Vec<TcpListener>, Error> {
     let mut port = net.port;
     for host in &net.bind_ip {
         let resolved = (host.as_str(), port).to_socket_addrs().map_err(|error| {
-            Error::new(Kind::Usage, format!("cannot resolve the address '{host}' of --bind_ip")).because(error)
+            Error::new(Kind::Usage, format!("cannot resolve the address '{host}' of --bind_ip"))
+                .because(error)
         })?;
         for address in resolved {
             // `localhost` may stand for two addresses, and a name for the same one twice.
@@ -49,8 +50,16 @@ pub(crate) fn bind(net: &NetOptions) -> Result<Vec<TcpListener>, Error> {
 
 fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).map_err(|error| {
-        let kind = if error.kind() == std::io::ErrorKind::AddrInUse { Kind::Busy } else { fathom_errors::kind_of(&error) };
-        let advice = if kind == Kind::Busy { "give another --port, or stop what listens there" } else { "check --bind_ip and --port" };
+        let kind = if error.kind() == std::io::ErrorKind::AddrInUse {
+            Kind::Busy
+        } else {
+            fathom_errors::kind_of(&error)
+        };
+        let advice = if kind == Kind::Busy {
+            "give another --port, or stop what listens there"
+        } else {
+            "check --bind_ip and --port"
+        };
         Error::new(kind, format!("cannot listen on {address}")).because(error).advise(advice)
     })
 }
@@ -82,7 +91,8 @@ impl Listener {
             listener.set_nonblocking(true).map_err(failed)?;
             let (instance, sockets, tls) = (Arc::clone(instance), Arc::clone(&sockets), tls.clone());
             let run = move || accept_all(&instance, &listener, &sockets, tls.as_ref());
-            accepting.push(std::thread::Builder::new().name("listener".to_owned()).spawn(run).map_err(failed)?);
+            accepting
+                .push(std::thread::Builder::new().name("listener".to_owned()).spawn(run).map_err(failed)?);
         }
         Ok(Listener { accepting, sockets })
     }
@@ -104,7 +114,12 @@ impl Listener {
     }
 }
 
-fn accept_all(instance: &Arc<Instance>, listener: &TcpListener, sockets: &Arc<Sockets>, tls: Option<&Arc<ServerConfig>>) {
+fn accept_all(
+    instance: &Arc<Instance>,
+    listener: &TcpListener,
+    sockets: &Arc<Sockets>,
+    tls: Option<&Arc<ServerConfig>>,
+) {
     let mut poll = rustix::event::PollFd::new(listener, rustix::event::PollFlags::IN);
     while !instance.is_stopping() {
         let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: ACCEPT_POLL.subsec_nanos().into() };
@@ -113,12 +128,22 @@ fn accept_all(instance: &Arc<Instance>, listener: &TcpListener, sockets: &Arc<So
         }
         match listener.accept() {
             Ok((stream, peer)) => welcome(instance, stream, peer, sockets, tls),
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted
+                ) => {}
             Err(error) => {
                 // Out of file descriptors, most likely: say it, and let others finish first.
-                instance.log.warning("NETWORK", 23018, "listener", "Error accepting new connection", doc! {
-                    "error": error.to_string(),
-                });
+                instance.log.warning(
+                    "NETWORK",
+                    23018,
+                    "listener",
+                    "Error accepting new connection",
+                    doc! {
+                        "error": error.to_string(),
+                    },
+                );
                 std::thread::sleep(ACCEPT_POLL);
             }
         }
@@ -135,10 +160,16 @@ fn welcome(
     let open = sockets.open.lock().len();
     if open >= instance.config.net.max_connections {
         instance.clients.reject();
-        instance.log.info("NETWORK", 22942, "listener", "Connection refused because there are too many open connections", doc! {
-            "remote": peer.to_string(),
-            "connectionCount": i64::try_from(open).unwrap_or(i64::MAX),
-        });
+        instance.log.info(
+            "NETWORK",
+            22942,
+            "listener",
+            "Connection refused because there are too many open connections",
+            doc! {
+                "remote": peer.to_string(),
+                "connectionCount": i64::try_from(open).unwrap_or(i64::MAX),
+            },
+        );
         return;
     }
     let local = stream.local_addr().map(|address| address.to_string()).unwrap_or_default();
@@ -151,11 +182,17 @@ fn welcome(
     let id = client.id;
     let socket = Arc::new(stream);
     sockets.open.lock().insert(id, Arc::clone(&socket));
-    instance.log.info("NETWORK", 22943, "listener", "Connection accepted", doc! {
-        "remote": &client.remote,
-        "connectionId": i64::try_from(id).unwrap_or(i64::MAX),
-        "connectionCount": i64::try_from(open + 1).unwrap_or(i64::MAX),
-    });
+    instance.log.info(
+        "NETWORK",
+        22943,
+        "listener",
+        "Connection accepted",
+        doc! {
+            "remote": &client.remote,
+            "connectionId": i64::try_from(id).unwrap_or(i64::MAX),
+            "connectionCount": i64::try_from(open + 1).unwrap_or(i64::MAX),
+        },
+    );
     let thread = std::thread::Builder::new().name(format!("conn{id}")).stack_size(STACK_BYTES);
     let leave = Leave { instance: Arc::clone(instance), sockets: Arc::clone(sockets), id };
     let tls = tls.cloned();
@@ -163,15 +200,22 @@ fn welcome(
     let run = move || {
         // Dropped last, also when the connection panics.
         let leave = leave;
-        if let Ok(stream) = super::connection::secure(Socket(socket), tls.as_ref(), mode != TlsMode::Require) {
+        if let Ok(stream) = super::connection::secure(Socket(socket), tls.as_ref(), mode != TlsMode::Require)
+        {
             Connection::new(Arc::clone(&leave.instance), client, stream).serve();
         }
     };
     // Where no thread can be made, `run` is dropped and `leave` with it: the connection is closed.
     if let Err(error) = thread.spawn(run) {
-        instance.log.warning("NETWORK", 22944, "listener", "cannot start a thread for a connection", doc! {
-            "error": error.to_string(),
-        });
+        instance.log.warning(
+            "NETWORK",
+            22944,
+            "listener",
+            "cannot start a thread for a connection",
+            doc! {
+                "error": error.to_string(),
+            },
+        );
     }
 }
 
@@ -189,9 +233,15 @@ impl Drop for Leave {
         open.remove(&self.id);
         let left = i64::try_from(open.len()).unwrap_or(i64::MAX);
         drop(open);
-        self.instance.log.info("NETWORK", 22944, &format!("conn{}", self.id), "Connection ended", doc! {
-            "connectionId": i64::try_from(self.id).unwrap_or(i64::MAX),
-            "connectionCount": left,
-        });
+        self.instance.log.info(
+            "NETWORK",
+            22944,
+            &format!("conn{}", self.id),
+            "Connection ended",
+            doc! {
+                "connectionId": i64::try_from(self.id).unwrap_or(i64::MAX),
+                "connectionCount": left,
+            },
+        );
     }
 }

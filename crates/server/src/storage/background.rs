@@ -60,16 +60,14 @@ pub(crate) struct CheckpointFigures {
 pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<std::thread::JoinHandle<()>>, Error> {
     let spawn = |name: &str, run: fn(&Instance)| {
         let instance = Arc::clone(instance);
-        std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || run(&instance))
-            .map_err(|error| Error::new(fathom_errors::Kind::Io, format!("cannot start the thread {name}")).because(error))
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&instance)).map_err(|error| {
+            Error::new(fathom_errors::Kind::Io, format!("cannot start the thread {name}")).because(error)
+        })
     };
     Ok(vec![
         spawn("JournalFlusher", flush_journal)?,
         spawn("Checkpointer", make_checkpoints)?,
         spawn("Housekeeping", keep_house)?,
-        spawn("TTLMonitor", crate::ttl::run)?,
     ])
 }
 
@@ -125,9 +123,15 @@ fn keep_house(instance: &Instance) {
         if counted.elapsed() >= Duration::from_secs(COUNTS_SECONDS) {
             counted = Instant::now();
             if let Err(failure) = instance.catalog.flush_sizes(false) {
-                instance.log.warning("STORAGE", 22430, "Housekeeping", "the counts could not be written", doc! {
-                    "error": failure.message(),
-                });
+                instance.log.warning(
+                    "STORAGE",
+                    22430,
+                    "Housekeeping",
+                    "the counts could not be written",
+                    doc! {
+                        "error": failure.message(),
+                    },
+                );
             }
         }
     }

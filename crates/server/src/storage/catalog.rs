@@ -42,7 +42,9 @@ impl Catalog {
     /// Opens what the engine holds; the second value says which collections must be counted again.
     pub(crate) fn open(engine: &Arc<dyn Engine>) -> Result<(Catalog, Vec<Arc<Collection>>)> {
         let table = match engine.open_table(IDENT) {
-            Err(error) if error.kind() == Kind::NotFound => engine.create_table(IDENT, &TableSpec::records())?,
+            Err(error) if error.kind() == Kind::NotFound => {
+                engine.create_table(IDENT, &TableSpec::records())?
+            }
             other => other?,
         };
         let catalog = Catalog {
@@ -67,7 +69,8 @@ impl Catalog {
         let mut more = cursor.first()?;
         while more {
             let record = cursor.key().number().unwrap_or_default();
-            let entry = Document::from_reader(cursor.value()).ok().as_ref().and_then(CatalogEntry::from_document);
+            let entry =
+                Document::from_reader(cursor.value()).ok().as_ref().and_then(CatalogEntry::from_document);
             let entry = entry.ok_or_else(|| {
                 Failure::new(Code::UnsupportedFormat, format!("the catalog's record {record} cannot be read"))
             })?;
@@ -144,12 +147,17 @@ impl Catalog {
     pub(crate) fn of_database(&self, database: &str) -> Vec<Arc<Collection>> {
         let from = format!("{database}.");
         let collections = self.collections.read();
-        collections.range(from.clone()..).take_while(|(name, _)| name.starts_with(&from)).map(|(_, one)| Arc::clone(one)).collect()
+        collections
+            .range(from.clone()..)
+            .take_while(|(name, _)| name.starts_with(&from))
+            .map(|(_, one)| Arc::clone(one))
+            .collect()
     }
 
     /// The names of all databases that hold something.
     pub(crate) fn databases(&self) -> Vec<String> {
-        let names: BTreeSet<String> = self.collections.read().values().map(|one| one.database().to_owned()).collect();
+        let names: BTreeSet<String> =
+            self.collections.read().values().map(|one| one.database().to_owned()).collect();
         names.into_iter().collect()
     }
 
@@ -173,7 +181,8 @@ impl Catalog {
             namespace: namespace.to_owned(),
             uuid: bson::Uuid::new(),
             ident,
-            catalog_record: i64::try_from(self.next_record.fetch_add(1, Ordering::Relaxed)).unwrap_or(i64::MAX),
+            catalog_record: i64::try_from(self.next_record.fetch_add(1, Ordering::Relaxed))
+                .unwrap_or(i64::MAX),
             table,
             state: state(options, indexes)?,
             next_record: 1,
@@ -194,9 +203,9 @@ impl Catalog {
         crate::namespace::check(namespace)?;
         match self.create(namespace, CollectionOptions::default()) {
             // Another connection was first.
-            Err(failure) if failure.code() == Code::NamespaceExists => self
-                .get(namespace)
-                .ok_or_else(|| Failure::new(Code::NamespaceNotFound, format!("{namespace} was dropped meanwhile"))),
+            Err(failure) if failure.code() == Code::NamespaceExists => self.get(namespace).ok_or_else(|| {
+                Failure::new(Code::NamespaceNotFound, format!("{namespace} was dropped meanwhile"))
+            }),
             other => other,
         }
     }
@@ -204,11 +213,17 @@ impl Catalog {
     /// Databases whose names differ only by case cannot stand beside each other.
     fn refuse_other_case(&self, namespace: &str) -> Result<()> {
         let database = namespace.split('.').next().unwrap_or_default();
-        match self.databases().into_iter().find(|other| other != database && other.eq_ignore_ascii_case(database)) {
+        match self
+            .databases()
+            .into_iter()
+            .find(|other| other != database && other.eq_ignore_ascii_case(database))
+        {
             None => Ok(()),
             Some(other) => Err(Failure::new(
                 Code(13297),
-                format!("db already exists with different case already have: [{other}] trying to create [{database}]"),
+                format!(
+                    "db already exists with different case already have: [{other}] trying to create [{database}]"
+                ),
             )),
         }
     }
@@ -216,8 +231,9 @@ impl Catalog {
     /// Drops a collection or view with all its indexes; returns it as it was.
     pub(crate) fn drop_collection(&self, namespace: &str) -> Result<Arc<Collection>> {
         let _change = self.changes.lock();
-        let collection =
-            self.get(namespace).ok_or_else(|| Failure::new(Code::NamespaceNotFound, "ns not found".to_owned()))?;
+        let collection = self
+            .get(namespace)
+            .ok_or_else(|| Failure::new(Code::NamespaceNotFound, "ns not found".to_owned()))?;
         let mut state = collection.lock_exclusive();
         let session = self.engine.session()?;
         session.begin()?;
@@ -246,7 +262,9 @@ impl Catalog {
             self.drop_collection(to)?;
         }
         let _change = self.changes.lock();
-        let old = self.get(from).ok_or_else(|| Failure::new(Code::NamespaceNotFound, "source namespace does not exist"))?;
+        let old = self
+            .get(from)
+            .ok_or_else(|| Failure::new(Code::NamespaceNotFound, "source namespace does not exist"))?;
         let mut state = old.lock_exclusive();
         let renamed = Arc::new(Collection::new(Parts {
             namespace: to.to_owned(),
@@ -282,7 +300,12 @@ impl Catalog {
     }
 
     /// Makes built indexes the collection's.
-    pub(crate) fn add_indexes(&self, collection: &Collection, state: &mut State, indexes: Vec<Arc<Index>>) -> Result<()> {
+    pub(crate) fn add_indexes(
+        &self,
+        collection: &Collection,
+        state: &mut State,
+        indexes: Vec<Arc<Index>>,
+    ) -> Result<()> {
         let _change = self.changes.lock();
         let before = state.indexes.len();
         state.indexes.extend(indexes);
@@ -299,7 +322,10 @@ impl Catalog {
                 state.indexes = before;
                 return Err(failure);
             }
-            before.iter().filter(|index| index.name() == name).for_each(|index| self.drops.push(index.table().clone()));
+            before
+                .iter()
+                .filter(|index| index.name() == name)
+                .for_each(|index| self.drops.push(index.table().clone()));
         }
         self.drop_pending();
         Ok(())
@@ -333,7 +359,12 @@ impl Catalog {
     }
 
     /// Writes down that indexes have become multikey, before the document that made them so is committed.
-    pub(crate) fn note_multikey(&self, collection: &Collection, state: &State, indexes: &[Arc<Index>]) -> Result<()> {
+    pub(crate) fn note_multikey(
+        &self,
+        collection: &Collection,
+        state: &State,
+        indexes: &[Arc<Index>],
+    ) -> Result<()> {
         let mut news = false;
         indexes.iter().for_each(|index| news |= index.become_multikey());
         if news {

@@ -79,8 +79,9 @@ impl IndexSpec {
 
     /// Its key pattern as bytes.
     pub(crate) fn key_raw(&self) -> Result<RawDocumentBuf> {
-        RawDocumentBuf::try_from(self.key())
-            .map_err(|error| Failure::new(Code::CannotCreateIndex, format!("the key pattern is not BSON: {error}")))
+        RawDocumentBuf::try_from(self.key()).map_err(|error| {
+            Failure::new(Code::CannotCreateIndex, format!("the key pattern is not BSON: {error}"))
+        })
     }
 
     /// Whether it is the `_id` index.
@@ -167,8 +168,11 @@ impl CatalogEntry {
             .iter()
             .map(|(spec, _, multikey)| doc! { "spec": spec.document().clone(), "ready": true, "multikey": multikey })
             .collect();
-        let idents: Document =
-            self.indexes.iter().map(|(spec, ident, _)| (spec.name().to_owned(), ident.clone().into())).collect();
+        let idents: Document = self
+            .indexes
+            .iter()
+            .map(|(spec, ident, _)| (spec.name().to_owned(), ident.clone().into()))
+            .collect();
         let mut options = doc! { "uuid": self.uuid };
         options.extend(self.options.document.clone());
         doc! {

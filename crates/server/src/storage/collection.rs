@@ -132,7 +132,10 @@ impl Collection {
     /// The table of its records, for an operation that a view does not have.
     pub(crate) fn records_table(&self) -> Result<&Table> {
         self.table.as_ref().ok_or_else(|| {
-            Failure::new(Code::CommandNotSupportedOnView, format!("Namespace {} is a view, not a collection", self.namespace))
+            Failure::new(
+                Code::CommandNotSupportedOnView,
+                format!("Namespace {} is a view, not a collection", self.namespace),
+            )
         })
     }
 
@@ -205,7 +208,12 @@ impl Collection {
     }
 
     /// Adds a document that has an `_id`; its RecordId, and the indexes that have become multikey by it.
-    pub(crate) fn insert(&self, session: &dyn Session, state: &State, document: &RawDocument) -> Result<(i64, Vec<Arc<Index>>)> {
+    pub(crate) fn insert(
+        &self,
+        session: &dyn Session,
+        state: &State,
+        document: &RawDocument,
+    ) -> Result<(i64, Vec<Arc<Index>>)> {
         let table = self.records_table()?;
         let record = self.next_record.fetch_add(1, Ordering::Relaxed);
         // The number is new, so there is nothing to look for; mongod's cursors overwrite too.
@@ -246,7 +254,13 @@ impl Collection {
     }
 
     /// Removes a document.
-    pub(crate) fn remove(&self, session: &dyn Session, state: &State, record: i64, before: &RawDocument) -> Result<()> {
+    pub(crate) fn remove(
+        &self,
+        session: &dyn Session,
+        state: &State,
+        record: i64,
+        before: &RawDocument,
+    ) -> Result<()> {
         let table = self.records_table()?;
         session.remove(table, Key::Number(record))?;
         state.indexes.iter().try_for_each(|index| index.remove(session, before, record))
@@ -291,7 +305,10 @@ mod tests {
         after[12] = 1;
         after[80] = 1;
         let splices = same_size_splices(&[0; 100], &after).unwrap();
-        assert_eq!(splices.iter().map(|one| (one.offset, one.remove)).collect::<Vec<_>>(), [(10, 3), (80, 1)]);
+        assert_eq!(
+            splices.iter().map(|one| (one.offset, one.remove)).collect::<Vec<_>>(),
+            [(10, 3), (80, 1)]
+        );
         assert_eq!(splices[0].data, [1, 0, 1]);
     }
 }

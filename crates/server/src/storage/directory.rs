@@ -85,14 +85,20 @@ impl DataDirectory {
         if wrote == engine {
             return Ok(());
         }
-        let what = format!("the files in {} were made by the storage engine '{wrote}', not '{engine}'", self.path.display());
+        let what = format!(
+            "the files in {} were made by the storage engine '{wrote}', not '{engine}'",
+            self.path.display()
+        );
         Err(Error::new(Kind::Usage, what).advise(format!("use --storageEngine {wrote}, or another --dbpath")))
     }
 
     fn write_metadata(&self, engine: &str) -> Result<(), Error> {
-        let document = doc! { "storage": { "engine": engine }, "fathom": { "version": env!("CARGO_PKG_VERSION") } };
+        let document =
+            doc! { "storage": { "engine": engine }, "fathom": { "version": env!("CARGO_PKG_VERSION") } };
         let path = self.path.join(METADATA);
-        let bytes = document.to_vec().map_err(|error| Error::new(Kind::Io, "cannot encode storage.bson").because(error))?;
+        let bytes = document
+            .to_vec()
+            .map_err(|error| Error::new(Kind::Io, "cannot encode storage.bson").because(error))?;
         let write = || {
             let mut file = File::create(&path)?;
             file.write_all(&bytes)?;
@@ -122,7 +128,8 @@ fn refuse_foreign(path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let what = format!("{} holds files that fathom serve did not make", path.display());
-    Err(Error::new(Kind::NotOurs, what).advise("give an empty directory by --dbpath; a real mongod's files are never opened"))
+    Err(Error::new(Kind::NotOurs, what)
+        .advise("give an empty directory by --dbpath; a real mongod's files are never opened"))
 }
 
 fn busy(path: &Path, lock: &mut File) -> Error {

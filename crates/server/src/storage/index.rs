@@ -135,7 +135,13 @@ impl Index {
     }
 
     /// Adds the entries of a new document. The multikey flag is the caller's to write down.
-    pub(crate) fn insert(&self, session: &dyn Session, document: &RawDocument, record: i64, namespace: &str) -> Result<bool> {
+    pub(crate) fn insert(
+        &self,
+        session: &dyn Session,
+        document: &RawDocument,
+        record: i64,
+        namespace: &str,
+    ) -> Result<bool> {
         let mut keys = IndexKeys::default();
         self.keys(document, &mut keys)?;
         for key in &keys.keys {
@@ -208,9 +214,14 @@ impl Index {
     /// The failure of a key that has an owner, in MongoDB's words.
     pub(crate) fn duplicate(&self, key: &KeyString, namespace: &str) -> Failure {
         let values = self.key_document(&key.bytes, &key.type_bits).unwrap_or_default();
-        let message =
-            format!("E11000 duplicate key error collection: {namespace} index: {} dup key: {}", self.name(), shell(&values));
-        Failure::new(Code::DuplicateKey, message).with("keyPattern", self.spec.key().clone()).with("keyValue", values)
+        let message = format!(
+            "E11000 duplicate key error collection: {namespace} index: {} dup key: {}",
+            self.name(),
+            shell(&values)
+        );
+        Failure::new(Code::DuplicateKey, message)
+            .with("keyPattern", self.spec.key().clone())
+            .with("keyValue", values)
     }
 
     /// The indexed values of a key as a document with the index's field names.
@@ -221,14 +232,20 @@ impl Index {
 
     /// The indexed values of a key.
     pub(crate) fn key_values(&self, key: &[u8], type_bits: &[u8]) -> Result<Vec<bson::Bson>> {
-        let descending: Vec<bool> =
-            self.pattern.fields.iter().map(|field| field.kind == fathom_query::FieldKind::Descending).collect();
+        let descending: Vec<bool> = self
+            .pattern
+            .fields
+            .iter()
+            .map(|field| field.kind == fathom_query::FieldKind::Descending)
+            .collect();
         decode(key, type_bits, &descending)
     }
 
     /// Reads an entry as it stands in the table.
     pub(crate) fn read_entry<'a>(&self, entry: &'a [u8], value: &'a [u8]) -> Result<IndexEntry<'a>> {
-        let damaged = || Failure::new(Code::InternalError, format!("index {} holds an entry that is none", self.name()));
+        let damaged = || {
+            Failure::new(Code::InternalError, format!("index {} holds an entry that is none", self.name()))
+        };
         if self.is_unique() {
             let (record, length) = leading_record_id(value).ok_or_else(damaged)?;
             let type_bits = value.get(length..).unwrap_or_default();
@@ -250,7 +267,8 @@ pub(crate) fn leading_record_id(value: &[u8]) -> Option<(i64, usize)> {
 /// Whether one dotted path lies within the other. Numbers and the positional operators stand for array places, which an
 /// indexed path may leave out, so that only the first field can rule a path out.
 fn overlap(left: &str, right: &str) -> bool {
-    let positional = |path: &str| path.split('.').skip(1).any(|part| part.starts_with('$') || part.parse::<u32>().is_ok());
+    let positional =
+        |path: &str| path.split('.').skip(1).any(|part| part.starts_with('$') || part.parse::<u32>().is_ok());
     if positional(left) || positional(right) {
         return left.split('.').next() == right.split('.').next();
     }

@@ -53,7 +53,10 @@ impl Journal {
                 return Ok(());
             }
             if let Some(why) = &progress.failed {
-                return Err(Error::new(fathom_engine::Kind::Stopped, format!("the journal cannot be synced: {why}")));
+                return Err(Error::new(
+                    fathom_engine::Kind::Stopped,
+                    format!("the journal cannot be synced: {why}"),
+                ));
             }
             if progress.running {
                 self.done.wait(&mut progress);

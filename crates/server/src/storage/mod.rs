@@ -21,4 +21,4 @@ pub(crate) use directory::DataDirectory;
 pub(crate) use index::{Index, leading_record_id};
 pub(crate) use journal::Journal;
 pub(crate) use sizes::recount;
-pub(crate) use tickets::{Ticket, TicketCounts, Tickets};
+pub(crate) use tickets::{Ticket, Tickets};

@@ -37,7 +37,9 @@ impl SizeStorer {
     /// Opens the table, or makes it.
     pub(crate) fn open(engine: &Arc<dyn Engine>) -> Result<SizeStorer> {
         let table = match engine.open_table(IDENT) {
-            Err(error) if error.kind() == Kind::NotFound => engine.create_table(IDENT, &TableSpec::index())?,
+            Err(error) if error.kind() == Kind::NotFound => {
+                engine.create_table(IDENT, &TableSpec::index())?
+            }
             other => other?,
         };
         Ok(SizeStorer { engine: Arc::clone(engine), table })
@@ -64,7 +66,11 @@ impl SizeStorer {
     }
 
     /// Writes what collections count now. `clean` only at the end, when no writer is left.
-    pub(crate) fn flush<'c>(&self, collections: impl Iterator<Item = &'c Arc<Collection>>, clean: bool) -> Result<()> {
+    pub(crate) fn flush<'c>(
+        &self,
+        collections: impl Iterator<Item = &'c Arc<Collection>>,
+        clean: bool,
+    ) -> Result<()> {
         let session = self.engine.session()?;
         session.begin()?;
         for collection in collections.filter(|one| one.is_touched()) {
@@ -87,7 +93,8 @@ impl SizeStorer {
     }
 
     fn write(&self, session: &dyn Session, collection: &Collection, clean: bool) -> Result<()> {
-        let counts = doc! { "numRecords": collection.records(), "dataSize": collection.bytes(), "clean": clean };
+        let counts =
+            doc! { "numRecords": collection.records(), "dataSize": collection.bytes(), "clean": clean };
         let key = Key::Bytes(collection.ident().as_bytes());
         Ok(session.put(&self.table, key, &crate::parse::bytes_of(&counts)?)?)
     }

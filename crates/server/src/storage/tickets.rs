@@ -52,12 +52,14 @@ impl Tickets {
             }
         };
         self.queued.fetch_sub(1, Ordering::Relaxed);
-        got.then_some(Ticket(self))
+        got.then(|| Ticket(self))
     }
 
     fn try_take(&self) -> bool {
         self.available
-            .fetch_update(Ordering::Acquire, Ordering::Relaxed, |available| (available > 0).then(|| available - 1))
+            .fetch_update(Ordering::Acquire, Ordering::Relaxed, |available| {
+                (available > 0).then(|| available - 1)
+            })
             .is_ok()
     }
 

@@ -41,7 +41,10 @@ fn dates_have_parts() {
             date(MOMENT),
         ),
         (bson!({ "$dateFromParts": { "year": 2017, "month": 14, "day": 0 } }), date(1_517_356_800_000)),
-        (bson!({ "$dateFromParts": { "isoWeekYear": 2017, "isoWeek": 25, "hour": 1, "timezone": "+01" } }), date(1_497_830_400_000)),
+        (
+            bson!({ "$dateFromParts": { "isoWeekYear": 2017, "isoWeek": 25, "hour": 1, "timezone": "+01" } }),
+            date(1_497_830_400_000),
+        ),
         (bson!({ "$dateFromParts": { "year": null } }), Bson::Null),
     ]);
 }
@@ -59,8 +62,14 @@ fn dates_are_written_and_read() {
         (bson!({ "$dateFromString": { "dateString": "2017-06-19T15:13:25.713Z" } }), date(MOMENT)),
         (bson!({ "$dateFromString": { "dateString": "2017-06-19T16:13:25.713+01:00" } }), date(MOMENT)),
         (bson!({ "$dateFromString": { "dateString": "2017-06-19" } }), date(1_497_830_400_000)),
-        (bson!({ "$dateFromString": { "dateString": "2017-06-19 01:00", "timezone": "+01:00" } }), date(1_497_830_400_000)),
-        (bson!({ "$dateFromString": { "dateString": "19.06.2017", "format": "%d.%m.%Y" } }), date(1_497_830_400_000)),
+        (
+            bson!({ "$dateFromString": { "dateString": "2017-06-19 01:00", "timezone": "+01:00" } }),
+            date(1_497_830_400_000),
+        ),
+        (
+            bson!({ "$dateFromString": { "dateString": "19.06.2017", "format": "%d.%m.%Y" } }),
+            date(1_497_830_400_000),
+        ),
         (bson!({ "$dateFromString": { "dateString": "x", "onError": 1 } }), bson!(1)),
         (bson!({ "$dateFromString": { "dateString": null, "onNull": 2 } }), bson!(2)),
     ]);

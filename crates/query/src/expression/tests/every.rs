@@ -29,14 +29,36 @@ fn leaf() -> impl Strategy<Value = Bson> {
 fn expression() -> impl Strategy<Value = Bson> {
     let names = operators::names();
     let members = [
-        "input", "in", "as", "cond", "if", "then", "else", "vars", "date", "format", "timezone", "to", "find",
-        "replacement", "regex", "options", "chars", "inputs", "branches", "default", "year", "initialValue",
+        "input",
+        "in",
+        "as",
+        "cond",
+        "if",
+        "then",
+        "else",
+        "vars",
+        "date",
+        "format",
+        "timezone",
+        "to",
+        "find",
+        "replacement",
+        "regex",
+        "options",
+        "chars",
+        "inputs",
+        "branches",
+        "default",
+        "year",
+        "initialValue",
     ];
     leaf().prop_recursive(4, 24, 4, move |inner| {
         let name = prop::sample::select(names.clone());
         let member = prop::sample::select(members.to_vec());
         let object = prop::collection::vec((member, inner.clone()), 0..4).prop_map(|pairs| {
-            Bson::Document(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Document>())
+            Bson::Document(
+                pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Document>(),
+            )
         });
         let list = prop::collection::vec(inner.clone(), 0..4).prop_map(Bson::Array);
         let argument = prop_oneof![inner, object, list.clone(), list];

@@ -20,7 +20,8 @@ fn nesting_is_bounded() {
     }
     check_codes(&[(expression, 15)]);
     // A value that grows deeper with each turn.
-    let wrap = bson!({ "$reduce": { "input": { "$range": [0, 1000] }, "initialValue": [], "in": ["$$value"] } });
+    let wrap =
+        bson!({ "$reduce": { "input": { "$range": [0, 1000] }, "initialValue": [], "in": ["$$value"] } });
     check_codes(&[(wrap, 15)]);
 }
 
@@ -29,7 +30,9 @@ fn sizes_are_bounded() {
     let doubled = |times: usize| {
         let mut expression = bson!("0123456789abcdef");
         for _ in 0..times {
-            expression = Bson::Document(doc! { "$let": { "vars": { "x": expression }, "in": { "$concat": ["$$x", "$$x"] } } });
+            expression = Bson::Document(
+                doc! { "$let": { "vars": { "x": expression }, "in": { "$concat": ["$$x", "$$x"] } } },
+            );
         }
         expression
     };
@@ -41,9 +44,6 @@ fn sizes_are_bounded() {
             bson!({ "$reduce": { "input": { "$range": [0, 100] }, "initialValue": [1], "in": { "$concatArrays": ["$$value", "$$value"] } } }),
             146,
         ),
-        (
-            bson!({ "$replaceAll": { "input": doubled(18), "find": "0", "replacement": doubled(18) } }),
-            146,
-        ),
+        (bson!({ "$replaceAll": { "input": doubled(18), "find": "0", "replacement": doubled(18) } }), 146),
     ]);
 }

@@ -51,7 +51,8 @@ pub(super) fn check(table: &[(Bson, Bson)]) {
     for (expression, expected) in table {
         match value(expression) {
             Ok(Some(found)) => {
-                let same = found == *expected || matches!((&found, expected), (Bson::Double(a), Bson::Double(b)) if a.is_nan() && b.is_nan());
+                let same = found == *expected
+                    || matches!((&found, expected), (Bson::Double(a), Bson::Double(b)) if a.is_nan() && b.is_nan());
                 assert!(same, "{expression} is {found:?}, not {expected:?}");
             }
             other => panic!("{expression} is {other:?}, not {expected:?}"),

@@ -29,7 +29,10 @@ fn paths_go_through_documents_and_arrays() {
 #[test]
 fn objects_and_arrays_are_put_together() {
     check(&[
-        (bson!({ "a": "$one", "b": "$nothing", "c": { "d": "$text" } }), bson!({ "a": 1, "c": { "d": "Hello" } })),
+        (
+            bson!({ "a": "$one", "b": "$nothing", "c": { "d": "$text" } }),
+            bson!({ "a": 1, "c": { "d": "Hello" } }),
+        ),
         (bson!(["$one", "$nothing", { "x": "$null" }]), bson!([1, null, { "x": null }])),
         (bson!({}), bson!({})),
     ]);
@@ -64,12 +67,21 @@ fn operators_bind_variables() {
         ),
         (bson!({ "$let": { "vars": { "CURRENT": "$deep" }, "in": ["$a.b", "$$ROOT.one"] } }), bson!([7, 1])),
         (bson!({ "$let": { "vars": { "d": "$deep" }, "in": "$$d.list.x" } }), bson!([1, 2])),
-        (bson!({ "$map": { "input": "$numbers", "as": "n", "in": { "$add": ["$$n", "$one"] } } }), bson!([4, 2, 3])),
+        (
+            bson!({ "$map": { "input": "$numbers", "as": "n", "in": { "$add": ["$$n", "$one"] } } }),
+            bson!([4, 2, 3]),
+        ),
         (bson!({ "$map": { "input": "$numbers", "in": "$$this" } }), bson!([3, 1, 2])),
         (bson!({ "$map": { "input": "$nothing", "in": 1 } }), Bson::Null),
         (bson!({ "$map": { "input": [1], "in": "$nothing" } }), bson!([null])),
-        (bson!({ "$filter": { "input": "$numbers", "as": "n", "cond": { "$gt": ["$$n", 1] } } }), bson!([3, 2])),
-        (bson!({ "$filter": { "input": "$deep.list", "cond": "$$this.x" } }), bson!([{ "x": 1 }, { "x": 2 }, [{ "x": 9 }]])),
+        (
+            bson!({ "$filter": { "input": "$numbers", "as": "n", "cond": { "$gt": ["$$n", 1] } } }),
+            bson!([3, 2]),
+        ),
+        (
+            bson!({ "$filter": { "input": "$deep.list", "cond": "$$this.x" } }),
+            bson!([{ "x": 1 }, { "x": 2 }, [{ "x": 9 }]]),
+        ),
         (
             bson!({ "$reduce": { "input": "$numbers", "initialValue": 10, "in": { "$subtract": ["$$value", "$$this"] } } }),
             bson!(4),

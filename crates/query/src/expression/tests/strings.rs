@@ -77,7 +77,10 @@ fn strings_are_refused_where_they_do_not_fit() {
 }
 
 fn pattern(pattern: &str, options: &str) -> Bson {
-    Bson::RegularExpression(Regex { pattern: pattern.try_into().unwrap(), options: options.try_into().unwrap() })
+    Bson::RegularExpression(Regex {
+        pattern: pattern.try_into().unwrap(),
+        options: options.try_into().unwrap(),
+    })
 }
 
 #[test]

@@ -46,7 +46,11 @@ pub(crate) fn delete(op: &mut Operation<'_>, namespace: &str, request: &DeleteRe
 }
 
 /// Deletes the first match and returns it.
-pub(crate) fn delete_one(op: &mut Operation<'_>, namespace: &str, target: &Target) -> Result<Option<RawDocumentBuf>> {
+pub(crate) fn delete_one(
+    op: &mut Operation<'_>,
+    namespace: &str,
+    target: &Target,
+) -> Result<Option<RawDocumentBuf>> {
     let gone = with_collection(op, namespace, false, |op, found| {
         let Some((collection, state)) = found else { return Ok(None) };
         let gone = write_transaction(op, |op| {
@@ -60,7 +64,12 @@ pub(crate) fn delete_one(op: &mut Operation<'_>, namespace: &str, target: &Targe
     Ok(gone)
 }
 
-fn remove(op: &Operation<'_>, collection: &Arc<Collection>, state: &State, located: Located) -> Result<RawDocumentBuf> {
+fn remove(
+    op: &Operation<'_>,
+    collection: &Arc<Collection>,
+    state: &State,
+    located: Located,
+) -> Result<RawDocumentBuf> {
     if state.options.is_capped() {
         let what = format!("cannot remove from a capped collection: {}", collection.namespace());
         return Err(Failure::new(Code::IllegalOperation, what));

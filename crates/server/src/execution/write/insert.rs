@@ -101,7 +101,8 @@ fn insert_group(
         trim_capped(op, collection, state, &ready)
     })?;
     let records = i64::try_from(ready.len()).unwrap_or(i64::MAX);
-    let bytes = ready.iter().map(|document| i64::try_from(document.as_bytes().len()).unwrap_or(0)).sum::<i64>();
+    let bytes =
+        ready.iter().map(|document| i64::try_from(document.as_bytes().len()).unwrap_or(0)).sum::<i64>();
     op.figures.keys_inserted += (ready.len() * state.indexes.len()) as u64;
     collection.note(records - removed.0, bytes - removed.1);
     Ok(())
@@ -123,7 +124,9 @@ fn trim_capped(
     let mut records = collection.records() + i64::try_from(added.len()).unwrap_or(0);
     let mut gone = (0, 0);
     let table = collection.records_table()?;
-    while records > 1 && (most_bytes.is_some_and(|most| bytes > most) || most_documents.is_some_and(|most| records > most)) {
+    while records > 1
+        && (most_bytes.is_some_and(|most| bytes > most) || most_documents.is_some_and(|most| records > most))
+    {
         let mut cursor = op.session().cursor(table)?;
         if !cursor.first()? {
             break;
@@ -153,10 +156,14 @@ pub(crate) fn prepare(document: &RawDocument) -> Result<Cow<'_, RawDocument>> {
         } else if name.as_str().starts_with('$') {
             return Err(Failure::new(
                 Code::DollarPrefixedFieldName,
-                format!("The dollar ($) prefixed field '{name}' in '{name}' is not valid for storage.", name = name.as_str()),
+                format!(
+                    "The dollar ($) prefixed field '{name}' in '{name}' is not valid for storage.",
+                    name = name.as_str()
+                ),
             ));
         }
-        change |= matches!(value, RawBsonRef::Timestamp(Timestamp { time: 0, increment: 0 })) && name.as_str() != "_id";
+        change |= matches!(value, RawBsonRef::Timestamp(Timestamp { time: 0, increment: 0 }))
+            && name.as_str() != "_id";
     }
     if id_is_first && !change {
         check_size(document.as_bytes().len())?;
@@ -172,7 +179,9 @@ pub(crate) fn prepare(document: &RawDocument) -> Result<Cow<'_, RawDocument>> {
         let (name, value) = element.map_err(|error| crate::parse::malformed(&error))?;
         match value {
             _ if name.as_str() == "_id" => {}
-            RawBsonRef::Timestamp(Timestamp { time: 0, increment: 0 }) => writer.timestamp(name.as_str(), now()),
+            RawBsonRef::Timestamp(Timestamp { time: 0, increment: 0 }) => {
+                writer.timestamp(name.as_str(), now())
+            }
             value => writer.value(name.as_str(), value),
         }
     }
@@ -201,7 +210,10 @@ fn check_id(id: RawBsonRef<'_>) -> Result<()> {
         RawBsonRef::Document(inner) => {
             let dollar = inner.iter().flatten().any(|(name, _)| name.as_str().starts_with('$'));
             return if dollar {
-                Err(Failure::new(Code::DollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields"))
+                Err(Failure::new(
+                    Code::DollarPrefixedFieldName,
+                    "_id fields may not contain '$'-prefixed fields",
+                ))
             } else {
                 Ok(())
             };

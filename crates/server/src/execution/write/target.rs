@@ -28,7 +28,12 @@ pub(crate) struct Located {
 
 impl Target {
     /// The first match in the transaction that is open.
-    pub(crate) fn first(&self, op: &mut Operation<'_>, collection: &Collection, state: &State) -> Result<Option<Located>> {
+    pub(crate) fn first(
+        &self,
+        op: &mut Operation<'_>,
+        collection: &Collection,
+        state: &State,
+    ) -> Result<Option<Located>> {
         if let (Some(id), None) = (self.filter.only_id(), &self.hint) {
             op.figures.plan.get_or_insert_with(|| "IDHACK".to_owned());
             let mut bytes = Vec::with_capacity(1024);
@@ -51,7 +56,12 @@ impl Target {
     }
 
     /// The records of all matches, in snapshots of their own: what a write to many then looks at one by one.
-    pub(crate) fn all(&self, op: &mut Operation<'_>, collection: &Collection, state: &State) -> Result<Vec<i64>> {
+    pub(crate) fn all(
+        &self,
+        op: &mut Operation<'_>,
+        collection: &Collection,
+        state: &State,
+    ) -> Result<Vec<i64>> {
         let (mut scan, _) = self.scan(op, state, Fetch::Nothing)?;
         let mut records = Vec::new();
         scan.run(op, collection, &mut |found| {
@@ -62,7 +72,12 @@ impl Target {
     }
 
     /// A record again, in the transaction that is open, if it still is there and still matches.
-    pub(crate) fn again(&self, op: &mut Operation<'_>, collection: &Collection, record: i64) -> Result<Option<Located>> {
+    pub(crate) fn again(
+        &self,
+        op: &mut Operation<'_>,
+        collection: &Collection,
+        record: i64,
+    ) -> Result<Option<Located>> {
         let mut bytes = Vec::new();
         let key = fathom_engine::Key::Number(record);
         if !op.session().get(collection.records_table()?, key, &mut bytes)? {

@@ -37,7 +37,11 @@ pub(crate) struct UpdateOutcome {
 }
 
 /// Runs an update.
-pub(crate) fn update(op: &mut Operation<'_>, namespace: &str, request: &UpdateRequest) -> Result<UpdateOutcome> {
+pub(crate) fn update(
+    op: &mut Operation<'_>,
+    namespace: &str,
+    request: &UpdateRequest,
+) -> Result<UpdateOutcome> {
     let mut outcome = update_or_insert(op, namespace, request);
     // Another connection may have inserted what this upsert looked for; then there is something to update now.
     if request.upsert && outcome.as_ref().is_err_and(|failure| failure.code() == Code::DuplicateKey) {
@@ -51,7 +55,11 @@ pub(crate) fn update(op: &mut Operation<'_>, namespace: &str, request: &UpdateRe
     Ok(outcome)
 }
 
-fn update_or_insert(op: &mut Operation<'_>, namespace: &str, request: &UpdateRequest) -> Result<UpdateOutcome> {
+fn update_or_insert(
+    op: &mut Operation<'_>,
+    namespace: &str,
+    request: &UpdateRequest,
+) -> Result<UpdateOutcome> {
     let outcome = with_collection(op, namespace, request.upsert, |op, found| match found {
         None => Ok(UpdateOutcome::default()),
         Some((collection, state)) if request.multi => update_many(op, collection, state, request),
@@ -74,7 +82,10 @@ fn update_one(
         let growth = after.as_ref().map_or(0, |after| growth(&located.document, after));
         let modified = u64::from(after.is_some());
         let after = after.or_else(|| Some(located.document.clone()));
-        Ok((UpdateOutcome { matched: 1, modified, upserted: None, before: Some(located.document), after }, growth))
+        Ok((
+            UpdateOutcome { matched: 1, modified, upserted: None, before: Some(located.document), after },
+            growth,
+        ))
     })?;
     collection.note(0, growth);
     Ok(outcome)
@@ -112,7 +123,12 @@ fn change(
     located: &Located,
 ) -> Result<Option<RawDocumentBuf>> {
     let before: &RawDocument = &located.document;
-    let moment = UpdateMoment { matched: located.matched, inserting: false, timestamp: now(), variables: op.variables() };
+    let moment = UpdateMoment {
+        matched: located.matched,
+        inserting: false,
+        timestamp: now(),
+        variables: op.variables(),
+    };
     let Applied::Changed(after) = request.update.apply(before, &moment)? else { return Ok(None) };
     if let (true, Some(validator)) = (request.validate, &state.validator) {
         validator.check(&after, Some(before))?;
@@ -127,7 +143,8 @@ fn change(
             ),
         ));
     }
-    let multikey = collection.replace(op.session(), state, located.record, before, &after, Some(&request.update))?;
+    let multikey =
+        collection.replace(op.session(), state, located.record, before, &after, Some(&request.update))?;
     if !multikey.is_empty() {
         op.instance.catalog.note_multikey(collection, state, &multikey)?;
     }
@@ -140,8 +157,12 @@ fn growth(before: &RawDocument, after: &RawDocument) -> i64 {
 }
 
 fn upsert(op: &mut Operation<'_>, namespace: &str, request: &UpdateRequest) -> Result<UpdateOutcome> {
-    let moment =
-        UpdateMoment { matched: Matched::default(), inserting: true, timestamp: now(), variables: op.variables() };
+    let moment = UpdateMoment {
+        matched: Matched::default(),
+        inserting: true,
+        timestamp: now(),
+        variables: op.variables(),
+    };
     let document = request.update.upsert(&request.target.filter, &moment)?;
     let document = super::prepare(&document)?.into_owned();
     let (_, failures) = insert_documents(op, namespace, &[&document], true, request.validate)?;

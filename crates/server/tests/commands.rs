@@ -1,0 +1,155 @@
+//! The server over the wire, on each engine: what a driver would send, and what comes back.
+
+use std::path::Path;
+
+use bson::{Document, RawDocumentBuf, doc};
+use fathom_client::{Address, Code, Connection, Target};
+use fathom_server::config::EngineName;
+use fathom_server::{Config, Server};
+
+const ENGINES: [EngineName; 3] = [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral];
+
+fn config(directory: &Path, engine: EngineName) -> Config {
+    let mut config = Config::default();
+    config.net.port = 0;
+    config.storage.db_path = directory.join("db");
+    config.storage.engine = engine;
+    config.storage.wired_tiger.cache_size_gb = Some(0.25);
+    config.storage.rocksdb.cache_size_gb = Some(0.25);
+    config
+}
+
+fn start(directory: &Path, engine: EngineName) -> (Server, Connection) {
+    let server = Server::start_quiet(config(directory, engine)).unwrap();
+    let target = Target::at(Address::new("127.0.0.1", server.port()));
+    let connection = Connection::connect(&target).unwrap();
+    (server, connection)
+}
+
+fn run(connection: &mut Connection, command: &Document) -> Document {
+    let reply: RawDocumentBuf = connection.run("test", command).unwrap();
+    Document::try_from(&*reply).unwrap()
+}
+
+fn fail(connection: &mut Connection, command: &Document) -> Code {
+    connection.run("test", command).unwrap_err().failure().unwrap().code()
+}
+
+fn found(connection: &mut Connection, find: &Document) -> Vec<Document> {
+    let cursor = connection.cursor("test", find).unwrap();
+    cursor.map(|document| Document::try_from(&*document.unwrap()).unwrap()).collect()
+}
+
+#[test]
+fn documents_are_inserted_found_changed_and_removed() {
+    for engine in ENGINES {
+        let directory = tempfile::tempdir().unwrap();
+        let (server, mut connection) = start(directory.path(), engine);
+        let documents: Vec<Document> =
+            (0..300).map(|n| doc! { "_id": n, "a": n % 7, "tags": ["x", n] }).collect();
+        let reply = run(&mut connection, &doc! { "insert": "c", "documents": documents });
+        assert_eq!(reply, doc! { "n": 300, "ok": 1.0 }, "{engine:?}");
+
+        assert_eq!(
+            found(&mut connection, &doc! { "find": "c", "filter": { "_id": 42 } })[0].get_i32("a").unwrap(),
+            0
+        );
+        assert_eq!(found(&mut connection, &doc! { "find": "c", "filter": { "_id": 999 } }), []);
+        // More than one batch, sorted by what no index has.
+        let sorted =
+            found(&mut connection, &doc! { "find": "c", "sort": { "a": -1, "_id": 1 }, "batchSize": 50 });
+        assert_eq!(sorted.len(), 300);
+        assert_eq!(sorted[0].get_i32("_id").unwrap(), 6);
+        let few = doc! { "find": "c", "filter": { "_id": { "$gte": 10, "$lt": 20 }, "a": 3 }, "projection": { "_id": 1 } };
+        assert_eq!(found(&mut connection, &few), [doc! { "_id": 10 }, doc! { "_id": 17 }]);
+
+        let update =
+            doc! { "q": { "a": 3 }, "u": { "$set": { "b": 1 }, "$inc": { "a": 100 } }, "multi": true };
+        let reply = run(&mut connection, &doc! { "update": "c", "updates": [update] });
+        assert_eq!(reply, doc! { "n": 43, "nModified": 43, "ok": 1.0 });
+        let upsert = doc! { "q": { "_id": "new" }, "u": { "$set": { "b": 2 } }, "upsert": true };
+        let reply = run(&mut connection, &doc! { "update": "c", "updates": [upsert] });
+        assert_eq!(reply.get_array("upserted").unwrap(), &[doc! { "index": 0, "_id": "new" }.into()]);
+
+        let reply =
+            run(&mut connection, &doc! { "delete": "c", "deletes": [{ "q": { "b": 1 }, "limit": 0 }] });
+        assert_eq!(reply.get_i32("n").unwrap(), 43);
+        assert_eq!(found(&mut connection, &doc! { "find": "c" }).len(), 258);
+        drop(connection);
+        server.stop().unwrap();
+    }
+}
+
+#[test]
+fn failures_carry_the_codes_that_drivers_act_on() {
+    for engine in ENGINES {
+        let directory = tempfile::tempdir().unwrap();
+        let (server, mut connection) = start(directory.path(), engine);
+        run(&mut connection, &doc! { "insert": "c", "documents": [{ "_id": 1 }] });
+        let twice =
+            doc! { "insert": "c", "documents": [{ "_id": 0 }, { "_id": 1 }, { "_id": 2 }], "ordered": false };
+        let reply = run(&mut connection, &twice);
+        assert_eq!(reply.get_i32("n").unwrap(), 2);
+        let error = reply.get_array("writeErrors").unwrap()[0].as_document().unwrap().clone();
+        assert_eq!((error.get_i32("index").unwrap(), error.get_i32("code").unwrap()), (1, 11000));
+        assert_eq!(error.get_document("keyValue").unwrap(), &doc! { "_id": 1 });
+
+        assert_eq!(fail(&mut connection, &doc! { "doesNotExist": 1 }), Code::CommandNotFound);
+        assert_eq!(fail(&mut connection, &doc! { "find": "c", "filtre": {} }), Code::FailedToParse);
+        assert!(fail(&mut connection, &doc! { "find": "c", "filter": { "$where": "1" } }).0 > 0);
+        assert_eq!(
+            fail(&mut connection, &doc! { "getMore": 77_i64, "collection": "c" }),
+            Code::CursorNotFound
+        );
+        let other_members = doc! { "insert": "c", "documents": [{}], "writeConcern": { "w": 2 } };
+        assert_eq!(fail(&mut connection, &other_members), Code::BadValue);
+        drop(connection);
+        server.stop().unwrap();
+    }
+}
+
+#[test]
+fn what_was_written_is_there_after_a_stop_and_a_start() {
+    for engine in [EngineName::WiredTiger, EngineName::RocksDb] {
+        let directory = tempfile::tempdir().unwrap();
+        let (server, mut connection) = start(directory.path(), engine);
+        let insert =
+            doc! { "insert": "c", "documents": [{ "_id": 1, "v": "kept" }], "writeConcern": { "j": true } };
+        run(&mut connection, &insert);
+        // A second server must not open the directory meanwhile.
+        let refused = Server::start_quiet(config(directory.path(), engine)).unwrap_err();
+        assert!(refused.to_string().contains("in use"), "{refused}");
+        drop(connection);
+        server.stop().unwrap();
+
+        let other = if engine == EngineName::RocksDb { EngineName::WiredTiger } else { EngineName::RocksDb };
+        let refused = Server::start_quiet(config(directory.path(), other)).unwrap_err();
+        assert!(refused.to_string().contains(engine.as_str()), "{refused}");
+
+        let (server, mut connection) = start(directory.path(), engine);
+        assert_eq!(found(&mut connection, &doc! { "find": "c" }), [doc! { "_id": 1, "v": "kept" }]);
+        run(&mut connection, &doc! { "insert": "c", "documents": [{ "_id": 2 }] });
+        assert_eq!(found(&mut connection, &doc! { "find": "c" }).len(), 2);
+        drop(connection);
+        server.stop().unwrap();
+    }
+}
+
+#[test]
+fn a_directory_of_somebody_else_is_not_touched() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("db");
+    std::fs::create_dir(&place).unwrap();
+    std::fs::write(place.join("WiredTiger"), "a real mongod's").unwrap();
+    let refused = Server::start_quiet(config(directory.path(), EngineName::WiredTiger)).unwrap_err();
+    assert!(refused.to_string().contains("did not make"), "{refused}");
+    assert_eq!(std::fs::read_dir(&place).unwrap().count(), 1);
+}
+
+#[test]
+fn a_login_that_cannot_be_checked_is_not_pretended() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = config(directory.path(), EngineName::Ephemeral);
+    config.auth = true;
+    assert!(Server::start_quiet(config).is_err());
+}
