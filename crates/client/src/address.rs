@@ -1,6 +1,7 @@
 //! Where a server listens: a host and a port, as replica set members and connection strings write it.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use fathom_errors::{Error, Result};
@@ -45,7 +46,14 @@ impl FromStr for Address {
             }
             None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
         };
-        if host.is_empty() || host.contains(['/', '@', '?', ' ']) {
+        // Brackets hold an IPv6 address, which may name its interface after a percent sign; all else is a name or IPv4.
+        let is_host = if text.starts_with('[') {
+            host.split('%').next().is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
+        } else {
+            !host.is_empty()
+                && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
+        };
+        if !is_host {
             return Err(invalid());
         }
         let port = match port {

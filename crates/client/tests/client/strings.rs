@@ -34,6 +34,9 @@ fn hosts() {
         "mongodb://::1",
         "mongodb://[::1",
         "mongodb://[::1]27",
+        "mongodb://[[9[9s1]",
+        "mongodb://[localhost]",
+        "mongodb://a b",
     ] {
         assert!(refused(text).contains("is not an address"), "{text}: {}", refused(text));
     }
