@@ -126,7 +126,7 @@ impl Writing<'_> {
         session.insert(&self.records, number(key), &value)?;
         session.insert(&self.entries, bytes(&entry_key(writer, sequence)), &key.to_le_bytes())?;
         session.put(&self.records, number(head_key(writer)), &value)?;
-        let old = KEPT[writer].and_then(|kept| sequence.checked_sub(kept)).filter(|old| *old > 0);
+        let old = sequence.checked_sub(KEPT[writer]).filter(|old| *old > 0);
         if let Some(old) = old {
             session.remove(&self.records, number(record_key(writer, old)))?;
             session.remove(&self.entries, bytes(&entry_key(writer, old)))?;

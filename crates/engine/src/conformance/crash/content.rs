@@ -14,8 +14,9 @@ pub(super) const RECORDS: &str = "crash-records";
 /// The table with an entry for each record.
 pub(super) const ENTRIES: &str = "crash-entries";
 
-/// How many of its records a writer keeps; it removes older ones as it adds. None keeps all.
-pub(super) const KEPT: [Option<u64>; WRITERS] = [None, None, Some(50), Some(20)];
+/// How many of its records a writer keeps; it removes older ones as it adds, so that rounds do not grow
+/// longer and longer.
+pub(super) const KEPT: Writers = [500, 500, 50, 20];
 
 const SEQUENCE_BITS: u32 = 40;
 

@@ -79,7 +79,7 @@ fn check_heads(heads: &Writers, durable: &Writers) -> Inspected<()> {
 fn check_records(heads: &Writers, found: &BTreeSet<(usize, u64)>) -> Inspected<()> {
     let mut expected = BTreeSet::new();
     for (writer, head) in heads.iter().enumerate() {
-        let first = KEPT[writer].map_or(1, |kept| head.saturating_sub(kept) + 1);
+        let first = head.saturating_sub(KEPT[writer]) + 1;
         expected.extend((first..=*head).map(|sequence| (writer, sequence)));
     }
     match expected.symmetric_difference(found).next() {

@@ -15,6 +15,8 @@
 //! - records and index entries, written in one transaction, agree;
 //! - every value is whole.
 //!
+//! `FATHOM_CRASH_ROUNDS` says how often; with `FATHOM_CRASH_KEEP` set, a folder in which something is wrong is kept.
+//!
 //! A killed process loses what it had in its own memory, not what the kernel had: power cuts are another test's business.
 
 mod child;
@@ -35,6 +37,9 @@ use content::{WRITERS, Writers};
 
 /// Says to a test binary that it is the child, and where to write.
 pub const FOLDER_VARIABLE: &str = "FATHOM_CRASH_FOLDER";
+
+/// Set, it keeps the folder in which something was found wrong.
+const KEEP_VARIABLE: &str = "FATHOM_CRASH_KEEP";
 
 /// How long a child may take to acknowledge its first commit.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -107,11 +112,17 @@ pub fn rounds(subject: &Subject<'_>, spawn: &dyn Fn(&Path) -> Child, rounds: u32
         for (durable, acknowledged) in durable.iter_mut().zip(acknowledged) {
             *durable = acknowledged.max(*durable);
         }
-        let found = inspection::inspect(subject, folder.path(), &durable).unwrap_or_else(|complaint| {
-            let kept = folder.path().display().to_string();
-            eprintln!("what is wrong stays in {kept}");
-            panic!("round {round}, killed {delay:?} after its start or first acknowledgement: {complaint}")
-        });
+        let found = match inspection::inspect(subject, folder.path(), &durable) {
+            Ok(found) => found,
+            Err(complaint) => {
+                if std::env::var_os(KEEP_VARIABLE).is_some() {
+                    eprintln!("what is wrong stays in {}", folder.keep().display());
+                }
+                panic!(
+                    "round {round}, killed {delay:?} after its start or first acknowledgement: {complaint}"
+                );
+            }
+        };
         outcome.acknowledged = durable.iter().sum();
         outcome.found = found.iter().sum();
         eprintln!("crash round {round}: acknowledged {durable:?}, found {found:?}");
