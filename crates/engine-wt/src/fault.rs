@@ -5,7 +5,6 @@
 //! the journal.
 
 use std::ffi::c_int;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fathom_engine::{Error, Kind, Result};
@@ -118,12 +117,8 @@ impl Fault {
             Kind::Corruption => "the files are damaged; restore them from a copy",
             _ => "look after the disk and start again; what was acknowledged is recovered from the journal",
         };
-        let source = if code > 0 { io::Error::from_raw_os_error(code).to_string() } else { describe(code) };
-        let detail = if cause.contains(&source) || text.is_empty() {
-            cause.clone()
-        } else {
-            format!("{cause} ({source})")
-        };
+        let words = describe(code);
+        let detail = if cause.contains(&words) { cause.clone() } else { format!("{cause} ({words})") };
         Error::new(kind, format!("{what}: {detail}")).advise(advice)
     }
 
