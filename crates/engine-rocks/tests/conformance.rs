@@ -17,6 +17,7 @@ mod defaults {
         }
     }
     fathom_engine::conformance_tests!(subject);
+    fathom_engine::conformance_crash_tests!(subject);
 }
 
 mod single_deletes {
@@ -32,6 +33,7 @@ mod single_deletes {
         }
     }
     fathom_engine::conformance_tests!(subject);
+    fathom_engine::conformance_crash_tests!(subject);
 }
 
 mod without_a_journal {
@@ -48,4 +50,5 @@ mod without_a_journal {
         }
     }
     fathom_engine::conformance_tests!(subject);
+    fathom_engine::conformance_crash_tests!(subject);
 }
