@@ -14,7 +14,7 @@ use fathom_engine::{Cursor, Error, Key, KeyKind, Result, Session, Table};
 use fathom_engine_wt_sys::{WT_ERROR, WT_NOTFOUND};
 
 use crate::cache::Kept;
-use crate::pack::{self, LONGEST};
+use crate::pack::{self, Scratch};
 use crate::session::{WtSession, raw_key};
 
 /// A walk over one table.
@@ -26,6 +26,8 @@ pub(crate) struct WtCursor<'s> {
     on_key: bool,
     /// The session's epoch when the cursor was positioned.
     epoch: u64,
+    /// The session's count of writes outside a transaction then.
+    writes: u64,
     number: i64,
     /// Whether `value` holds the value under the cursor.
     loaded: Cell<bool>,
@@ -41,6 +43,7 @@ impl<'s> WtCursor<'s> {
             kept: Some(kept),
             on_key: false,
             epoch: 0,
+            writes: 0,
             number: 0,
             loaded: Cell::new(false),
             value: UnsafeCell::new(value),
@@ -58,10 +61,13 @@ impl<'s> WtCursor<'s> {
             kept.key.clear();
             code = kept.handle.append_key(&mut kept.key);
         }
-        if code == 0 && self.table.keys() == KeyKind::Number {
-            match pack::unpack(&kept.key) {
-                Some(number) => self.number = number,
-                None => code = WT_ERROR,
+        if code == 0 {
+            match self.table.keys() {
+                KeyKind::Number => match pack::unpack(&kept.key) {
+                    Some(number) => self.number = number,
+                    None => code = WT_ERROR,
+                },
+                KeyKind::Bytes => pack::restore(&mut kept.key),
             }
         }
         if code == 0 && !self.session.in_transaction() {
@@ -74,6 +80,7 @@ impl<'s> WtCursor<'s> {
             0 => {
                 self.on_key = true;
                 self.epoch = self.session.epoch();
+                self.writes = self.session.writes();
                 Ok(true)
             }
             WT_NOTFOUND => Ok(false),
@@ -101,12 +108,8 @@ impl<'s> WtCursor<'s> {
 
     /// Goes to the key asked for or the next on the wanted side of it.
     fn near(&mut self, key: Key<'_>, wanted: Ordering) -> Result<bool> {
-        let mut buffer = [0; LONGEST];
-        let raw = raw_key(&self.table, key, &mut buffer)?;
-        if raw.is_empty() {
-            // All keys are larger than an empty one.
-            return if wanted == Ordering::Greater { self.first() } else { self.step(|_| WT_NOTFOUND) };
-        }
+        let mut scratch = Scratch::default();
+        let raw = raw_key(&self.table, key, &mut scratch)?;
         self.step(|kept| match kept.handle.search_near(raw) {
             Ok(side) if side == Ordering::Equal || side == wanted => 0,
             Ok(Ordering::Less) => kept.handle.next(),
@@ -114,6 +117,16 @@ impl<'s> WtCursor<'s> {
             Err(code) => code,
         })
     }
+}
+
+/// Goes back to the key that the cursor was on, or beside it; a write outside a transaction has lost the position.
+fn found_again(kept: &mut Kept, keys: KeyKind) -> Result<Ordering, c_int> {
+    let mut scratch = Scratch::default();
+    let stored = match keys {
+        KeyKind::Number => &kept.key,
+        KeyKind::Bytes => pack::stored(Key::Bytes(&kept.key), &mut scratch),
+    };
+    kept.handle.search_near(stored)
 }
 
 impl Cursor for WtCursor<'_> {
@@ -141,12 +154,22 @@ impl Cursor for WtCursor<'_> {
 
     fn next(&mut self) -> Result<bool> {
         self.check()?;
-        self.step(|kept| kept.handle.next())
+        let (lost, keys) = (self.writes != self.session.writes(), self.table.keys());
+        self.step(|kept| match if lost { found_again(kept, keys) } else { Ok(Ordering::Equal) } {
+            Ok(Ordering::Greater) => 0,
+            Ok(_) => kept.handle.next(),
+            Err(code) => code,
+        })
     }
 
     fn previous(&mut self) -> Result<bool> {
         self.check()?;
-        self.step(|kept| kept.handle.previous())
+        let (lost, keys) = (self.writes != self.session.writes(), self.table.keys());
+        self.step(|kept| match if lost { found_again(kept, keys) } else { Ok(Ordering::Equal) } {
+            Ok(Ordering::Less) => 0,
+            Ok(_) => kept.handle.previous(),
+            Err(code) => code,
+        })
     }
 
     fn key(&self) -> Key<'_> {

@@ -129,18 +129,6 @@ impl CursorHandle {
         }
     }
 
-    /// Writes a key with WiredTiger's update.
-    #[inline]
-    pub(crate) fn update(&mut self, key: &[u8], value: &[u8]) -> c_int {
-        self.positioned = true;
-        // SAFETY: as for `insert`.
-        unsafe {
-            self.set_key(key);
-            self.set_value(value);
-            call!(self.raw.as_ptr(), update)
-        }
-    }
-
     /// Changes parts of a key's value; the entries are applied in their order. Only in a transaction.
     pub(crate) fn modify(&mut self, key: &[u8], parts: &[(usize, usize, &[u8])]) -> c_int {
         const MOST: usize = crate::modify::PARTS_MAX;

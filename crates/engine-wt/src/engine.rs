@@ -164,9 +164,13 @@ impl Engine for WiredTiger {
 
     fn drop_table(&self, table: &Table) -> Result<()> {
         let uri = WiredTiger::uri(table)?;
+        if self.shared.metadata(table.ident())?.is_none() {
+            return Err(self.shared.error(WT_NOTFOUND, "drop the table", table.ident()));
+        }
         self.shared.shed(table.slot());
-        // A checkpoint that is running is not waited for: the caller tries again.
-        let settings = c"checkpoint_wait=false";
+        // As mongod does: what is not yet written is thrown away with the table, and a checkpoint that is running is not
+        // waited for; the caller tries again.
+        let settings = c"force=true,checkpoint_wait=false";
         self.with_session("drop the table", table.ident(), |session| session.drop_table(&uri, settings))?;
         self.shared.forget(table.ident());
         Ok(())
@@ -247,11 +251,21 @@ impl Engine for WiredTiger {
         let uri = WiredTiger::uri(table)?;
         self.shared.shed(table.slot());
         let mut damaged = false;
-        let outcome = self.with_session("verify the table", table.ident(), |session| {
-            let code = session.verify(&uri);
-            damaged = code == WT_ERROR;
-            code
-        });
+        let mut verify = || {
+            self.with_session("verify the table", table.ident(), |session| {
+                let code = session.verify(&uri);
+                damaged = code == WT_ERROR;
+                code
+            })
+        };
+        let outcome = match verify() {
+            // Only what is written can be verified.
+            Err(error) if error.kind() == Kind::Busy => {
+                self.shared.checkpoint()?;
+                verify()
+            }
+            outcome => outcome,
+        };
         outcome.map_err(|error| if damaged { error.with_kind(Kind::Corruption) } else { error })
     }
 

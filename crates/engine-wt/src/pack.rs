@@ -1,12 +1,47 @@
-//! WiredTiger's packing of record numbers (format `q`), so that cursors can work on raw keys and skip the library's parser.
+//! Keys as they are stored, so that cursors can work on raw bytes and skip the library's parser.
+//!
+//! Bytes are stored as they are, with one exception: WiredTiger has no empty key. A key of nothing but zero bytes, the empty one
+//! included, is stored with one zero byte more; that keeps all keys apart and in order, and MongoDB's keys never are such.
+//! Record numbers are packed as WiredTiger's format `q`.
 //!
 //! The packed form orders as the numbers do. By the first byte: `01xxxxxx` is one byte for -64..-1, `10xxxxxx` one byte for
 //! 0..63, `001xxxxx` and `110xxxxx` two bytes for the next 8192 on either side, `0001llll` and `1110llll` all others: of a
 //! negative number the count of leading 0xff bytes that are left out and the rest, of a positive one the length and the bytes.
 //! It refuses packed bytes that are too short or have another first byte.
 
+use fathom_engine::Key;
+
 /// The longest packed number.
-pub(crate) const LONGEST: usize = 9;
+const LONGEST: usize = 9;
+
+/// Where a key is put together that cannot be stored as it is.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    packed: [u8; LONGEST],
+    zeros: Vec<u8>,
+}
+
+/// A key as it is stored; never empty.
+#[inline]
+pub(crate) fn stored<'k>(key: Key<'k>, scratch: &'k mut Scratch) -> &'k [u8] {
+    match key {
+        Key::Number(number) => pack(number, &mut scratch.packed),
+        Key::Bytes(bytes) if bytes.first().is_some_and(|byte| *byte != 0) => bytes,
+        Key::Bytes(bytes) if bytes.iter().any(|byte| *byte != 0) => bytes,
+        Key::Bytes(bytes) => {
+            scratch.zeros.resize(bytes.len() + 1, 0);
+            &scratch.zeros
+        }
+    }
+}
+
+/// Turns stored bytes back into the key that they stand for.
+#[inline]
+pub(crate) fn restore(stored: &mut Vec<u8>) {
+    if stored.first() == Some(&0) && stored.iter().all(|byte| *byte == 0) {
+        stored.pop();
+    }
+}
 
 const NEGATIVE_MANY: u8 = 0x10;
 const NEGATIVE_TWO: u8 = 0x20;
@@ -26,7 +61,7 @@ const TWO_MAX: i64 = ONE_MAX + 8192;
 
 /// Packs a number into the buffer; gives back the part that holds it.
 #[inline]
-pub(crate) fn pack(number: i64, buffer: &mut [u8; LONGEST]) -> &[u8] {
+fn pack(number: i64, buffer: &mut [u8; LONGEST]) -> &[u8] {
     let length = match number {
         ONE_MIN..=-1 => {
             buffer[0] = NEGATIVE_ONE | (number - ONE_MIN) as u8;
@@ -132,7 +167,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn keys_of_zeros_get_one_more() {
+        for (key, bytes) in [(&b""[..], &b"\0"[..]), (b"\0\0", b"\0\0\0"), (b"\0\x01", b"\0\x01"), (b"a", b"a")] {
+            let mut scratch = Scratch::default();
+            let mut back = stored(Key::Bytes(key), &mut scratch).to_vec();
+            assert_eq!(back, bytes);
+            restore(&mut back);
+            assert_eq!(back, key);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn stored_bytes_keep_order_and_value(
+            a in prop::collection::vec(0u8..3, 0..6),
+            b in prop::collection::vec(0u8..3, 0..6),
+        ) {
+            let (mut one, mut two) = (Scratch::default(), Scratch::default());
+            let mut first = stored(Key::Bytes(&a), &mut one).to_vec();
+            let second = stored(Key::Bytes(&b), &mut two);
+            prop_assert_eq!(first.as_slice().cmp(second), a.cmp(&b));
+            restore(&mut first);
+            prop_assert_eq!(first, a);
+        }
+
         #[test]
         fn packing_keeps_order_and_value(a: i64, b: i64, shift in 0u32..63) {
             let (a, b) = (a >> shift, b >> shift);

@@ -21,7 +21,7 @@ use crate::creation;
 use crate::cursor::WtCursor;
 use crate::cursor_handle::CursorHandle;
 use crate::modify;
-use crate::pack::{self, LONGEST};
+use crate::pack::{self, Scratch};
 use crate::pool::Shared;
 
 /// One thread's way into the engine; gives its session of the library back to the pool at the end.
@@ -32,30 +32,34 @@ pub(crate) struct WtSession {
     in_transaction: Cell<bool>,
     /// Counts beginnings and ends of transactions: a position belongs to one of them.
     epoch: Cell<u64>,
+    /// Counts writes outside a transaction: the library loses all positions of the session at their end.
+    writes: Cell<u64>,
 }
 
-/// The key as the library stores it; empty for an empty key of bytes, which the library does not have.
+/// The key as the library stores it.
 ///
 /// # Errors
 /// `Kind::Usage` if the key is not of the table's kind.
 #[inline]
-pub(crate) fn raw_key<'k>(table: &Table, key: Key<'k>, buffer: &'k mut [u8; LONGEST]) -> Result<&'k [u8]> {
-    if key.kind() != table.keys() {
-        return Err(Error::usage(format!("a key of the wrong kind for {}", table.ident())));
+pub(crate) fn raw_key<'k>(table: &Table, key: Key<'k>, scratch: &'k mut Scratch) -> Result<&'k [u8]> {
+    if key.kind() == table.keys() {
+        Ok(pack::stored(key, scratch))
+    } else {
+        Err(Error::usage(format!("a key of the wrong kind for {}", table.ident())))
     }
-    Ok(match key {
-        Key::Number(number) => pack::pack(number, buffer),
-        Key::Bytes(bytes) => bytes,
-    })
 }
 
 impl WtSession {
     pub(crate) fn new(shared: Arc<Shared>, core: Arc<Core>) -> Self {
-        WtSession { shared, core, in_transaction: Cell::new(false), epoch: Cell::new(0) }
+        WtSession { shared, core, in_transaction: Cell::new(false), epoch: Cell::new(0), writes: Cell::new(0) }
     }
 
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch.get()
+    }
+
+    pub(crate) fn writes(&self) -> u64 {
+        self.writes.get()
     }
 
     /// The right to use the library's session, unless the engine has stopped. Never within another.
@@ -126,37 +130,57 @@ impl WtSession {
         }
     }
 
-    /// One operation on one key; WiredTiger's code, or an error.
+    /// One write of one key, in the open transaction or one of its own; WiredTiger's code, or an error.
     #[inline]
-    fn on_key(
+    fn write(
         &self,
         table: &Table,
         key: Key<'_>,
         strict: bool,
         operation: impl FnOnce(&mut CursorHandle, &[u8]) -> c_int,
     ) -> Result<c_int> {
-        let mut buffer = [0; LONGEST];
-        let raw = raw_key(table, key, &mut buffer)?;
-        if raw.is_empty() {
-            return Ok(WT_NOTFOUND);
-        }
+        let mut scratch = Scratch::default();
+        let raw = raw_key(table, key, &mut scratch)?;
         let mut entered = self.enter()?;
-        let handle = self.kept(&mut entered, table, strict)?;
-        let code = operation(handle, raw);
-        handle.reset();
-        Ok(code)
+        self.alone(&mut entered, |entered| {
+            let handle = self.kept(entered, table, strict)?;
+            let code = operation(handle, raw);
+            handle.reset();
+            Ok(code)
+        })
+    }
+
+    /// Does a write in a transaction of its own, unless one is open. WiredTiger would do so by itself, but on a conflict it tries
+    /// again until the other transaction ends.
+    #[inline]
+    fn alone<'e>(
+        &self,
+        entered: &mut Entered<'e>,
+        write: impl FnOnce(&mut Entered<'e>) -> Result<c_int>,
+    ) -> Result<c_int> {
+        if self.in_transaction.get() {
+            return write(entered);
+        }
+        let code = entered.session().begin();
+        if code != 0 {
+            return Ok(code);
+        }
+        self.writes.set(self.writes.get() + 1);
+        let outcome = write(entered);
+        match outcome {
+            Ok(0) => Ok(entered.session().commit(None)),
+            other => {
+                // What failed is reported; after a stop the library refuses, and the connection's end rolls back.
+                let _ = entered.session().rollback();
+                other
+            }
+        }
     }
 
     /// The outcome of a write.
     #[inline]
-    fn written(&self, code: c_int, table: &Table, key: Key<'_>) -> Result<()> {
-        match code {
-            0 => Ok(()),
-            WT_NOTFOUND if key.bytes().is_some_and(<[u8]>::is_empty) => {
-                Err(Error::usage(format!("an empty key for {}", table.ident())))
-            }
-            code => Err(self.error(code, "write to", table)),
-        }
+    fn written(&self, code: c_int, table: &Table) -> Result<()> {
+        if code == 0 { Ok(()) } else { Err(self.error(code, "write to", table)) }
     }
 
     /// Ends the open transaction with a code of the library's; gives the lock back.
@@ -169,10 +193,16 @@ impl WtSession {
         code
     }
 
-    fn truncate_range(&self, table: &Table, from: &[u8], to: &[u8]) -> Result<()> {
-        let mut entered = self.enter()?;
-        let mut first = self.take(&mut entered, table)?;
-        let mut last = match self.take(&mut entered, table) {
+    /// Removes a range of stored keys; WiredTiger's code, or an error.
+    fn truncate_range(
+        &self,
+        entered: &mut Entered<'_>,
+        table: &Table,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Result<c_int> {
+        let mut first = self.take(entered, table)?;
+        let mut last = match self.take(entered, table) {
             Ok(last) => last,
             Err(error) => {
                 entered.cache().put(first);
@@ -180,30 +210,22 @@ impl WtSession {
             }
         };
         // With neither end given, the range begins at the first key that is there.
-        let code = if from.is_empty() && to.is_empty() { first.handle.next() } else { 0 };
-        let code = match code {
+        let whole = from.is_none() && to.is_none();
+        let code = match if whole { first.handle.next() } else { 0 } {
             0 => {
                 // SAFETY: both keys are the caller's and live through the truncation, which is the operation that uses them.
                 unsafe {
-                    if !from.is_empty() {
-                        first.handle.aim(from);
-                    }
-                    if !to.is_empty() {
-                        last.handle.aim(to);
-                    }
+                    from.inspect(|key| first.handle.aim(key));
+                    to.inspect(|key| last.handle.aim(key));
                 }
-                let begin = (!from.is_empty() || to.is_empty()).then_some(&mut first.handle);
-                let end = (!to.is_empty()).then_some(&mut last.handle);
-                entered.session().truncate(begin, end)
+                let begin = (whole || from.is_some()).then_some(&mut first.handle);
+                entered.session().truncate(begin, to.map(|_| &mut last.handle))
             }
             code => code,
         };
         entered.cache().put(first);
         entered.cache().put(last);
-        match code {
-            0 | WT_NOTFOUND => Ok(()),
-            code => Err(self.error(code, "truncate", table)),
-        }
+        Ok(if code == WT_NOTFOUND { 0 } else { code })
     }
 }
 
@@ -253,10 +275,15 @@ impl Session for WtSession {
     }
 
     fn get(&self, table: &Table, key: Key<'_>, out: &mut Vec<u8>) -> Result<bool> {
-        let code = self.on_key(table, key, true, |cursor, raw| match cursor.search(raw) {
+        let mut scratch = Scratch::default();
+        let raw = raw_key(table, key, &mut scratch)?;
+        let mut entered = self.enter()?;
+        let cursor = self.kept(&mut entered, table, true)?;
+        let code = match cursor.search(raw) {
             0 => cursor.append_value(out),
             code => code,
-        })?;
+        };
+        cursor.reset();
         match code {
             0 => Ok(true),
             WT_NOTFOUND => Ok(false),
@@ -265,33 +292,32 @@ impl Session for WtSession {
     }
 
     fn insert(&self, table: &Table, key: Key<'_>, value: &[u8]) -> Result<()> {
-        match self.on_key(table, key, true, |cursor, raw| cursor.insert(raw, value))? {
+        match self.write(table, key, true, |cursor, raw| cursor.insert(raw, value))? {
             WT_DUPLICATE_KEY => Err(self.error(WT_DUPLICATE_KEY, "insert a key into", table)),
-            code => self.written(code, table, key),
+            code => self.written(code, table),
         }
     }
 
     fn put(&self, table: &Table, key: Key<'_>, value: &[u8]) -> Result<()> {
-        let code = self.on_key(table, key, false, |cursor, raw| cursor.insert(raw, value))?;
-        self.written(code, table, key)
+        let code = self.write(table, key, false, |cursor, raw| cursor.insert(raw, value))?;
+        self.written(code, table)
     }
 
     fn update(&self, table: &Table, key: Key<'_>, value: &[u8], splices: Option<&[Splice]>) -> Result<()> {
         let mut buffer: [modify::Part<'_>; modify::PARTS_MAX] = [(0, 0, &[]); modify::PARTS_MAX];
-        // WiredTiger takes changes of parts only in a transaction.
-        let count = splices
-            .filter(|_| self.in_transaction.get())
-            .and_then(|splices| modify::parts(splices, value.len(), &mut buffer))
-            .unwrap_or(0);
+        let count = splices.and_then(|splices| modify::parts(splices, value.len(), &mut buffer)).unwrap_or(0);
         let parts = buffer.get(..count).unwrap_or_default();
-        let code = self.on_key(table, key, true, |cursor, raw| {
-            if parts.is_empty() { cursor.update(raw, value) } else { cursor.modify(raw, parts) }
-        })?;
-        self.written(code, table, key)
+        if parts.is_empty() {
+            return self.put(table, key, value);
+        }
+        match self.write(table, key, true, |cursor, raw| cursor.modify(raw, parts))? {
+            WT_NOTFOUND => self.put(table, key, value),
+            code => self.written(code, table),
+        }
     }
 
     fn remove(&self, table: &Table, key: Key<'_>) -> Result<bool> {
-        match self.on_key(table, key, true, |cursor, raw| cursor.remove(raw))? {
+        match self.write(table, key, true, |cursor, raw| cursor.remove(raw))? {
             0 => Ok(true),
             WT_NOTFOUND => Ok(false),
             code => Err(self.error(code, "remove from", table)),
@@ -299,14 +325,16 @@ impl Session for WtSession {
     }
 
     fn truncate(&self, table: &Table, from: Option<Key<'_>>, to: Option<Key<'_>>) -> Result<()> {
-        let (mut first, mut last) = ([0; LONGEST], [0; LONGEST]);
-        let start = from.map_or(Ok(&[][..]), |key| raw_key(table, key, &mut first))?;
-        let end = to.map_or(Ok(&[][..]), |key| raw_key(table, key, &mut last))?;
-        // Packed keys order as keys do. Nothing is as small as an empty key, so nothing lies up to one.
-        if to.is_some() && (start > end || end.is_empty()) {
+        let (mut first, mut last) = (Scratch::default(), Scratch::default());
+        let from = from.map(|key| raw_key(table, key, &mut first)).transpose()?;
+        let to = to.map(|key| raw_key(table, key, &mut last)).transpose()?;
+        // Stored keys order as keys do.
+        if to.is_some() && from > to {
             return Ok(());
         }
-        self.truncate_range(table, start, end)
+        let mut entered = self.enter()?;
+        let code = self.alone(&mut entered, |entered| self.truncate_range(entered, table, from, to))?;
+        self.written(code, table)
     }
 
     fn cursor<'s>(&'s self, table: &Table) -> Result<Box<dyn Cursor + 's>> {

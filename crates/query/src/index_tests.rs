@@ -1,7 +1,7 @@
 //! Patterns and the keys of documents.
 use super::*;
 use crate::decode;
-use bson::{Bson, RawDocumentBuf, bson, doc};
+use bson::{Bson, Document, RawDocumentBuf, bson, doc};
 
 fn raw(document: Document) -> RawDocumentBuf {
     RawDocumentBuf::try_from(document).unwrap()

@@ -3,7 +3,7 @@
 //! One order for raw and owned values alike, and for one beside the other. It refuses nothing: a document whose bytes are
 //! malformed ends where they are, and below [`MAX_DEPTH`] levels values of one class count as equal, so that no input
 //! exhausts the stack. Documents that the server stored are neither.
-use crate::decimal::{Decimal, Finite};
+use crate::number_order::Number;
 use bson::raw::{RawBson, RawBsonRef, RawDocument, RawIter};
 use bson::spec::ElementType;
 use bson::{Bson, Document, cstr};
@@ -272,64 +272,6 @@ pub(crate) fn db_pointer_bytes(pointer: RawBsonRef<'_>) -> Vec<u8> {
     let mut joined = text.split_last().map_or(&[][..], |(_, name)| name).to_vec();
     joined.extend_from_slice(id);
     joined
-}
-
-/// A number of any type.
-#[derive(Clone, Copy)]
-enum Number {
-    Integer(i64),
-    Double(f64),
-    Decimal(bson::Decimal128),
-}
-
-impl Number {
-    fn of(value: RawBsonRef<'_>) -> Option<Number> {
-        match value {
-            RawBsonRef::Int32(value) => Some(Number::Integer(i64::from(value))),
-            RawBsonRef::Int64(value) => Some(Number::Integer(value)),
-            RawBsonRef::Double(value) => Some(Number::Double(value)),
-            RawBsonRef::Decimal128(value) => Some(Number::Decimal(value)),
-            _ => None,
-        }
-    }
-
-    fn compare(self, other: Number) -> Ordering {
-        match (self, other) {
-            (Number::Integer(left), Number::Integer(right)) => left.cmp(&right),
-            (Number::Double(left), Number::Double(right)) => compare_doubles(left, right),
-            (Number::Integer(left), Number::Double(right)) => compare_integer(left, right),
-            (Number::Double(left), Number::Integer(right)) => compare_integer(right, left).reverse(),
-            (Number::Decimal(left), Number::Decimal(right)) => Decimal::of(left).compare(Decimal::of(right)),
-            (Number::Decimal(left), Number::Double(right)) => Decimal::of(left).compare_double(right),
-            (Number::Double(left), Number::Decimal(right)) => {
-                Decimal::of(right).compare_double(left).reverse()
-            }
-            (Number::Decimal(left), Number::Integer(right)) => {
-                Decimal::of(left).compare(Decimal::Finite(Finite::of_integer(right)))
-            }
-            (Number::Integer(left), Number::Decimal(right)) => {
-                Decimal::Finite(Finite::of_integer(left)).compare(Decimal::of(right))
-            }
-        }
-    }
-}
-
-/// NaN is the least and equals itself; -0 equals 0.
-fn compare_doubles(left: f64, right: f64) -> Ordering {
-    left.partial_cmp(&right).unwrap_or_else(|| right.is_nan().cmp(&left.is_nan()))
-}
-
-/// Exact where a double has no room for the integer.
-fn compare_integer(left: i64, right: f64) -> Ordering {
-    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
-    if right.is_nan() || right < -TWO_TO_63 {
-        Ordering::Greater
-    } else if right >= TWO_TO_63 {
-        Ordering::Less
-    } else {
-        let whole = right.trunc();
-        left.cmp(&(whole as i64)).then_with(|| compare_doubles(0.0, right - whole))
-    }
 }
 
 #[cfg(test)]

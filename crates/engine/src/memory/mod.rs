@@ -9,6 +9,7 @@
 mod counters;
 mod cursor;
 mod faults;
+mod key;
 mod session;
 mod shared;
 mod store;

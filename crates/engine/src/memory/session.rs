@@ -9,7 +9,7 @@ use super::faults::Call;
 use super::shared::Shared;
 use super::store::{Demand, Store, Wrote};
 use super::times::Written;
-use super::version::{Bytes, Stamp, View};
+use super::version::{Stamp, Value, View};
 use crate::{Cursor, Durability, Error, Key, Kind, Result, Session, Table};
 
 /// A transaction and what it has written.
@@ -42,7 +42,7 @@ impl Transaction {
         &mut self,
         store: &Arc<Store>,
         key: &[u8],
-        value: Option<Bytes>,
+        value: Option<Value>,
         demand: Demand,
     ) -> Result<bool> {
         if self.conflicted {
@@ -128,7 +128,7 @@ impl MemorySession {
         let store = self.shared.store(table)?;
         let mut room = [0; 8];
         let key = store.encode(key, &mut room)?;
-        self.writing(|transaction| transaction.write(&store, key, value.map(Bytes::from), demand))
+        self.writing(|transaction| transaction.write(&store, key, value.map(Value::from), demand))
     }
 
     /// Commits; if that fails, undoes.

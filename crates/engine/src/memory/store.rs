@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-use super::version::{Before, Bytes, Chain, Stamp, Version, View};
+use super::key::StoredKey;
+use super::version::{Before, Chain, Stamp, Value, Version, View};
 use crate::{Error, Key, KeyKind, Kind, Result, Statistics};
 
 /// A key and its value, as a cursor keeps them.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    pub(super) key: Bytes,
-    pub(super) value: Bytes,
+    pub(super) key: StoredKey,
+    pub(super) value: Value,
 }
 
 /// What a write asks of the key before it.
@@ -33,11 +34,11 @@ pub(super) enum Wrote {
     /// The key was not as demanded; nothing is changed.
     Nothing,
     /// The transaction's own earlier version was changed in place.
-    Again(Bytes),
+    Again(StoredKey),
     /// A version of a key that the map did not have.
-    Fresh(Bytes),
+    Fresh(StoredKey),
     /// A version over an older one.
-    Over(Bytes),
+    Over(StoredKey),
 }
 
 /// Which way a cursor walks.
@@ -52,7 +53,7 @@ pub(super) enum Way {
 pub(super) struct Store {
     ident: String,
     keys: KeyKind,
-    rows: RwLock<BTreeMap<Bytes, Chain>>,
+    rows: RwLock<BTreeMap<StoredKey, Chain>>,
     bytes: AtomicU64,
     versions: AtomicU64,
 }
@@ -114,7 +115,7 @@ impl Store {
         view: &View,
         stamp: &Stamp,
         key: &[u8],
-        value: Option<Bytes>,
+        value: Option<Value>,
         demand: Demand,
     ) -> Option<Wrote> {
         let version = Version { stamp: stamp.clone(), value };
@@ -125,8 +126,8 @@ impl Store {
                 return Some(Wrote::Nothing);
             }
             self.count(key, &version);
-            let key = Bytes::from(key);
-            rows.insert(Bytes::clone(&key), Chain::new(version));
+            let key = StoredKey::from(key);
+            rows.insert(key.clone(), Chain::new(version));
             return Some(Wrote::Fresh(key));
         };
         let before = chain.before(view);
@@ -141,10 +142,10 @@ impl Store {
         if matches!(before, Before::Own) {
             let value = chain.replace(version.value);
             self.uncount(key, &Version { stamp: version.stamp, value });
-            return Some(Wrote::Again(Bytes::clone(held)));
+            return Some(Wrote::Again(held.clone()));
         }
         chain.push(version);
-        Some(Wrote::Over(Bytes::clone(held)))
+        Some(Wrote::Over(held.clone()))
     }
 
     /// Takes back what `stamp` wrote at `key`. The time of the removal that is the newest version again, if it is one.
@@ -190,8 +191,8 @@ impl Store {
         }
         let rows = self.rows.read();
         let range = rows.range::<[u8], _>(bounds);
-        let seen = |(key, chain): (&Bytes, &Chain)| {
-            chain.read(view).map(|value| Row { key: Bytes::clone(key), value: Bytes::clone(value) })
+        let seen = |(key, chain): (&StoredKey, &Chain)| {
+            chain.read(view).map(|value| Row { key: key.clone(), value: Value::clone(value) })
         };
         match way {
             Way::Forward => out.extend(range.filter_map(seen).take(limit)),
@@ -200,13 +201,13 @@ impl Store {
     }
 
     /// The keys that `view` sees within the bounds.
-    pub(super) fn keys_within(&self, view: &View, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> Vec<Bytes> {
+    pub(super) fn keys_within(&self, view: &View, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> Vec<StoredKey> {
         if is_empty(bounds) {
             return Vec::new();
         }
         let rows = self.rows.read();
         let seen = rows.range::<[u8], _>(bounds).filter(|(_, chain)| chain.read(view).is_some());
-        seen.map(|(key, _)| Bytes::clone(key)).collect()
+        seen.map(|(key, _)| key.clone()).collect()
     }
 
     /// Whether every chain is in order and the counts are what the rows say.
@@ -217,7 +218,7 @@ impl Store {
             return wrong("versions out of the order of their commits");
         }
         let bytes =
-            |(key, chain): (&Bytes, &Chain)| chain.versions().map(|one| weight(key, one)).sum::<u64>();
+            |(key, chain): (&StoredKey, &Chain)| chain.versions().map(|one| weight(key, one)).sum::<u64>();
         if rows.iter().map(bytes).sum::<u64>() != self.bytes() {
             return wrong("the count of bytes is not what the rows hold");
         }

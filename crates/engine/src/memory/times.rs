@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use super::key::StoredKey;
 use super::store::Store;
-use super::version::{Bytes, Stamp};
+use super::version::Stamp;
 
 /// What a transaction wrote, to be undone or settled.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) store: Arc<Store>,
-    pub(super) key: Bytes,
+    pub(super) key: StoredKey,
     /// Whether a version will be without readers when all snapshots are past the commit.
     pub(super) leaves_garbage: bool,
 }
@@ -20,7 +21,7 @@ pub(super) struct Written {
 pub(super) struct Garbage {
     time: u64,
     pub(super) store: Arc<Store>,
-    pub(super) key: Bytes,
+    pub(super) key: StoredKey,
 }
 
 /// How many keys the end of a transaction prunes at least, if that many are due: more than most make, so that
@@ -64,7 +65,7 @@ impl Times {
     }
 
     /// Notes a key for pruning when no snapshot is older than `time`.
-    pub(super) fn discard(&mut self, time: u64, store: Arc<Store>, key: Bytes) {
+    pub(super) fn discard(&mut self, time: u64, store: Arc<Store>, key: StoredKey) {
         self.garbage.push_back(Garbage { time, store, key });
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A key as the map holds it: bytes, shared with the transactions and cursors that mention it.
-pub(super) type Bytes = Arc<[u8]>;
+/// A value, shared with the cursors that stand on it.
+pub(super) type Value = Arc<[u8]>;
 
 /// When a transaction committed, shared by all that it wrote, so that one store makes all of it visible.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,7 @@ impl View {
 #[derive(Clone, Debug)]
 pub(super) struct Version {
     pub(super) stamp: Stamp,
-    pub(super) value: Option<Bytes>,
+    pub(super) value: Option<Value>,
 }
 
 /// What a write found in the chain before it.
@@ -85,7 +85,7 @@ impl Chain {
     }
 
     /// The value that `view` sees; none if it sees none or its removal.
-    pub(super) fn read(&self, view: &View) -> Option<&Bytes> {
+    pub(super) fn read(&self, view: &View) -> Option<&Value> {
         if view.sees(&self.newest) {
             return self.newest.value.as_ref();
         }
@@ -109,7 +109,7 @@ impl Chain {
     }
 
     /// Replaces the value of the newest version; the old one comes back.
-    pub(super) fn replace(&mut self, value: Option<Bytes>) -> Option<Bytes> {
+    pub(super) fn replace(&mut self, value: Option<Value>) -> Option<Value> {
         std::mem::replace(&mut self.newest.value, value)
     }
 

@@ -82,7 +82,10 @@ impl Bits {
                 let got = show::value(other);
                 return Err(Failure::new(
                     Code::BadValue,
-                    format!("{field} takes an Array, a number, or a BinData but received: {}: {got}", test.name()),
+                    format!(
+                        "{field} takes an Array, a number, or a BinData but received: {}: {got}",
+                        test.name()
+                    ),
                 ));
             }
         }
@@ -134,7 +137,8 @@ fn not_whole(number: RawBsonRef<'_>) -> Failure {
 }
 
 fn position(item: RawBsonRef<'_>) -> Result<u32> {
-    let refuse = |why: &str| Failure::new(Code::BadValue, format!("bit positions {why}: {}", show::value(item)));
+    let refuse =
+        |why: &str| Failure::new(Code::BadValue, format!("bit positions {why}: {}", show::value(item)));
     if !numbers::is_number(item) {
         return Err(refuse("must be an integer but got"));
     }
@@ -144,7 +148,7 @@ fn position(item: RawBsonRef<'_>) -> Result<u32> {
     let Some(number) = numbers::exact(item) else {
         return Err(refuse("must be an integer but got"));
     };
-    let number = i32::try_from(number)
-        .map_err(|_| refuse("cannot be represented as a 32-bit signed integer"))?;
+    let number =
+        i32::try_from(number).map_err(|_| refuse("cannot be represented as a 32-bit signed integer"))?;
     u32::try_from(number).map_err(|_| refuse("must be >= 0 but got"))
 }

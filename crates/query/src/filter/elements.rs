@@ -1,7 +1,5 @@
 //! Reads `$elemMatch` and `$all`, the operators of arrays that hold filters of their own.
 
-use std::borrow::Cow;
-
 use bson::{RawBsonRef, RawDocument};
 
 use super::malformed;
@@ -16,18 +14,13 @@ const BESIDE_FIELDS: [&str; 9] =
 
 impl Parser<'_> {
     /// `$elemMatch`: a filter of the elements that are documents, or operators on the elements themselves.
-    pub(super) fn element_match(
-        self,
-        path: &Cow<'static, str>,
-        argument: RawBsonRef<'_>,
-        depth: usize,
-    ) -> Result<Node> {
+    pub(super) fn element_match(self, path: &str, argument: RawBsonRef<'_>, depth: usize) -> Result<Node> {
         let RawBsonRef::Document(inner) = argument else {
             return Err(Failure::new(Code::BadValue, "$elemMatch needs an Object"));
         };
         let test = if is_of_values(inner)? {
             let mut nodes = Vec::new();
-            self.operators(&Cow::Borrowed(""), inner, Level::Element, depth + 1, &mut nodes)?;
+            self.operators("", inner, Level::Element, depth + 1, &mut nodes)?;
             Test::ElementValue(nodes)
         } else {
             if inner.get("$where").map_err(malformed)?.is_some() {
@@ -39,12 +32,7 @@ impl Parser<'_> {
     }
 
     /// `$all`: each of a list of values, patterns or `$elemMatch`es.
-    pub(super) fn all_of(
-        self,
-        path: &Cow<'static, str>,
-        argument: RawBsonRef<'_>,
-        depth: usize,
-    ) -> Result<Node> {
+    pub(super) fn all_of(self, path: &str, argument: RawBsonRef<'_>, depth: usize) -> Result<Node> {
         let RawBsonRef::Array(items) = argument else {
             return Err(Failure::new(Code::BadValue, "$all needs an array"));
         };

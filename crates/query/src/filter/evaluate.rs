@@ -143,15 +143,13 @@ impl Computed {
         use bson::Bson;
         let value = self.expression.evaluate(document, &self.variables)?;
         Ok(match value {
-            None | Some(Bson::Null | Bson::Undefined | Bson::Boolean(false) | Bson::Int32(0) | Bson::Int64(0)) => {
+            None
+            | Some(Bson::Null | Bson::Undefined | Bson::Boolean(false) | Bson::Int32(0) | Bson::Int64(0)) => {
                 false
             }
             Some(Bson::Double(number)) => number != 0.0,
-            Some(Bson::Decimal128(number)) => {
-                numbers::exact(RawBsonRef::Decimal128(number)) != Some(0)
-            }
+            Some(Bson::Decimal128(number)) => numbers::exact(RawBsonRef::Decimal128(number)) != Some(0),
             Some(_) => true,
         })
     }
 }
-

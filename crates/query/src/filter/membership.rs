@@ -1,7 +1,5 @@
 //! Reads `$in` and `$nin`: a list of values and patterns, sorted for search. A list of one becomes what it means.
 
-use std::borrow::Cow;
-
 use bson::{RawBson, RawBsonRef};
 
 use super::malformed;
@@ -11,7 +9,7 @@ use super::tree::{Comparison, Membership, Node, Test};
 use crate::{Code, Failure, Result, compare};
 
 /// The node of a list.
-pub(super) fn parse(path: &Cow<'static, str>, name: &str, argument: RawBsonRef<'_>) -> Result<Node> {
+pub(super) fn parse(path: &str, name: &str, argument: RawBsonRef<'_>) -> Result<Node> {
     let RawBsonRef::Array(items) = argument else {
         return Err(Failure::new(Code::BadValue, format!("{name} needs an array")));
     };

@@ -66,7 +66,7 @@ fn whole_decimal(number: Decimal128) -> Option<(i64, bool)> {
         if exponent > 0 {
             coefficient = coefficient.checked_mul(10)?;
         } else {
-            remains |= coefficient % 10 != 0;
+            remains |= !coefficient.is_multiple_of(10);
             coefficient /= 10;
         }
     }

@@ -1,8 +1,6 @@
 //! Reads the operators of one field: `{$gt: 5, $lt: 8}`. Refuses unknown ones by name, and says of those that MongoDB has and
 //! this server lacks that it lacks them.
 
-use std::borrow::Cow;
-
 use bson::{RawBsonRef, RawDocument};
 
 use super::bits::{BitTest, Bits};
@@ -10,7 +8,7 @@ use super::parse::{Level, Parser, check_depth, comparison};
 use super::pattern::Pattern;
 use super::tree::{Comparison, Node, Test};
 use super::types::TypeSet;
-use super::{malformed, numbers, path};
+use super::{malformed, numbers};
 use crate::{Code, Failure, Result};
 
 /// The names of the geographic and other operators of MongoDB that need what this server does not have.
@@ -30,7 +28,7 @@ impl Parser<'_> {
     /// Appends a node for each operator of a field.
     pub(super) fn operators(
         self,
-        path: &Cow<'static, str>,
+        path: &str,
         operators: &RawDocument,
         level: Level,
         depth: usize,
@@ -59,13 +57,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn negated(
-        self,
-        path: &Cow<'static, str>,
-        argument: RawBsonRef<'_>,
-        level: Level,
-        depth: usize,
-    ) -> Result<Node> {
+    fn negated(self, path: &str, argument: RawBsonRef<'_>, level: Level, depth: usize) -> Result<Node> {
         let mut nodes = Vec::new();
         match argument {
             RawBsonRef::RegularExpression(regex) => {
@@ -84,7 +76,7 @@ impl Parser<'_> {
 }
 
 /// An operator whose argument holds no filter of its own.
-fn leaf(path: &Cow<'static, str>, name: &str, argument: RawBsonRef<'_>) -> Result<Node> {
+fn leaf(path: &str, name: &str, argument: RawBsonRef<'_>) -> Result<Node> {
     if let Some(test) = BitTest::of_name(name) {
         return Ok(Node::field(path, Test::Bits(Bits::parse(test, path, argument)?)));
     }
@@ -145,15 +137,13 @@ fn regex(operators: &RawDocument) -> Result<Pattern> {
             Some(_) if !regex.options.is_empty() => {
                 Err(Failure::new(Code(51075), "options set in both $regex and $options"))
             }
-            options => {
-                Pattern::new(regex.pattern.as_str(), options.unwrap_or(regex.options.as_str()))
-            }
+            options => Pattern::new(regex.pattern.as_str(), options.unwrap_or(regex.options.as_str())),
         },
         _ => Err(Failure::new(Code::BadValue, "$regex has to be a string")),
     }
 }
 
-fn modulo(path: &Cow<'static, str>, argument: RawBsonRef<'_>) -> Result<Node> {
+fn modulo(path: &str, argument: RawBsonRef<'_>) -> Result<Node> {
     let refuse = |why: &str| Failure::new(Code::BadValue, format!("malformed mod, {why}"));
     let RawBsonRef::Array(items) = argument else {
         return Err(refuse("needs to be an array"));
@@ -193,9 +183,4 @@ fn size(argument: RawBsonRef<'_>) -> Result<usize> {
         .and_then(|number| i32::try_from(number).ok())
         .ok_or_else(|| refuse("$size must be representable as a 32-bit integer"))?;
     usize::try_from(number).map_err(|_| refuse("$size may not be negative"))
-}
-
-/// Whether a component of the path is an index, so that filter and index may see different values.
-pub(crate) fn has_index(path: &str) -> bool {
-    path.split('.').any(|component| path::index_of(component).is_some())
 }

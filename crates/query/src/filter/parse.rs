@@ -1,8 +1,6 @@
 //! Reads a filter document into a tree: the fields and the operators that stand beside them (`$and`, `$or`, `$expr`...).
 //! Refuses unknown operators by name, nesting beyond a limit, and paths of too many components.
 
-use std::borrow::Cow;
-
 use bson::{Bson, RawBsonRef, RawDocument};
 
 use super::schema::Schema;
@@ -49,15 +47,15 @@ impl<'v> Parser<'v> {
                 nodes.extend(self.beside_fields(name, value, level, depth)?);
                 continue;
             }
-            let path = path_of(name)?;
+            check_path(name)?;
             match value {
                 RawBsonRef::Document(operators) if is_operators(operators)? => {
-                    self.operators(&path, operators, level, depth, &mut nodes)?;
+                    self.operators(name, operators, level, depth, &mut nodes)?;
                 }
                 RawBsonRef::RegularExpression(regex) => {
-                    nodes.push(Node::field(&path, Test::Regex(Pattern::of(regex)?)));
+                    nodes.push(Node::field(name, Test::Regex(Pattern::of(regex)?)));
                 }
-                constant => nodes.push(comparison(&path, Comparison::Equal, constant)?),
+                constant => nodes.push(comparison(name, Comparison::Equal, constant)?),
             }
         }
         Ok(Node::all(nodes))
@@ -106,13 +104,7 @@ impl<'v> Parser<'v> {
         }))
     }
 
-    fn branches(
-        self,
-        name: &str,
-        argument: RawBsonRef<'_>,
-        level: Level,
-        depth: usize,
-    ) -> Result<Vec<Node>> {
+    fn branches(self, name: &str, argument: RawBsonRef<'_>, level: Level, depth: usize) -> Result<Vec<Node>> {
         let RawBsonRef::Array(items) = argument else {
             return Err(Failure::new(Code::BadValue, format!("{name} must be an array")));
         };
@@ -134,10 +126,7 @@ impl<'v> Parser<'v> {
 
     fn computed(self, argument: RawBsonRef<'_>, level: Level) -> Result<Node> {
         if level == Level::Element {
-            return Err(Failure::new(
-                Code::BadValue,
-                "$expr can only be applied to the top-level document",
-            ));
+            return Err(Failure::new(Code::BadValue, "$expr can only be applied to the top-level document"));
         }
         Ok(Node::Computed(Box::new(Computed {
             expression: Expression::parse(argument)?,
@@ -158,26 +147,19 @@ pub(super) fn check_depth(depth: usize) -> Result<()> {
     Ok(())
 }
 
-/// A path fit to be kept; `_id`, the most frequent, takes no memory.
-fn path_of(name: &str) -> Result<Cow<'static, str>> {
-    if name == "_id" {
-        return Ok(Cow::Borrowed("_id"));
-    }
-    if name.bytes().filter(|byte| *byte == b'.').count() >= PATH_COMPONENTS_LIMIT {
+/// Refuses paths of too many components.
+fn check_path(path: &str) -> Result<()> {
+    if path.bytes().filter(|byte| *byte == b'.').count() >= PATH_COMPONENTS_LIMIT {
         return Err(Failure::new(
             Code::Overflow,
             format!("Field path in a filter has more than {PATH_COMPONENTS_LIMIT} components"),
         ));
     }
-    Ok(Cow::Owned(name.to_owned()))
+    Ok(())
 }
 
 /// A comparison with a constant. Regular expressions only compare by `$eq`, and there they match.
-pub(super) fn comparison(
-    path: &Cow<'static, str>,
-    comparison: Comparison,
-    constant: RawBsonRef<'_>,
-) -> Result<Node> {
+pub(super) fn comparison(path: &str, comparison: Comparison, constant: RawBsonRef<'_>) -> Result<Node> {
     match constant {
         RawBsonRef::Undefined => Err(Failure::new(Code::BadValue, "cannot compare to undefined")),
         RawBsonRef::RegularExpression(_) if comparison != Comparison::Equal => Err(Failure::new(

@@ -115,6 +115,11 @@ pub(crate) fn index_of(component: &str) -> Option<usize> {
     if digits && canonical { component.parse().ok() } else { None }
 }
 
+/// Whether a component of the path is an index, so that filter and index may see different values.
+pub(crate) fn has_index(path: &str) -> bool {
+    path.split('.').any(|component| index_of(component).is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use bson::{RawDocumentBuf, doc};
@@ -143,13 +148,11 @@ mod tests {
             (doc! { "a": 5 }, "a.b", vec!["missing"]),
             (doc! { "a": [5, 6] }, "a", vec!["5@0", "6@1", "[ 5, 6 ]"]),
             (doc! { "a": { "b": [5] } }, "a.b", vec!["5@0", "[ 5 ]"]),
-            (doc! { "a": [{ "b": 5 }, 3, {}, { "b": [1, 2] }] }, "a.b", vec![
-                "5@0",
-                "missing@2",
-                "1@3",
-                "2@3",
-                "[ 1, 2 ]@3",
-            ]),
+            (
+                doc! { "a": [{ "b": 5 }, 3, {}, { "b": [1, 2] }] },
+                "a.b",
+                vec!["5@0", "missing@2", "1@3", "2@3", "[ 1, 2 ]@3"],
+            ),
             (doc! { "a": [[{ "b": 5 }]] }, "a.b", vec![]),
             (doc! { "a": [] }, "a.b", vec![]),
             (doc! { "a": [] }, "a", vec!["[]"]),

@@ -40,10 +40,7 @@ impl Pattern {
             ));
         }
         if let Some(unknown) = options.chars().find(|option| !"imsux".contains(*option)) {
-            return Err(Failure::new(
-                INVALID_OPTION,
-                format!("invalid flag in regex options: {unknown}"),
-            ));
+            return Err(Failure::new(INVALID_OPTION, format!("invalid flag in regex options: {unknown}")));
         }
         let extended = options.contains('x');
         let plain = dialect::translate(source, extended, dialect::Dollar::AtEnd);

@@ -122,8 +122,14 @@ impl Comparison {
 
 impl Node {
     /// A test of a field.
-    pub(crate) fn field(path: &Cow<'static, str>, test: Test) -> Node {
-        Node::Field(Field { path: path.clone(), test })
+    pub(crate) fn field(path: &str, test: Test) -> Node {
+        // The most frequent paths take no memory.
+        let path = match path {
+            "" => Cow::Borrowed(""),
+            "_id" => Cow::Borrowed("_id"),
+            other => Cow::Owned(other.to_owned()),
+        };
+        Node::Field(Field { path, test })
     }
 
     /// The conjunction: flattened, and the node itself when there is but one.

@@ -1,7 +1,7 @@
 //! Key bytes back into numbers.
 use super::decode::Reader;
-use super::encode::{Marker, TWO_TO_63, TWO_TO_256};
 use super::encode_decimal::tiny_base;
+use super::encode_number::{Marker, TWO_TO_63, TWO_TO_256};
 use super::rounding::{Round, add_units, normalized, of_double, of_halves, with_exponent};
 use super::type_bits::{NumberType, ZeroType};
 use super::{class, malformed};

@@ -3,7 +3,8 @@
 //!
 //! So a decimal sorts among doubles and integers, and costs no more than a double as long as 15 digits say all of it.
 use super::class;
-use super::encode::{Marker, TWO_TO_63, TWO_TO_256, TWO_TO_MINUS_255, Writer, tiny_bits};
+use super::encode::Writer;
+use super::encode_number::{Marker, TWO_TO_63, TWO_TO_256, TWO_TO_MINUS_255, tiny_bits};
 use super::rounding::{Round, halves, multiply_down, normalized, of_double, to_double_down, units_between};
 use super::type_bits::{NumberType, ZeroType};
 use crate::decimal::{BIAS, DIGITS, Decimal, Finite};

@@ -8,6 +8,7 @@ mod decode;
 mod decode_number;
 mod encode;
 mod encode_decimal;
+mod encode_number;
 mod record_id;
 mod rounding;
 mod type_bits;

@@ -85,7 +85,7 @@ pub(super) fn add_units(magnitude: Finite, units: u64) -> Option<Finite> {
         Some(Finite { coefficient: sum, ..magnitude })
     } else {
         let tenth = Finite { coefficient: sum / 10, exponent: magnitude.exponent + 1, ..magnitude };
-        (sum % 10 == 0).then_some(tenth)
+        sum.is_multiple_of(10).then_some(tenth)
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) fn with_exponent(value: Finite, low_bits: i32) -> Option<Finite> {
         if (exponent + BIAS) & 0x3f == low_bits {
             return Some(Finite { coefficient, exponent, ..value });
         }
-        if coefficient % 10 != 0 {
+        if !coefficient.is_multiple_of(10) {
             return None;
         }
         coefficient /= 10;

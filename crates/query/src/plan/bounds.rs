@@ -51,13 +51,15 @@ pub(super) fn of(test: &Test) -> Option<Bounds> {
         Test::Member(list) => Some(member(list)),
         Test::Exists => Some(Bounds::new(vec![Interval::all()], false, 0)),
         Test::Type(types) => {
-            use bson::spec::ElementType::{Array, Undefined};
+            use bson::spec::ElementType::{Array, Decimal128, Double, Undefined};
             // Arrays are in the index by their elements.
             if types.has_type(Array) || types.has_type(Undefined) {
                 return Some(Bounds::new(vec![Interval::all()], false, 0));
             }
             let mut intervals: Vec<Interval> = types.kinds().map(brackets::of).collect();
-            intervals.push(Interval::point(RawBson::Double(f64::NAN)));
+            if types.has_type(Double) || types.has_type(Decimal128) {
+                intervals.push(Interval::point(RawBson::Double(f64::NAN)));
+            }
             Some(Bounds::new(intervals, false, 1))
         }
         Test::Regex(pattern) => {
@@ -92,7 +94,9 @@ pub(super) fn denied(test: &Test, single: bool) -> Option<Bounds> {
     }
     .map(|bounds| match test {
         Test::Compare(Comparison::Equal, RawBson::Null) | Test::Exists => bounds,
-        _ => Bounds { intervals: complement(&bounds.intervals), exact: single && bounds.exact, narrowness: 1 },
+        _ => {
+            Bounds { intervals: complement(&bounds.intervals), exact: single && bounds.exact, narrowness: 1 }
+        }
     })
 }
 
@@ -151,8 +155,7 @@ fn matching(pattern: &Pattern, intervals: &mut Vec<Interval>) -> u8 {
         },
         None => strings,
     });
-    if let (Ok(source), Ok(options)) =
-        (pattern.source.clone().try_into(), pattern.options.clone().try_into())
+    if let (Ok(source), Ok(options)) = (pattern.source.clone().try_into(), pattern.options.clone().try_into())
     {
         intervals.push(Interval::point(RawBson::RegularExpression(bson::Regex { pattern: source, options })));
     }

@@ -1,8 +1,9 @@
 //! The least and the greatest value of each type, between which comparisons of that type stay.
 
 use bson::oid::ObjectId;
+use bson::raw::cstr;
 use bson::spec::{BinarySubtype, ElementType};
-use bson::{Binary, DateTime, RawArrayBuf, RawBson, RawDocumentBuf, Regex, Timestamp};
+use bson::{Binary, DateTime, RawArrayBuf, RawBson, RawBsonRef, RawDocumentBuf, RawRegexRef, Timestamp};
 
 use super::interval::{Cut, Interval};
 
@@ -10,10 +11,9 @@ use super::interval::{Cut, Interval};
 /// [`is_exact`]. Of the rare types between regular expressions and MaxKey it is all of them.
 pub(super) fn of(kind: ElementType) -> Interval {
     let (low, high) = match kind {
-        ElementType::Double | ElementType::Int32 | ElementType::Int64 | ElementType::Decimal128 => (
-            Cut::before(RawBson::Double(f64::NEG_INFINITY)),
-            Cut::after(RawBson::Double(f64::INFINITY)),
-        ),
+        ElementType::Double | ElementType::Int32 | ElementType::Int64 | ElementType::Decimal128 => {
+            (Cut::before(RawBson::Double(f64::NEG_INFINITY)), Cut::after(RawBson::Double(f64::INFINITY)))
+        }
         ElementType::String | ElementType::Symbol => {
             (Cut::before(RawBson::String(String::new())), Cut::before(empty_document()))
         }
@@ -26,9 +26,7 @@ pub(super) fn of(kind: ElementType) -> Interval {
             Cut::before(RawBson::DateTime(DateTime::from_millis(i64::MIN))),
             Cut::after(RawBson::DateTime(DateTime::from_millis(i64::MAX))),
         ),
-        ElementType::Timestamp => {
-            (Cut::before(timestamp(0)), Cut::after(timestamp(u32::MAX)))
-        }
+        ElementType::Timestamp => (Cut::before(timestamp(0)), Cut::after(timestamp(u32::MAX))),
         ElementType::Null => (Cut::before(RawBson::Null), Cut::after(RawBson::Null)),
         ElementType::Undefined => (Cut::before(RawBson::Undefined), Cut::after(RawBson::Undefined)),
         ElementType::MinKey => (Cut::before(RawBson::MinKey), Cut::after(RawBson::MinKey)),
@@ -36,9 +34,7 @@ pub(super) fn of(kind: ElementType) -> Interval {
         ElementType::RegularExpression
         | ElementType::DbPointer
         | ElementType::JavaScriptCode
-        | ElementType::JavaScriptCodeWithScope => {
-            (Cut::before(RawBson::RegularExpression(Regex::default())), Cut::before(RawBson::MaxKey))
-        }
+        | ElementType::JavaScriptCodeWithScope => (Cut::before(empty_regex()), Cut::before(RawBson::MaxKey)),
     };
     Interval { low, high }
 }
@@ -72,6 +68,10 @@ fn empty_array() -> RawBson {
 
 fn empty_binary() -> RawBson {
     RawBson::Binary(Binary { subtype: BinarySubtype::Generic, bytes: Vec::new() })
+}
+
+fn empty_regex() -> RawBson {
+    RawBsonRef::RegularExpression(RawRegexRef { pattern: cstr!(""), options: cstr!("") }).into()
 }
 
 fn id(byte: u8) -> RawBson {

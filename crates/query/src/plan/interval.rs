@@ -66,13 +66,6 @@ impl Interval {
             && compare(self.low.value.as_raw_bson_ref(), self.high.value.as_raw_bson_ref()).is_eq()
     }
 
-    /// Whether it holds every value.
-    pub(super) fn is_all(&self) -> bool {
-        matches!((&self.low.value, &self.high.value), (RawBson::MinKey, RawBson::MaxKey))
-            && !self.low.after
-            && self.high.after
-    }
-
     /// As explain writes it: `[1, 5)`; from its end to its begin when it is walked so.
     pub(super) fn show(&self, backwards: bool) -> String {
         let (low, high) =

@@ -12,6 +12,11 @@ pub(crate) use value::Value;
 
 use crate::{Code, Failure};
 
+/// What a document that is nested beyond all that is stored is answered with.
+pub(crate) fn too_deep() -> Failure {
+    Failure::new(Code::Overflow, "Document exceeds maximum nesting depth of 200")
+}
+
 /// What a document that is not one is answered with.
 pub(crate) fn malformed(what: &str) -> Failure {
     Failure::new(Code::InvalidBSON, format!("Malformed BSON: {what}"))

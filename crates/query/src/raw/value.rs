@@ -1,5 +1,5 @@
 //! One value of any type as owned bytes.
-use super::{Builder, Element, malformed};
+use super::{Builder, Element, Elements, kind, malformed, too_deep};
 use crate::Result;
 use bson::{Bson, RawBsonRef, RawDocumentBuf};
 
@@ -12,6 +12,19 @@ pub(crate) struct Value {
 /// Where the type byte lies, and where the value begins after an empty name.
 const KIND_AT: usize = 4;
 const VALUE_AT: usize = 6;
+
+fn check_depth(value_kind: u8, bytes: &[u8], depth: usize) -> Result<()> {
+    if depth > 200 {
+        return Err(too_deep());
+    }
+    if value_kind == kind::DOCUMENT || value_kind == kind::ARRAY {
+        for element in Elements::new(bytes)? {
+            let element = element?;
+            check_depth(element.kind, element.value, depth + 1)?;
+        }
+    }
+    Ok(())
+}
 
 impl Value {
     /// From a type byte and the value's bytes.
@@ -54,8 +67,9 @@ impl Value {
         }
     }
 
-    /// The value decoded.
+    /// The value decoded. The library decodes by recursion, so what is nested beyond 200 levels is refused.
     pub(crate) fn to_bson(&self) -> Result<Bson> {
+        check_depth(self.kind(), self.bytes(), 0)?;
         Bson::try_from(self.view()?).map_err(|_| malformed("a value is not well formed"))
     }
 }

@@ -312,7 +312,8 @@ const ELEMENT: &str = "element";
 
 impl Pull {
     fn parse_filter(field: &Element<'_>, filter: &[u8], variables: &Variables) -> Result<Filter> {
-        let filter = RawDocument::from_bytes(filter).map_err(|_| malformed("a condition's length is wrong"))?;
+        let filter =
+            RawDocument::from_bytes(filter).map_err(|_| malformed("a condition's length is wrong"))?;
         for name in [b"$expr".as_slice(), b"$where", b"$text"] {
             if crate::raw::find(filter.as_bytes(), name)?.is_some() {
                 let name = String::from_utf8_lossy(name);
@@ -367,9 +368,33 @@ pub(super) fn matches_alone(filter: &Filter, name: &str, value: RawBsonRef<'_>) 
 fn is_condition(name: &[u8]) -> bool {
     matches!(
         name,
-        b"$eq" | b"$ne" | b"$gt" | b"$gte" | b"$lt" | b"$lte" | b"$in" | b"$nin" | b"$all" | b"$size" | b"$mod"
-            | b"$type" | b"$exists" | b"$regex" | b"$options" | b"$elemMatch" | b"$bitsAllSet" | b"$bitsAllClear"
-            | b"$bitsAnySet" | b"$bitsAnyClear" | b"$geoIntersects" | b"$geoWithin" | b"$within" | b"$near"
-            | b"$nearSphere" | b"$geoNear" | b"$minDistance" | b"$maxDistance"
+        b"$eq"
+            | b"$ne"
+            | b"$gt"
+            | b"$gte"
+            | b"$lt"
+            | b"$lte"
+            | b"$in"
+            | b"$nin"
+            | b"$all"
+            | b"$size"
+            | b"$mod"
+            | b"$type"
+            | b"$exists"
+            | b"$regex"
+            | b"$options"
+            | b"$elemMatch"
+            | b"$bitsAllSet"
+            | b"$bitsAllClear"
+            | b"$bitsAnySet"
+            | b"$bitsAnyClear"
+            | b"$geoIntersects"
+            | b"$geoWithin"
+            | b"$within"
+            | b"$near"
+            | b"$nearSphere"
+            | b"$geoNear"
+            | b"$minDistance"
+            | b"$maxDistance"
     )
 }

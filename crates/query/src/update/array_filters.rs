@@ -22,7 +22,7 @@ impl ArrayFilters {
         let mut parsed = ArrayFilters::default();
         for filter in filters {
             let mut identifier = None;
-            find_identifier(filter.as_bytes(), &mut identifier)?;
+            find_identifier(filter.as_bytes(), &mut identifier, 0)?;
             let Some(identifier) = identifier else {
                 return failed(
                     "Cannot use an expression without a top-level field name in arrayFilters".to_string(),
@@ -74,9 +74,11 @@ impl ArrayFilters {
     }
 }
 
-/// Finds the one name that all paths of a filter begin with. Nesting is bounded by what the wire lets through; beyond 200
-/// levels the filter's own parser refuses.
-fn find_identifier(filter: &[u8], identifier: &mut Option<String>) -> Result<()> {
+/// Finds the one name that all paths of a filter begin with.
+fn find_identifier(filter: &[u8], identifier: &mut Option<String>, depth: usize) -> Result<()> {
+    if depth > 100 {
+        return Err(crate::raw::too_deep());
+    }
     for element in Elements::new(filter)? {
         let element = element?;
         let name = element.name_text()?;
@@ -84,7 +86,7 @@ fn find_identifier(filter: &[u8], identifier: &mut Option<String>) -> Result<()>
             for branch in Elements::new(element.value)? {
                 let branch = branch?;
                 if branch.kind == kind::DOCUMENT {
-                    find_identifier(branch.value, identifier)?;
+                    find_identifier(branch.value, identifier, depth + 1)?;
                 }
             }
             continue;

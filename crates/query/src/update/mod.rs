@@ -20,6 +20,8 @@ mod upsert;
 
 use crate::raw::{Builder, Value};
 use crate::{Code, Failure, Filter, Matched, Pipeline, Result, Variables};
+pub(crate) use text::{element_text, type_name};
+
 use array_filters::ArrayFilters;
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, Timestamp};
 use parse::Leaf;

@@ -157,9 +157,7 @@ fn number(existing: &Element<'_>) -> Option<Bson> {
         kind::INT32 => Bson::Int32(i32::from_le_bytes(existing.value.try_into().ok()?)),
         kind::INT64 => Bson::Int64(i64::from_le_bytes(existing.value.try_into().ok()?)),
         kind::DOUBLE => Bson::Double(f64::from_le_bytes(existing.value.try_into().ok()?)),
-        kind::DECIMAL => {
-            Bson::Decimal128(bson::Decimal128::from_bytes(existing.value.try_into().ok()?))
-        }
+        kind::DECIMAL => Bson::Decimal128(bson::Decimal128::from_bytes(existing.value.try_into().ok()?)),
         _ => return None,
     })
 }

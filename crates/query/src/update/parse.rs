@@ -51,8 +51,21 @@ fn check_modifier(name: &str, modifier: &Element<'_>) -> Result<()> {
     let failed = |message: String| Err(Failure::new(Code::FailedToParse, message));
     let known = matches!(
         name,
-        "$set" | "$unset" | "$inc" | "$mul" | "$min" | "$max" | "$rename" | "$setOnInsert" | "$currentDate"
-            | "$bit" | "$push" | "$addToSet" | "$pull" | "$pullAll" | "$pop"
+        "$set"
+            | "$unset"
+            | "$inc"
+            | "$mul"
+            | "$min"
+            | "$max"
+            | "$rename"
+            | "$setOnInsert"
+            | "$currentDate"
+            | "$bit"
+            | "$push"
+            | "$addToSet"
+            | "$pull"
+            | "$pullAll"
+            | "$pop"
     );
     if !known {
         return Err(unknown_modifier(name));
@@ -65,7 +78,9 @@ fn check_modifier(name: &str, modifier: &Element<'_>) -> Result<()> {
         ));
     }
     if Elements::new(modifier.value)?.next().is_none() {
-        return failed(format!("'{name}' is empty. You must specify a field like so: {{{name}: {{<field>: ...}}}}"));
+        return failed(format!(
+            "'{name}' is empty. You must specify a field like so: {{{name}: {{<field>: ...}}}}"
+        ));
     }
     Ok(())
 }

@@ -165,10 +165,7 @@ mod tests {
     #[test]
     fn conflicts_name_the_shorter_path() {
         let message = |paths: &[(&str, usize)]| check_conflicts(paths).unwrap_err().message().to_string();
-        assert_eq!(
-            message(&[("a", 1), ("a.b", 0)]),
-            "Updating the path 'a' would create a conflict at 'a'"
-        );
+        assert_eq!(message(&[("a", 1), ("a.b", 0)]), "Updating the path 'a' would create a conflict at 'a'");
         assert_eq!(
             message(&[("a.b", 0), ("a.b.c", 1)]),
             "Updating the path 'a.b.c' would create a conflict at 'a.b'"

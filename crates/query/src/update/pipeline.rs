@@ -14,7 +14,10 @@ pub(super) fn parse(stages: &RawArray, variables: &Variables) -> Result<Pipeline
         }
         if let Some(first) = Elements::new(stage.value)?.next() {
             let name = first?.name_text()?;
-            if !matches!(name, "$set" | "$addFields" | "$unset" | "$project" | "$replaceRoot" | "$replaceWith") {
+            if !matches!(
+                name,
+                "$set" | "$addFields" | "$unset" | "$project" | "$replaceRoot" | "$replaceWith"
+            ) {
                 let message = format!("{name} is not allowed to be used within an update");
                 return Err(Failure::new(Code::InvalidOptions, message));
             }

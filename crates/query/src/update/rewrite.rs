@@ -142,12 +142,7 @@ impl Rewrite<'_> {
     }
 
     /// What becomes of a child that is there.
-    fn child<'t>(
-        &self,
-        group: &Group<'t, '_>,
-        element: &Element<'_>,
-        depth: usize,
-    ) -> Result<Change<'t>> {
+    fn child<'t>(&self, group: &Group<'t, '_>, element: &Element<'_>, depth: usize) -> Result<Change<'t>> {
         if let Some((target, action)) = group.action(depth) {
             let site = Site { root: self.root, path: &target.path, moment: self.moment };
             return action.modify(element, site);

@@ -82,9 +82,8 @@ fn check_dollar(
 ) -> Result<()> {
     let invalid = |message: String| Err(Failure::new(Code::InvalidDBRef, message));
     let named = |element: Option<Element<'_>>, name: &[u8]| element.is_some_and(|found| found.name == name);
-    let not_text = |name: &str| {
-        format!("The DBRef {name} field must be a String, not a {}", type_name(element.kind))
-    };
+    let not_text =
+        |name: &str| format!("The DBRef {name} field must be a String, not a {}", type_name(element.kind));
     match element.name {
         b"$ref" if element.kind != kind::STRING => invalid(not_text("$ref")),
         b"$ref" if !named(next.copied(), b"$id") => {

@@ -82,10 +82,8 @@ pub(super) fn targets<'u>(
                 let root = Some((kind::DOCUMENT, before.as_bytes()));
                 expansion.expand(&parts, root, &mut String::with_capacity(leaf.path.len()), "")?;
             }
-            operator => targets.push(Target {
-                path: Cow::Borrowed(leaf.path.as_str()),
-                action: Action::Operator(operator),
-            }),
+            operator => targets
+                .push(Target { path: Cow::Borrowed(leaf.path.as_str()), action: Action::Operator(operator) }),
         }
     }
     if moved {

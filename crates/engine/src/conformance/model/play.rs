@@ -247,7 +247,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Rolls back what is open, and compares all rows.
+    /// Rolls back what is open, compares all rows and lets the engine look at itself.
     fn finish(mut self) -> Played<[Rows; 2]> {
         self.held.clear();
         for who in 0..self.sessions.len() {
@@ -258,6 +258,13 @@ impl Player<'_> {
             for (start, step) in [(Move::First, Move::Next), (Move::Last, Move::Previous)] {
                 let steps = self.model.committed[table].len();
                 self.walk(0, table, &start, &step, steps).map_err(|why| format!("at the end: {why}"))?;
+            }
+        }
+        for table in &self.tables {
+            self.sessions.iter().for_each(|session| session.release(Some(table)));
+            match self.engine.verify(table) {
+                Err(error) if error.kind() != Kind::Busy => return Err(format!("at the end: {error}")),
+                _ => (),
             }
         }
         Ok(self.model.committed)

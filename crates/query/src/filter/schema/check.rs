@@ -100,7 +100,10 @@ fn float(number: RawBsonRef<'_>) -> Option<f64> {
             Decimal::Finite(_) => number.to_string().parse().ok(),
             _ => None,
         },
-        #[expect(clippy::cast_precision_loss, reason = "only beside a fraction, where nothing exact is promised")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "only beside a fraction, where nothing exact is promised"
+        )]
         number => numbers::exact(number).map(|number| number as f64),
     }
 }

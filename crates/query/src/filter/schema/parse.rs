@@ -3,7 +3,7 @@
 use bson::{Document, RawBsonRef, RawDocument};
 
 use super::keywords::{
-    bson_types, fields_of, flag, limit, list_of_documents, names, number, object, json_types,
+    bson_types, fields_of, flag, json_types, limit, list_of_documents, names, number, object,
 };
 use super::{Dependency, Others, Schema};
 use crate::filter::malformed;
@@ -192,10 +192,7 @@ fn allowed(argument: RawBsonRef<'_>) -> Result<Vec<bson::RawBson>> {
     let values: Vec<bson::RawBson> =
         items.into_iter().map(|item| Ok(item.map_err(malformed)?.into())).collect::<Result<_>>()?;
     if values.is_empty() {
-        return Err(Failure::new(
-            Code::FailedToParse,
-            "$jsonSchema keyword 'enum' cannot be an empty array",
-        ));
+        return Err(Failure::new(Code::FailedToParse, "$jsonSchema keyword 'enum' cannot be an empty array"));
     }
     Ok(values)
 }

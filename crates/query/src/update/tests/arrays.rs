@@ -41,7 +41,11 @@ fn add_to_set_compares_by_value() {
         (doc! {"a": [1]}, doc! {"$addToSet": {"a": 1.0}}, None),
         (doc! {"a": [1]}, doc! {"$addToSet": {"a": 2}}, Some(doc! {"a": [1, 2]})),
         (doc! {"a": [1]}, doc! {"$addToSet": {"a": {"$each": [3, 1, 2, 3.0]}}}, Some(doc! {"a": [1, 3, 2]})),
-        (doc! {"a": [{"x": 1, "y": 2}]}, doc! {"$addToSet": {"a": {"y": 2, "x": 1}}}, Some(doc! {"a": [{"x": 1, "y": 2}, {"y": 2, "x": 1}]})),
+        (
+            doc! {"a": [{"x": 1, "y": 2}]},
+            doc! {"$addToSet": {"a": {"y": 2, "x": 1}}},
+            Some(doc! {"a": [{"x": 1, "y": 2}, {"y": 2, "x": 1}]}),
+        ),
         (doc! {}, doc! {"$addToSet": {"a": {"$each": [2, 2, 1]}}}, Some(doc! {"a": [2, 1]})),
         (doc! {"a": [1]}, doc! {"$addToSet": {"a": [1]}}, Some(doc! {"a": [1, [1]]})),
     ]);
@@ -57,9 +61,21 @@ fn pull_takes_values_conditions_and_documents() {
         (doc! {"a": [1, 5, 9]}, doc! {"$pull": {"a": {"$gte": 5}}}, Some(doc! {"a": [1]})),
         (doc! {"a": [1, 5, 9]}, doc! {"$pull": {"a": {"$in": [1, 9]}}}, Some(doc! {"a": [5]})),
         (doc! {"a": ["abc", "bcd", 3]}, doc! {"$pull": {"a": pattern}}, Some(doc! {"a": ["abc", 3]})),
-        (doc! {"a": [{"x": 1, "y": 2}, {"x": 2}, 1]}, doc! {"$pull": {"a": {"x": 1}}}, Some(doc! {"a": [{"x": 2}, 1]})),
-        (doc! {"a": [{"x": 5}, {"x": 2}]}, doc! {"$pull": {"a": {"x": {"$gt": 3}}}}, Some(doc! {"a": [{"x": 2}]})),
-        (doc! {"a": [{"r": [{"q": 1, "s": 9}]}, {"r": []}]}, doc! {"$pull": {"a": {"r": {"$elemMatch": {"q": 1, "s": {"$gt": 8}}}}}}, Some(doc! {"a": [{"r": []}]})),
+        (
+            doc! {"a": [{"x": 1, "y": 2}, {"x": 2}, 1]},
+            doc! {"$pull": {"a": {"x": 1}}},
+            Some(doc! {"a": [{"x": 2}, 1]}),
+        ),
+        (
+            doc! {"a": [{"x": 5}, {"x": 2}]},
+            doc! {"$pull": {"a": {"x": {"$gt": 3}}}},
+            Some(doc! {"a": [{"x": 2}]}),
+        ),
+        (
+            doc! {"a": [{"r": [{"q": 1, "s": 9}]}, {"r": []}]},
+            doc! {"$pull": {"a": {"r": {"$elemMatch": {"q": 1, "s": {"$gt": 8}}}}}},
+            Some(doc! {"a": [{"r": []}]}),
+        ),
         (doc! {"a": [[1, 2], [3]]}, doc! {"$pull": {"a": [1, 2]}}, Some(doc! {"a": [[3]]})),
         (doc! {"a": {"b": [1, 2]}}, doc! {"$pull": {"a.b": 2}}, Some(doc! {"a": {"b": [1]}})),
         (doc! {"a": [1, 2, 3, 2]}, doc! {"$pullAll": {"a": [2, 3.0]}}, Some(doc! {"a": [1]})),
@@ -95,8 +111,7 @@ fn positions_are_filled_in() {
 #[test]
 fn positions_that_lead_nowhere_are_refused() {
     let before = doc! {"_id": 1, "a": [1], "b": 2};
-    let run =
-        |update: Document, filters: &[Document]| apply_matched(&before, update, filters, None, false);
+    let run = |update: Document, filters: &[Document]| apply_matched(&before, update, filters, None, false);
     fails(
         run(doc! {"$set": {"a.$": 1}}, &[]),
         2,

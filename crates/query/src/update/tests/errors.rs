@@ -14,12 +14,12 @@ fn paths_that_cannot_be() {
     refused(doc! {"$set": {"r.x": 1}}, 28, "Cannot create field 'x' in element {r: [ 1, 2 ]}");
     refused(doc! {"$set": {"r.0.x": 1}}, 28, "Cannot create field 'x' in element {0: 1}");
     refused(doc! {"$pull": {"a.b": 1}}, 28, "Cannot create field 'b' in element {a: 1}");
+    refused(doc! {"$set": {"a": 1, "a.b": 2}}, 40, "Updating the path 'a.b' would create a conflict at 'a'");
     refused(
-        doc! {"$set": {"a": 1, "a.b": 2}},
+        doc! {"$set": {"a": 1}, "$inc": {"a": 2}},
         40,
-        "Updating the path 'a.b' would create a conflict at 'a'",
+        "Updating the path 'a' would create a conflict at 'a'",
     );
-    refused(doc! {"$set": {"a": 1}, "$inc": {"a": 2}}, 40, "Updating the path 'a' would create a conflict at 'a'");
     refused(
         doc! {"$rename": {"a": "b"}, "$set": {"b.c": 2}},
         40,
@@ -49,7 +49,7 @@ fn the_id_stays() {
         "Performing an update on the path '_id' would modify the immutable field '_id'",
     );
     refused(
-        doc! {"$rename": {"a": "_id"}, "$set": {"b": 1}},
+        doc! {"$rename": {"s": "_id"}, "$set": {"b": 1}},
         66,
         "Performing an update on the path '_id' would modify the immutable field '_id'",
     );
@@ -80,18 +80,46 @@ fn modifiers_that_are_not_ones() {
         9,
         "Modifiers operate on fields but we found type int instead. For example: {$mod: {<field>: ...}} not {$set: 5}",
     );
-    refused(doc! {"a": 1, "$set": {"b": 1}}, 52, "The dollar ($) prefixed field '$set' in '$set' is not valid for storage.");
+    refused(
+        doc! {"a": 1, "$set": {"b": 1}},
+        52,
+        "The dollar ($) prefixed field '$set' in '$set' is not valid for storage.",
+    );
 }
 
 #[test]
 fn names_that_may_not_be_stored() {
-    refused(doc! {"$set": {"a": {"$b": 1}}}, 52, "The dollar ($) prefixed field '$b' in 'a.$b' is not valid for storage.");
-    refused(doc! {"$set": {"n.$b": 1}}, 52, "The dollar ($) prefixed field '$b' in 'n.$b' is not valid for storage.");
-    refused(doc! {"$push": {"r": {"x": [{"$y": 1}]}}}, 52, "The dollar ($) prefixed field '$y' in 'r.x.0.$y' is not valid for storage.");
-    refused(doc! {"$set": {"a": {"$ref": 1, "$id": 1}}}, 55, "The DBRef $ref field must be a String, not a int");
+    refused(
+        doc! {"$set": {"a": {"$b": 1}}},
+        52,
+        "The dollar ($) prefixed field '$b' in 'a.$b' is not valid for storage.",
+    );
+    refused(
+        doc! {"$set": {"n.$b": 1}},
+        52,
+        "The dollar ($) prefixed field '$b' in 'n.$b' is not valid for storage.",
+    );
+    refused(
+        doc! {"$push": {"r": {"x": [{"$y": 1}]}}},
+        52,
+        "The dollar ($) prefixed field '$y' in 'r.x.0.$y' is not valid for storage.",
+    );
+    refused(
+        doc! {"$set": {"a": {"$ref": 1, "$id": 1}}},
+        55,
+        "The DBRef $ref field must be a String, not a int",
+    );
     refused(doc! {"$set": {"a": {"$ref": "c"}}}, 55, "The DBRef $ref field must be followed by a $id field");
-    refused(doc! {"$set": {"a": {"$id": 1}}}, 55, "Found $id field without a $ref before it, which is invalid.");
-    refused(doc! {"a": {"$b": 1}}, 52, "The dollar ($) prefixed field '$b' in 'a.$b' is not valid for storage.");
+    refused(
+        doc! {"$set": {"a": {"$id": 1}}},
+        55,
+        "Found $id field without a $ref before it, which is invalid.",
+    );
+    refused(
+        doc! {"a": {"$b": 1}},
+        52,
+        "The dollar ($) prefixed field '$b' in 'a.$b' is not valid for storage.",
+    );
     refused(doc! {"_id": [1]}, 53, "The '_id' value cannot be of type array");
 }
 
@@ -133,7 +161,11 @@ fn numbers_that_do_not_fit() {
 
 #[test]
 fn arrays_that_are_none() {
-    refused(doc! {"$push": {"a": 1}}, 2, "The field 'a' must be an array but is of type int in document {_id: 1}");
+    refused(
+        doc! {"$push": {"a": 1}},
+        2,
+        "The field 'a' must be an array but is of type int in document {_id: 1}",
+    );
     refused(
         doc! {"$addToSet": {"n.x": 1}},
         2,
@@ -150,16 +182,48 @@ fn arguments_of_array_operators() {
     refused(doc! {"$pop": {"r": 2}}, 9, "$pop expects 1 or -1, found: 2");
     refused(doc! {"$pop": {"r": "x"}}, 9, "Expected a number in: r: \"x\"");
     let push = |clauses: Document| doc! {"$push": {"r": clauses}};
-    refused(push(doc! {"$each": 1}), 2, "The argument to $each in $push must be an array but it was of type: int");
+    refused(
+        push(doc! {"$each": 1}),
+        2,
+        "The argument to $each in $push must be an array but it was of type: int",
+    );
     refused(push(doc! {"$each": [], "$x": 1}), 2, "Unrecognized clause in $push: $x");
-    refused(push(doc! {"$each": [], "$slice": "x"}), 2, "The value for $slice must be an integer value but was given type: string");
-    refused(push(doc! {"$each": [], "$position": 1.5}), 2, "The value for $position must be an integer value, not of type: double");
+    refused(
+        push(doc! {"$each": [], "$slice": "x"}),
+        2,
+        "The value for $slice must be an integer value but was given type: string",
+    );
+    refused(
+        push(doc! {"$each": [], "$position": 1.5}),
+        2,
+        "The value for $position must be an integer value, not of type: double",
+    );
     refused(push(doc! {"$each": [], "$sort": 2}), 2, "The $sort element value must be either 1 or -1");
-    refused(push(doc! {"$each": [], "$sort": {}}), 2, "The $sort pattern is empty when it should be a set of fields.");
-    refused(push(doc! {"$each": [], "$sort": "x"}), 2, "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields");
-    refused(push(doc! {"$slice": 1}), 52, "The dollar ($) prefixed field '$slice' in 'r.$slice' is not valid for storage.");
-    refused(doc! {"$addToSet": {"r": {"$each": 1}}}, 14, "The argument to $each in $addToSet must be an array but it was of type int");
-    refused(doc! {"$addToSet": {"r": {"$each": [], "x": 1}}}, 2, "Found unexpected fields after $each in $addToSet: { $each: [], x: 1 }");
+    refused(
+        push(doc! {"$each": [], "$sort": {}}),
+        2,
+        "The $sort pattern is empty when it should be a set of fields.",
+    );
+    refused(
+        push(doc! {"$each": [], "$sort": "x"}),
+        2,
+        "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields",
+    );
+    refused(
+        push(doc! {"$slice": 1}),
+        52,
+        "The dollar ($) prefixed field '$slice' in 'r.$slice' is not valid for storage.",
+    );
+    refused(
+        doc! {"$addToSet": {"r": {"$each": 1}}},
+        14,
+        "The argument to $each in $addToSet must be an array but it was of type int",
+    );
+    refused(
+        doc! {"$addToSet": {"r": {"$each": [], "x": 1}}},
+        2,
+        "Found unexpected fields after $each in $addToSet: { $each: [], x: 1 }",
+    );
 }
 
 #[test]
@@ -183,7 +247,11 @@ fn arguments_of_dates_and_renames() {
         "The source and target field for $rename must not be on the same path: a: \"a.b\"",
     );
     refused(doc! {"$rename": {"r.$": "b"}}, 2, "The source field for $rename may not be dynamic: r.$");
-    refused(doc! {"$rename": {"a": "b.$[]"}}, 2, "The destination field for $rename may not be dynamic: b.$[]");
+    refused(
+        doc! {"$rename": {"a": "b.$[]"}},
+        2,
+        "The destination field for $rename may not be dynamic: b.$[]",
+    );
     refused(
         doc! {"$rename": {"r.0": "b"}},
         2,

@@ -14,19 +14,41 @@ fn set_keeps_places_and_appends_in_order() {
         (doc! {"_id": 1, "a": 1}, doc! {"$set": {"a": 1}}, None),
         (doc! {"_id": 1, "a": 1}, doc! {"$set": {"a": 1.0}}, Some(doc! {"_id": 1, "a": 1.0})),
         (doc! {"_id": 1, "a": 1}, doc! {"$set": {"a": 1_i64}}, Some(doc! {"_id": 1, "a": 1_i64})),
-        (doc! {"_id": 1, "a": {"b": 1, "c": 2}}, doc! {"$set": {"a": {"c": 2, "b": 1}}}, Some(doc! {"_id": 1, "a": {"c": 2, "b": 1}})),
+        (
+            doc! {"_id": 1, "a": {"b": 1, "c": 2}},
+            doc! {"$set": {"a": {"c": 2, "b": 1}}},
+            Some(doc! {"_id": 1, "a": {"c": 2, "b": 1}}),
+        ),
         (doc! {"_id": 1, "a": 1}, doc! {"$set": {"_id": 1}}, None),
         (doc! {"a": {"b": {"c": 1}}}, doc! {"$set": {"a.b.c": 2}}, Some(doc! {"a": {"b": {"c": 2}}})),
         (doc! {"a": 1}, doc! {"$set": {"b.c.d": 2}}, Some(doc! {"a": 1, "b": {"c": {"d": 2}}})),
-        (doc! {"a": {"x": 1}}, doc! {"$set": {"a.b.c": 2, "a.b.a": 3}}, Some(doc! {"a": {"x": 1, "b": {"a": 3, "c": 2}}})),
+        (
+            doc! {"a": {"x": 1}},
+            doc! {"$set": {"a.b.c": 2, "a.b.a": 3}},
+            Some(doc! {"a": {"x": 1, "b": {"a": 3, "c": 2}}}),
+        ),
         (doc! {"b": 1}, doc! {"$set": {"a.0": 2}}, Some(doc! {"b": 1, "a": {"0": 2}})),
         (doc! {"a": [1, 2, 3]}, doc! {"$set": {"a.1": "x"}}, Some(doc! {"a": [1, "x", 3]})),
         (doc! {"a": [1]}, doc! {"$set": {"a.3": 4}}, Some(doc! {"a": [1, Bson::Null, Bson::Null, 4]})),
         (doc! {"a": [1]}, doc! {"$set": {"a.1.b": 4}}, Some(doc! {"a": [1, {"b": 4}]})),
-        (doc! {"a": [{"b": 1}, {"b": 2}]}, doc! {"$set": {"a.1.b": 3, "a.0.c": 4}}, Some(doc! {"a": [{"b": 1, "c": 4}, {"b": 3}]})),
-        (doc! {"a": []}, doc! {"$set": {"a.10": 1, "a.2": 2}}, Some(doc! {"a": [Bson::Null, Bson::Null, 2, Bson::Null, Bson::Null, Bson::Null, Bson::Null, Bson::Null, Bson::Null, Bson::Null, 1]})),
+        (
+            doc! {"a": [{"b": 1}, {"b": 2}]},
+            doc! {"$set": {"a.1.b": 3, "a.0.c": 4}},
+            Some(doc! {"a": [{"b": 1, "c": 4}, {"b": 3}]}),
+        ),
+        (
+            doc! {"a": []},
+            doc! {"$set": {"a.10": 1, "a.2": 2}},
+            Some(
+                doc! {"a": [Bson::Null, Bson::Null, 2, Bson::Null, Bson::Null, Bson::Null, Bson::Null, Bson::Null, Bson::Null, Bson::Null, 1]},
+            ),
+        ),
         (doc! {"a.b": 1}, doc! {"$set": {"a.b": 2}}, Some(doc! {"a.b": 1, "a": {"b": 2}})),
-        (doc! {"a": 1}, doc! {"$set": {"a": {"$ref": "c", "$id": 1, "$db": "d"}}}, Some(doc! {"a": {"$ref": "c", "$id": 1, "$db": "d"}})),
+        (
+            doc! {"a": 1},
+            doc! {"$set": {"a": {"$ref": "c", "$id": 1, "$db": "d"}}},
+            Some(doc! {"a": {"$ref": "c", "$id": 1, "$db": "d"}}),
+        ),
     ]);
 }
 
@@ -53,7 +75,11 @@ fn numbers_follow_their_types() {
         (doc! {"a": i32::MAX}, doc! {"$inc": {"a": 1}}, Some(doc! {"a": 1_i64 << 31})),
         (doc! {"a": 1_i64}, doc! {"$inc": {"a": 1}}, Some(doc! {"a": 2_i64})),
         (doc! {"a": 1}, doc! {"$inc": {"a": 0.5}}, Some(doc! {"a": 1.5})),
-        (doc! {"a": 1.5}, doc! {"$inc": {"a": decimal("1.5")}}, Some(doc! {"a": decimal("3.00000000000000")})),
+        (
+            doc! {"a": 1.5},
+            doc! {"$inc": {"a": decimal("1.5")}},
+            Some(doc! {"a": decimal("3.00000000000000")}),
+        ),
         (doc! {"a": 1}, doc! {"$inc": {"a": 0}}, None),
         (doc! {"a": 1}, doc! {"$inc": {"a": 0.0}}, Some(doc! {"a": 1.0})),
         (doc! {}, doc! {"$inc": {"a.b": 5}}, Some(doc! {"a": {"b": 5}})),
@@ -77,12 +103,24 @@ fn numbers_follow_their_types() {
 #[test]
 fn renames_move_values() {
     check(vec![
-        (doc! {"_id": 1, "a": 1, "b": 2}, doc! {"$rename": {"a": "c"}}, Some(doc! {"_id": 1, "b": 2, "c": 1})),
+        (
+            doc! {"_id": 1, "a": 1, "b": 2},
+            doc! {"$rename": {"a": "c"}},
+            Some(doc! {"_id": 1, "b": 2, "c": 1}),
+        ),
         (doc! {"a": 1, "b": 2}, doc! {"$rename": {"a": "b"}}, Some(doc! {"b": 1})),
         (doc! {"a": 1, "b": 1}, doc! {"$rename": {"a": "b"}}, Some(doc! {"b": 1})),
         (doc! {"b": 1}, doc! {"$rename": {"a": "c"}}, None),
-        (doc! {"a": {"x": 1, "y": 2}}, doc! {"$rename": {"a.x": "b.c"}}, Some(doc! {"a": {"y": 2}, "b": {"c": 1}})),
-        (doc! {"a": {"x": 1}}, doc! {"$rename": {"a.x": "a.z"}, "$set": {"a.y": 0}}, Some(doc! {"a": {"y": 0, "z": 1}})),
+        (
+            doc! {"a": {"x": 1, "y": 2}},
+            doc! {"$rename": {"a.x": "b.c"}},
+            Some(doc! {"a": {"y": 2}, "b": {"c": 1}}),
+        ),
+        (
+            doc! {"a": {"x": 1}},
+            doc! {"$rename": {"a.x": "a.z"}, "$set": {"a.y": 0}},
+            Some(doc! {"a": {"y": 0, "z": 1}}),
+        ),
         (doc! {"a": {}}, doc! {"$rename": {"a.x.y": "b"}}, None),
         (doc! {"a": [1]}, doc! {"$rename": {"a": "b"}}, Some(doc! {"b": [1]})),
     ]);
@@ -93,7 +131,11 @@ fn dates_are_of_the_moment() {
     let stamp = Timestamp { time: 7, increment: 9 };
     let now = DateTime::from_millis(NOW_MS);
     check(vec![
-        (doc! {"a": 1}, doc! {"$currentDate": {"a": true, "b": {"$type": "date"}, "c": {"$type": "timestamp"}}}, Some(doc! {"a": now, "b": now, "c": stamp})),
+        (
+            doc! {"a": 1},
+            doc! {"$currentDate": {"a": true, "b": {"$type": "date"}, "c": {"$type": "timestamp"}}},
+            Some(doc! {"a": now, "b": now, "c": stamp}),
+        ),
         (doc! {"a": now}, doc! {"$currentDate": {"a": false}}, Some(doc! {"a": now})),
     ]);
 }

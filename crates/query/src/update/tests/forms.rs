@@ -13,7 +13,9 @@ fn replacements_keep_the_id_and_put_it_first() {
         (
             doc! {"_id": 1},
             doc! {"t": Timestamp { time: 0, increment: 0 }, "n": {"t": Timestamp { time: 0, increment: 0 }}},
-            Some(doc! {"_id": 1, "t": Timestamp { time: 7, increment: 9 }, "n": {"t": Timestamp { time: 0, increment: 0 }}}),
+            Some(
+                doc! {"_id": 1, "t": Timestamp { time: 7, increment: 9 }, "n": {"t": Timestamp { time: 0, increment: 0 }}},
+            ),
         ),
     ]);
 }
@@ -25,7 +27,11 @@ fn upserts_begin_with_the_filter() {
         (doc! {"b": 2, "_id": 1}, doc! {"$set": {"a": 1}}, doc! {"_id": 1, "b": 2, "a": 1}),
         (doc! {"x.z": 1, "x.y": 2}, doc! {"$set": {"x.w": 0}}, doc! {"x": {"y": 2, "z": 1, "w": 0}}),
         (doc! {"_id": 1, "a": {"$gt": 5}}, doc! {"$inc": {"n": 1}}, doc! {"_id": 1, "n": 1}),
-        (doc! {"$and": [{"a": 1}, {"b": {"$eq": 2}}]}, doc! {"$set": {"c": 3}}, doc! {"a": 1, "b": 2, "c": 3}),
+        (
+            doc! {"$and": [{"a": 1}, {"b": {"$eq": 2}}]},
+            doc! {"$set": {"c": 3}},
+            doc! {"a": 1, "b": 2, "c": 3},
+        ),
         (doc! {"a": 1}, doc! {"$set": {"b": 1, "_id": 7}}, doc! {"_id": 7, "a": 1, "b": 1}),
         (doc! {"_id": 1}, doc! {"$set": {"_id": 1, "a": 1}}, doc! {"_id": 1, "a": 1}),
         (doc! {"a": 1}, doc! {"$setOnInsert": {"b": 1}, "$unset": {"a": 1}}, doc! {"b": 1}),
@@ -78,7 +84,8 @@ fn upserts_that_cannot_be() {
 #[test]
 fn paths_are_those_that_indexes_name() {
     let variables = Variables::at(DateTime::from_millis(0));
-    let parse = |update: Document| Update::parse(RawBsonRef::Document(&raw(&update)), &[], &variables).unwrap();
+    let parse =
+        |update: Document| Update::parse(RawBsonRef::Document(&raw(&update)), &[], &variables).unwrap();
     let update = parse(doc! {"$set": {"b.$[].c": 1, "a.0": 2}, "$rename": {"x": "y.z"}});
     assert_eq!(update.paths().unwrap(), ["a", "b.c", "x", "y.z"]);
     assert!(!update.is_replacement());

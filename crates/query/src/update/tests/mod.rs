@@ -82,3 +82,50 @@ pub(super) fn fails<T: std::fmt::Debug>(result: Result<T>, code: i32, message: &
     let failure = result.expect_err(message);
     assert_eq!((failure.code(), failure.message()), (Code(code), message));
 }
+
+/// Prints what the workload's update costs; run it in release with `--ignored --nocapture`.
+#[test]
+#[ignore = "a measurement, not a check"]
+fn speed() {
+    let mut before = bson::doc! {"_id": "user6284781860667377211"};
+    for field in 0..10 {
+        let bytes = vec![b'a' + field as u8; 100];
+        let binary = bson::Binary { subtype: bson::spec::BinarySubtype::Generic, bytes };
+        before.insert(format!("field{field}"), binary);
+    }
+    let before = raw(&before);
+    let binary = bson::Binary { subtype: bson::spec::BinarySubtype::Generic, bytes: vec![b'z'; 100] };
+    let cases = [
+        ("$set one of ten fields", bson::doc! {"$set": {"field3": binary.clone()}}),
+        ("$set a longer value", bson::doc! {"$set": {"field3": "x".repeat(200)}}),
+        (
+            "$set the same value",
+            bson::doc! {"$set": {"field3": Bson::try_from(before.get("field3").unwrap().unwrap()).unwrap()}},
+        ),
+        ("$inc a new field", bson::doc! {"$inc": {"n": 1}}),
+        ("$set a dotted path", bson::doc! {"$set": {"a.b": 1}}),
+        ("replacement", bson::doc! {"field0": binary.clone(), "field1": binary}),
+    ];
+    let variables = Variables::at(DateTime::from_millis(NOW_MS));
+    let moment = UpdateMoment {
+        matched: Matched::default(),
+        inserting: false,
+        variables: &variables,
+        timestamp: Timestamp { time: 7, increment: 9 },
+    };
+    for (name, update) in cases {
+        let update = raw(&update);
+        let parsed = Update::parse(RawBsonRef::Document(&update), &[], &variables).unwrap();
+        let rounds = 200_000;
+        let start = std::time::Instant::now();
+        for _ in 0..rounds {
+            std::hint::black_box(Update::parse(RawBsonRef::Document(&update), &[], &variables).unwrap());
+        }
+        let parsing = start.elapsed().as_nanos() / rounds;
+        let start = std::time::Instant::now();
+        for _ in 0..rounds {
+            std::hint::black_box(parsed.apply(std::hint::black_box(&before), &moment).unwrap());
+        }
+        println!("{name}: parse {parsing} ns, apply {} ns", start.elapsed().as_nanos() / rounds);
+    }
+}

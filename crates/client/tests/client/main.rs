@@ -1,0 +1,9 @@
+//! The client from outside: connection strings, and connections to a responder that plays a server by script.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests name what they show, and fail by panicking")]
+
+mod authentication;
+mod commands;
+mod responder;
+mod strings;
+mod tls;

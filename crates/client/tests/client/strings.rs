@@ -1,0 +1,112 @@
+//! Connection strings, as documentation and users write them.
+
+use std::time::Duration;
+
+use fathom_client::{Address, Target};
+use fathom_wire::Compressor;
+use fathom_wire::scram::Mechanism;
+use proptest::prelude::*;
+
+fn target(text: &str) -> Target {
+    text.parse().unwrap()
+}
+
+fn refused(text: &str) -> String {
+    text.parse::<Target>().unwrap_err().to_string()
+}
+
+#[test]
+fn hosts() {
+    let three = target("mongodb://a,b:1,[::1]:27018");
+    let expected = [Address::new("a", 27017), Address::new("b", 1), Address::new("::1", 27018)];
+    assert_eq!(three.addresses, expected);
+    assert_eq!(three.to_string(), "mongodb://a:27017,b:1,[::1]:27018");
+    assert_eq!(target("mongodb://h/ycsb?w=1").database.as_deref(), Some("ycsb"));
+    assert_eq!(target("mongodb://h/?w=1").database, None);
+    assert_eq!(target("mongodb://h?w=1").other_option("W"), Some("1"));
+    for text in [
+        "mongodb://",
+        "mongodb://a,",
+        "mongodb://a:0",
+        "mongodb://a:65536",
+        "mongodb://a:+1",
+        "mongodb://a:",
+        "mongodb://::1",
+        "mongodb://[::1",
+        "mongodb://[::1]27",
+    ] {
+        assert!(refused(text).contains("is not an address"), "{text}: {}", refused(text));
+    }
+    assert!(refused("localhost:27017").contains("mongodb://"));
+    assert!(refused("mongodb+srv://cluster.example").contains("not supported"));
+    assert!(refused("mongodb://%2Ftmp%2Fmongodb-27017.sock").contains("Unix socket"));
+}
+
+#[test]
+fn credentials() {
+    let decoded = target("mongodb://us%40er:p%3A%2F%25@h/app?authMechanism=SCRAM-SHA-1").credential.unwrap();
+    assert_eq!((decoded.user.as_str(), decoded.password.as_str()), ("us@er", "p:/%"));
+    assert_eq!((decoded.source.as_str(), decoded.mechanism), ("app", Some(Mechanism::Sha1)));
+    assert_eq!(target("mongodb://u:p@h").credential.unwrap().source, "admin");
+    assert_eq!(target("mongodb://u:p@h/app?authSource=x").credential.unwrap().source, "x");
+    assert!(target("mongodb://h/?authSource=x").credential.is_none());
+    assert!(refused("mongodb://u@h").contains("no password"));
+    assert!(refused("mongodb://:p@h").contains("no name"));
+    assert!(refused("mongodb://u:p@h/?authMechanism=MONGODB-X509").contains("MONGODB-X509 is not supported"));
+    assert!(refused("mongodb://h/?authMechanism=SCRAM-SHA-1").contains("no user"));
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    for text in
+        ["mongodb://u:geh:eim@h", "mongodb://u:geh/eim@h", "mongodb://u:geh@eim@h", "mongodb://u:geheim%zz@h"]
+    {
+        let refused = refused(text);
+        assert!(!refused.contains("geh") && !refused.contains("eim"), "{refused}");
+    }
+    let shown = target("mongodb://u:geheim@h/?tlsCertificateKeyFilePassword=geheim");
+    assert!(!format!("{shown:?} {shown}").contains("geheim"));
+    assert_eq!(shown.unused_options().collect::<Vec<_>>(), ["tlsCertificateKeyFilePassword"]);
+}
+
+#[test]
+fn options() {
+    let all = target(
+        "mongodb://h/?replicaSet=rs&appName=a%20b&compressors=zstd,lz4,snappy&connectTimeoutMS=5&SOCKETTIMEOUTMS=7&w=majority&w=2",
+    );
+    assert_eq!(all.replica_set.as_deref(), Some("rs"));
+    assert_eq!(all.app_name.as_deref(), Some("a b"));
+    assert_eq!(all.compressors, [Compressor::Zstd, Compressor::Snappy]);
+    assert_eq!(
+        (all.connect_timeout, all.socket_timeout),
+        (Duration::from_millis(5), Some(Duration::from_millis(7)))
+    );
+    assert_eq!(all.unused_options().collect::<Vec<_>>(), ["w", "w", "compressors"]);
+    assert_eq!(target("mongodb://h/?socketTimeoutMS=0").socket_timeout, None);
+    assert!(refused("mongodb://h/?connectTimeoutMS=soon").contains("connectTimeoutMS"));
+    assert!(refused("mongodb://h/?tls").contains("name=value"));
+    assert!(refused("mongodb://h/?tls=yes").contains("neither true nor false"));
+    assert!(refused("mongodb://h/?tls=true&ssl=false").contains("both on and off"));
+}
+
+#[test]
+fn tls_options() {
+    assert!(target("mongodb://h").tls.is_none());
+    assert!(target("mongodb://h/?ssl=true").tls.is_some());
+    let tls = target("mongodb://h/?tlsCAFile=%2Fa%2Fca.pem&tlsAllowInvalidHostnames=true").tls.unwrap();
+    assert_eq!(tls.ca_file.as_deref(), Some("/a/ca.pem".as_ref()));
+    assert!(tls.allow_invalid_hostnames && !tls.allow_invalid_certificates);
+    assert!(target("mongodb://h/?tls=false&tlsCAFile=x").tls.is_none());
+    let insecure = target("mongodb://h/?tls=true&tlsInsecure=true").tls.unwrap();
+    assert!(insecure.allow_invalid_hostnames && insecure.allow_invalid_certificates);
+}
+
+proptest! {
+    #[test]
+    fn anything_at_all_never_panics(text in "(mongodb://)?[a-z:@/?&=%,\\[\\]0-9é]{0,60}") {
+        if let Ok(target) = text.parse::<Target>() {
+            prop_assert!(!target.addresses.is_empty());
+            prop_assert!(target.addresses.iter().all(|address| address.to_string().parse::<Address>().unwrap() == *address));
+        }
+    }
+}

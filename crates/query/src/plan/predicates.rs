@@ -1,0 +1,127 @@
+//! What a filter says of single fields, each on its own: the conjunction taken apart, `$elemMatch` followed into its documents.
+
+use std::borrow::Cow;
+
+use super::bounds::{self, Bounds};
+use crate::FieldKind;
+use crate::filter::path::has_index;
+use crate::filter::tree::{Comparison, Field, Node, Test};
+
+/// One statement about one field.
+#[derive(Clone, Debug)]
+pub(super) struct Predicate<'f> {
+    /// The whole dotted path.
+    pub(super) path: Cow<'f, str>,
+    /// The test of its values.
+    pub(super) test: &'f Test,
+    /// Whether the test must fail.
+    pub(super) denied: bool,
+    /// The `$elemMatch` that it is in, if any.
+    pub(super) group: Option<Group>,
+    /// Its place in the conjunction.
+    pub(super) origin: usize,
+}
+
+/// An `$elemMatch` of documents: what it holds is true of one element together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    /// Different for each.
+    pub(super) number: usize,
+    /// How many components the path to the array has.
+    pub(super) components: usize,
+}
+
+/// The parts of a conjunction.
+pub(super) fn conjunction(root: &Node) -> &[Node] {
+    match root {
+        Node::And(nodes) => nodes,
+        other => std::slice::from_ref(other),
+    }
+}
+
+/// Appends the statements of a conjunction, whose parts count from `first`.
+pub(super) fn collect<'f>(root: &'f Node, first: usize, out: &mut Vec<Predicate<'f>>) {
+    for (place, node) in conjunction(root).iter().enumerate() {
+        add(node, None, "", first + place, out);
+    }
+}
+
+fn add<'f>(node: &'f Node, group: Option<Group>, above: &str, origin: usize, out: &mut Vec<Predicate<'f>>) {
+    let (field, denied) = match node {
+        Node::Field(field) => (field, false),
+        Node::Not(inner) => match inner.as_ref() {
+            Node::Field(field) => (field, true),
+            _ => return,
+        },
+        _ => return,
+    };
+    let Field { path, test } = field;
+    // Within an array a component of digits could also name an element of an array in it.
+    if group.is_some() && has_index(path) {
+        return;
+    }
+    let path = match above {
+        "" => Cow::Borrowed(path.as_ref()),
+        above => Cow::Owned(format!("{above}.{path}")),
+    };
+    if let (Test::ElementObject(inner), false) = (test, denied) {
+        let group = Group { number: out.len() + origin, components: path.split('.').count() };
+        for node in conjunction(inner) {
+            add(node, Some(group), &path, origin, out);
+        }
+    }
+    out.push(Predicate { path, test, denied, group, origin });
+}
+
+impl Predicate<'_> {
+    /// The keys that it leaves; `single` when every document has one key in the index, and no index of an array is in the path.
+    pub(super) fn bounds(&self, kind: FieldKind, single: bool) -> Option<Bounds> {
+        match (kind, self.denied) {
+            (FieldKind::Hashed, false) => bounds::hashed(self.test),
+            (FieldKind::Hashed, true) => None,
+            (_, false) => bounds::of(self.test),
+            // By its index an element of an array is seen whole, while the index of the collection holds what is in it.
+            (_, true) if has_index(&self.path) => None,
+            (_, true) => bounds::denied(self.test, single),
+        }
+    }
+
+    /// Whether a document must have the field to satisfy it, so that a sparse index has a key for each that does.
+    pub(super) fn needs_field(&self) -> bool {
+        let null = match self.test {
+            Test::Compare(Comparison::Equal, constant) if self.denied => {
+                // What goes through an array may find nothing in it, and so no null.
+                return matches!(constant, bson::RawBson::Null) && !self.path.contains('.');
+            }
+            Test::Compare(_, constant) => matches!(constant, bson::RawBson::Null),
+            Test::Member(list) => list.null,
+            _ => false,
+        };
+        // An array within the array has no fields, and passes what asks of none; but then the outer field is there.
+        !null && !self.denied
+    }
+}
+
+/// How many leading components two paths share.
+pub(super) fn shared_components(left: &str, right: &str) -> usize {
+    left.split('.').zip(right.split('.')).take_while(|(one, other)| one == other).count()
+}
+
+/// Whether two statements can be asked of one key of an index in which documents have several: their fields lie in different
+/// arrays, or one `$elemMatch` holds them to the same element.
+pub(super) fn on_one_key(left: &Predicate<'_>, right: &Predicate<'_>) -> bool {
+    let shared = shared_components(&left.path, &right.path);
+    shared == 0 || (left.group.is_some_and(|group| left.group == right.group && shared <= group.components))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_components_are_whole_names() {
+        assert_eq!(shared_components("a.b", "a.c"), 1);
+        assert_eq!(shared_components("ab", "a"), 0);
+        assert_eq!(shared_components("a.b.c", "a.b"), 2);
+    }
+}
