@@ -1,5 +1,10 @@
 //! What operations cost, printed, not judged: `cargo test --release -p fathom-engine-rocks --test speed -- --ignored --nocapture`.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a measurement that is run by hand"
+)]
 
 mod common;
 
