@@ -33,7 +33,6 @@ mod single_deletes {
         }
     }
     fathom_engine::conformance_tests!(subject);
-    fathom_engine::conformance_crash_tests!(subject);
 }
 
 mod without_a_journal {
