@@ -34,6 +34,8 @@ struct Shard {
     entries: HashMap<u64, Entry, BuildHasherDefault<AsIs>>,
     /// The commits that are remembered, oldest first, with their keys.
     remembered: VecDeque<(u64, u64)>,
+    /// How many entries have an owner.
+    held: usize,
     /// Commits up to this tick may have been forgotten before their time.
     forgotten: u64,
 }
@@ -86,6 +88,7 @@ impl Conflicts {
             Claim::Conflict
         } else {
             entry.owner = owner;
+            shard.held += 1;
             Claim::New
         }
     }
@@ -97,7 +100,9 @@ impl Conflicts {
             let Some(entry) = shard.entries.get_mut(&hash) else { continue };
             if entry.owner == owner {
                 entry.owner = NOBODY;
-                if entry.committed <= oldest {
+                let over = entry.committed <= oldest;
+                shard.held -= 1;
+                if over {
                     shard.entries.remove(&hash);
                 }
             }
@@ -108,13 +113,16 @@ impl Conflicts {
     pub(crate) fn commit(&self, hashes: &[u64], owner: Owner, tick: u64, oldest: u64) {
         for &hash in hashes {
             let Some(mut shard) = self.shard(hash) else { continue };
+            let before = if oldest >= tick {
+                shard.entries.remove(&hash)
+            } else {
+                shard.entries.insert(hash, Entry { owner: NOBODY, committed: tick })
+            };
+            debug_assert_eq!(before.map(|entry| entry.owner), Some(owner));
+            shard.held -= 1;
             if oldest >= tick {
-                shard.entries.remove(&hash);
                 continue;
             }
-            let entry = shard.entries.entry(hash).or_default();
-            debug_assert_eq!(entry.owner, owner);
-            *entry = Entry { owner: NOBODY, committed: tick };
             shard.remembered.push_back((tick, hash));
             shard.bound(self.remembered_max);
         }
@@ -123,8 +131,7 @@ impl Conflicts {
     /// How many keys are held by open transactions, and how many commits are remembered.
     pub(crate) fn sizes(&self) -> (usize, usize) {
         self.shards.iter().map(|shard| shard.lock()).fold((0, 0), |(held, remembered), shard| {
-            let owned = shard.entries.values().filter(|entry| entry.owner != NOBODY).count();
-            (held + owned, remembered + shard.remembered.len())
+            (held + shard.held, remembered + shard.remembered.len())
         })
     }
 

@@ -23,7 +23,7 @@ pub(crate) struct Store {
     pub(crate) single_delete_index: bool,
     /// Sessions that are open.
     pub(crate) sessions: AtomicUsize,
-    /// Transactions that have written and are neither committed nor rolled back.
+    /// What only we can count.
     pub(crate) counts: Counts,
     journal: bool,
     stopped: AtomicBool,

@@ -17,6 +17,7 @@ mod defaults {
         }
     }
     fathom_engine::conformance_tests!(subject);
+    fathom_engine::conformance_crash_tests!(subject);
 }
 
 mod single_deletes {
@@ -48,4 +49,5 @@ mod without_a_journal {
         }
     }
     fathom_engine::conformance_tests!(subject);
+    fathom_engine::conformance_crash_tests!(subject);
 }

@@ -1,4 +1,5 @@
 //! Dropped tables: their space comes back, nobody loses what he reads, and a kill does not make the engine forget.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! A disk that fills up: the engine stops loudly, and what was promised before is there once there is room again.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 mod common;
 

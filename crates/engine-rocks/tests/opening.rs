@@ -1,4 +1,5 @@
 //! Opening and closing: what is refused, and that refusing changes nothing.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! That the defaults are mongo-rocks', that the config string lies over them, and what can change at run time.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 mod common;
 

@@ -1,4 +1,10 @@
 //! What operations cost, printed, not judged: `cargo test --release -p fathom-engine-rocks --test speed -- --ignored --nocapture`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a measurement that is run by hand"
+)]
 
 mod common;
 
@@ -145,5 +151,20 @@ fn of_two_threads() {
                 }
             });
         });
+    }
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn of_counting() {
+    for counters in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = RocksEngine::open(Options { counters, ..Options::new(folder.path(), 1 << 30) }).unwrap();
+        let records = engine.create_table("r", &TableSpec::records()).unwrap();
+        let session = engine.session().unwrap();
+        common::fill(session.as_ref(), &records, RECORDS, RECORD_BYTES);
+        engine.compact(&records).unwrap();
+        read(session.as_ref(), &records);
+        timed(&format!("get, counters {counters}"), RECORDS, || read(session.as_ref(), &records));
     }
 }

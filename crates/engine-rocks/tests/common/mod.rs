@@ -9,19 +9,19 @@ use fathom_engine::{Durability, Engine, Key, Session, Table};
 use fathom_engine_rocks::{Options, RocksEngine};
 
 /// The folder that a child process works in.
-pub const CHILD_FOLDER: &str = "FATHOM_ROCKS_CHILD";
+pub(crate) const CHILD_FOLDER: &str = "FATHOM_ROCKS_CHILD";
 
 /// The defaults with a small cache.
-pub fn options(folder: &Path) -> Options {
+pub(crate) fn options(folder: &Path) -> Options {
     Options::new(folder, 32 << 20)
 }
 
-pub fn open(folder: &Path) -> RocksEngine {
+pub(crate) fn open(folder: &Path) -> RocksEngine {
     RocksEngine::open(options(folder)).unwrap()
 }
 
 /// Puts `count` records of `bytes` that do not compress, numbered from 0, a thousand to a transaction.
-pub fn fill(session: &dyn Session, table: &Table, count: i64, bytes: usize) {
+pub(crate) fn fill(session: &dyn Session, table: &Table, count: i64, bytes: usize) {
     for thousand in 0..(count + 999) / 1000 {
         session.begin().unwrap();
         for number in thousand * 1000..count.min((thousand + 1) * 1000) {
@@ -32,7 +32,7 @@ pub fn fill(session: &dyn Session, table: &Table, count: i64, bytes: usize) {
 }
 
 /// Bytes that follow from a number and do not compress.
-pub fn noise(seed: i64, bytes: usize) -> Vec<u8> {
+pub(crate) fn noise(seed: i64, bytes: usize) -> Vec<u8> {
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::{Rng, SeedableRng};
     let mut out = vec![0; bytes];
@@ -40,12 +40,12 @@ pub fn noise(seed: i64, bytes: usize) -> Vec<u8> {
     out
 }
 
-pub fn get(session: &dyn Session, table: &Table, key: Key<'_>) -> Option<Vec<u8>> {
+pub(crate) fn get(session: &dyn Session, table: &Table, key: Key<'_>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     session.get(table, key, &mut out).unwrap().then_some(out)
 }
 
-pub fn count(session: &dyn Session, table: &Table) -> usize {
+pub(crate) fn count(session: &dyn Session, table: &Table) -> usize {
     let mut cursor = session.cursor(table).unwrap();
     let mut found = cursor.first().unwrap();
     let mut count = 0;
@@ -58,7 +58,11 @@ pub fn count(session: &dyn Session, table: &Table) -> usize {
 
 /// Runs the test `name` of this binary in a process of its own, which works in `folder`, until `enough` says so of the
 /// lines that it printed; then kills it as hard as can be. Returns all lines.
-pub fn killed_child(name: &str, folder: &Path, mut enough: impl FnMut(&[String]) -> bool) -> Vec<String> {
+pub(crate) fn killed_child(
+    name: &str,
+    folder: &Path,
+    mut enough: impl FnMut(&[String]) -> bool,
+) -> Vec<String> {
     let mut child: Child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .env(CHILD_FOLDER, folder)
@@ -81,7 +85,7 @@ pub fn killed_child(name: &str, folder: &Path, mut enough: impl FnMut(&[String])
 }
 
 /// Waits until no dropped table takes space any more.
-pub fn wait_for_drops(engine: &RocksEngine) {
+pub(crate) fn wait_for_drops(engine: &RocksEngine) {
     let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while engine.unfinished_drops() > 0 {
         assert!(std::time::Instant::now() < patience, "the dropped tables were not reclaimed");
@@ -90,7 +94,7 @@ pub fn wait_for_drops(engine: &RocksEngine) {
 }
 
 /// Bytes of all files below a folder.
-pub fn bytes_below(folder: &Path) -> u64 {
+pub(crate) fn bytes_below(folder: &Path) -> u64 {
     std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap())
@@ -103,6 +107,6 @@ pub fn bytes_below(folder: &Path) -> u64 {
 }
 
 /// Closes, and panics if that fails.
-pub fn close(engine: &RocksEngine) {
+pub(crate) fn close(engine: &RocksEngine) {
     engine.close().unwrap();
 }
