@@ -18,12 +18,16 @@ mod paths;
 mod pipeline;
 mod plan;
 mod projection;
+mod raw;
 mod sort;
 mod sorter;
 mod update;
 mod variables;
 
-pub use arithmetic::{add, multiply};
+pub use arithmetic::{
+    Decimal, Rounding, absolute, add, add_or_widen, divide, f64_to_i64_exact, is_number, modulo, multiply,
+    multiply_or_widen, negate, parse_decimal, subtract, to_decimal, to_f64, to_i64_exact,
+};
 pub use expression::Expression;
 pub use fathom_wire::{Code, Failure};
 pub use filter::{Filter, Matched};
@@ -32,7 +36,7 @@ pub use index::{IndexKeys, KeyExtractor};
 pub use key_pattern::{FieldKind, KeyField, KeyPattern};
 pub use keystring::{Bound, KeyBuilder, KeyString, decode, leading_record_id, record_id_of, split_record_id};
 pub use order::{canonical_type, compare, compare_documents, compare_mixed, compare_owned};
-pub use pipeline::{Host, Pipeline, Rows};
+pub use pipeline::{CountForm, Host, MergePipeline, Pipeline, Rows};
 pub use plan::{Access, Hint, IndexInfo, Plan, Range, choose};
 pub use projection::{Dialect, Projection};
 pub use sort::Sort;

@@ -1,0 +1,165 @@
+//! Operators of arrays: `$arrayElemAt`, `$first`, `$last`, `$concatArrays`, `$in`, `$isArray`, `$range`, `$reverseArray`, `$size`.
+
+use bson::Bson;
+
+use super::number::Number;
+use super::show::show;
+use super::value::{VALUE_BYTES_MAX, Value, bounded, measure};
+use crate::{Code, Failure, Result};
+
+/// `$arrayElemAt: [array, index]`; a negative index counts from the end.
+pub(super) fn element_at<'e>(name: &'static str, array: Value<'e>, index: Value<'e>) -> Result<Value<'e>> {
+    if array.is_nullish() || index.is_nullish() {
+        return Ok(Value::NULL);
+    }
+    check_array(name, &array)?;
+    let Some(number) = Number::of(&index) else {
+        let message =
+            format!("{name}'s second argument must be a numeric value, but is {}", index.type_name());
+        return Err(Failure::new(Code(28690), message));
+    };
+    let Some(index) = number.exact_int() else {
+        let message =
+            format!("{name}'s second argument must be representable as a 32-bit integer: {}", show(&index));
+        return Err(Failure::new(Code(28691), message));
+    };
+    pick(&array, i64::from(index))
+}
+
+/// `$first` and `$last`.
+pub(super) fn end<'e>(name: &'static str, array: Value<'e>) -> Result<Value<'e>> {
+    if array.is_nullish() {
+        return Ok(Value::NULL);
+    }
+    check_array(name, &array)?;
+    pick(&array, if name == "$first" { 0 } else { -1 })
+}
+
+fn check_array(name: &str, array: &Value<'_>) -> Result<()> {
+    if array.is_array() {
+        return Ok(());
+    }
+    let message = format!("{name}'s first argument must be an array, but is {}", array.type_name());
+    Err(Failure::new(Code(28689), message))
+}
+
+fn pick<'e>(array: &Value<'_>, index: i64) -> Result<Value<'e>> {
+    let items = array.items()?.unwrap_or_default();
+    let place = if index < 0 { index + i64::try_from(items.len()).unwrap_or(i64::MAX) } else { index };
+    match usize::try_from(place).ok().and_then(|place| items.into_iter().nth(place)) {
+        Some(item) => item.detach(),
+        None => Ok(Value::Missing),
+    }
+}
+
+/// `$concatArrays`.
+pub(super) fn concat<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
+    let mut all = Vec::new();
+    let mut bytes = 0;
+    for value in values {
+        if value.is_nullish() {
+            return Ok(Value::NULL);
+        }
+        let found = value.type_name();
+        let Some(items) = value.into_array()? else {
+            let message = format!("$concatArrays only supports arrays, not {found}");
+            return Err(Failure::new(Code(28664), message));
+        };
+        for item in &items {
+            bytes = bounded(bytes + measure(item)?)?;
+        }
+        all.extend(items);
+    }
+    Ok(Value::Own(Bson::Array(all)))
+}
+
+/// `$in: [value, array]`.
+pub(super) fn contains<'e>(_: &'static str, value: Value<'e>, array: Value<'e>) -> Result<Value<'e>> {
+    let Some(items) = array.items()? else {
+        let message = format!("$in requires an array as a second argument, found: {}", array.type_name());
+        return Err(Failure::new(Code(40081), message));
+    };
+    for item in &items {
+        if item.compare(&value).is_eq() {
+            return Ok(Value::Own(Bson::Boolean(true)));
+        }
+    }
+    Ok(Value::Own(Bson::Boolean(false)))
+}
+
+/// `$isArray`.
+pub(super) fn is_array<'e>(_: &'static str, value: Value<'e>) -> Result<Value<'e>> {
+    Ok(Value::Own(Bson::Boolean(value.is_array())))
+}
+
+/// `$size`.
+pub(super) fn size<'e>(_: &'static str, value: Value<'e>) -> Result<Value<'e>> {
+    match value.items()? {
+        Some(items) => Ok(Value::Own(Bson::Int32(i32::try_from(items.len()).unwrap_or(i32::MAX)))),
+        None => {
+            let message =
+                format!("The argument to $size must be an array, but was of type: {}", value.type_name());
+            Err(Failure::new(Code(17124), message))
+        }
+    }
+}
+
+/// `$reverseArray`.
+pub(super) fn reverse<'e>(_: &'static str, value: Value<'e>) -> Result<Value<'e>> {
+    if value.is_nullish() {
+        return Ok(Value::NULL);
+    }
+    let found = value.type_name();
+    let Some(mut items) = value.into_array()? else {
+        let message = format!("The argument to $reverseArray must be an array, but was of type: {found}");
+        return Err(Failure::new(Code(34435), message));
+    };
+    items.reverse();
+    Ok(Value::Own(Bson::Array(items)))
+}
+
+/// `$range: [start, end, step]`.
+pub(super) fn range<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
+    let mut values = values.iter();
+    let start = bound(values.next(), "starting value", 34443)?;
+    let end = bound(values.next(), "ending value", 34445)?;
+    let step = values.next().map_or(Ok(1), |step| bound(Some(step), "step value", 34447))?;
+    if step == 0 {
+        return Err(Failure::new(Code(34449), "$range requires a non-zero step value"));
+    }
+    let count = if (step > 0) == (start < end) {
+        (end - start).unsigned_abs().div_ceil(step.unsigned_abs())
+    } else {
+        0
+    };
+    // Sixteen bytes each while it is worked on.
+    if count > (VALUE_BYTES_MAX / 16) as u64 {
+        let message = format!("$range would use too much memory: it has {count} elements");
+        return Err(Failure::new(Code::ExceededMemoryLimit, message));
+    }
+    let mut items = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+    let mut next = start;
+    while if step > 0 { next < end } else { next > end } {
+        items.push(Number::integer(next).bson());
+        next += step;
+    }
+    Ok(Value::Own(Bson::Array(items)))
+}
+
+/// A bound of `$range`; the code after `code` is for a number that is no 32-bit integer.
+fn bound(value: Option<&Value<'_>>, what: &str, code: i32) -> Result<i64> {
+    let value = value.unwrap_or(&Value::Missing);
+    let Some(number) = Number::of(value) else {
+        let article = if what.starts_with('e') { "an" } else { "a" };
+        let message =
+            format!("$range requires {article} numeric {what}, found value of type: {}", value.type_name());
+        return Err(Failure::new(Code(code), message));
+    };
+    number.exact_int().map(i64::from).ok_or_else(|| {
+        let message = format!(
+            "$range requires a {what} that can be represented as a 32-bit integer, found value: {}",
+            show(value)
+        );
+        Failure::new(Code(code + 1), message)
+    })
+}

@@ -1,0 +1,116 @@
+//! `$redact`: an expression says of each document, and of each within it, whether it is kept, pruned or looked into.
+
+use bson::{RawArray, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf};
+
+use super::Rows;
+use super::context::Context;
+use super::options::refused;
+use super::parse::Limits;
+use super::stages::Stage;
+use crate::expression::show::show;
+use crate::expression::value::{DEPTH_MAX, malformed, too_deep};
+use crate::{Expression, Result, Variables};
+
+/// The answers; what they stand for is told apart by these texts, which are MongoDB's own.
+const KEEP: &str = "keep";
+const PRUNE: &str = "prune";
+const DESCEND: &str = "descend";
+
+/// The expression that decides.
+#[derive(Clone, Debug)]
+pub(super) struct Redact {
+    decision: Expression,
+}
+
+fn with_answers(variables: &Variables) -> Variables {
+    let mut variables = variables.clone();
+    for (name, answer) in [("KEEP", KEEP), ("PRUNE", PRUNE), ("DESCEND", DESCEND)] {
+        variables.named.insert(name, answer);
+    }
+    variables
+}
+
+/// `$redact: expression`.
+pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+    let decision = Expression::parse_of_current(value, &with_answers(limits.variables))?;
+    Ok(vec![Stage::Redact(Redact { decision })])
+}
+
+impl Redact {
+    pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Rows<'a> {
+        let variables = with_answers(&context.variables);
+        Box::new(rows.filter_map(move |row| {
+            let redacted = row.and_then(|row| self.document(&row, &row, &variables, 0));
+            redacted.transpose()
+        }))
+    }
+
+    /// What is left of a document; none if nothing is.
+    fn document(
+        &self,
+        document: &RawDocument,
+        root: &RawDocument,
+        variables: &Variables,
+        depth: usize,
+    ) -> Result<Option<RawDocumentBuf>> {
+        if depth > DEPTH_MAX {
+            return Err(too_deep());
+        }
+        let decision = self.decision.value_of_current(document, root, variables)?;
+        match decision.as_str() {
+            Some(KEEP) => Ok(Some(document.to_owned())),
+            Some(PRUNE) => Ok(None),
+            Some(DESCEND) => {
+                let mut kept = RawDocumentBuf::new();
+                for element in document.iter() {
+                    let (name, value) = element.map_err(malformed)?;
+                    match value {
+                        RawBsonRef::Document(inner) => {
+                            if let Some(inner) = self.document(inner, root, variables, depth + 1)? {
+                                kept.append(name, inner);
+                            }
+                        }
+                        RawBsonRef::Array(items) => {
+                            kept.append(name, self.array(items, root, variables, depth + 1)?)
+                        }
+                        other => kept.append(name, other),
+                    }
+                }
+                Ok(Some(kept))
+            }
+            _ => {
+                let message = format!(
+                    "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, \
+                     but returned {}",
+                    show(&decision)
+                );
+                refused(17053, message)
+            }
+        }
+    }
+
+    fn array(
+        &self,
+        items: &RawArray,
+        root: &RawDocument,
+        variables: &Variables,
+        depth: usize,
+    ) -> Result<RawArrayBuf> {
+        if depth > DEPTH_MAX {
+            return Err(too_deep());
+        }
+        let mut kept = RawArrayBuf::new();
+        for item in items {
+            match item.map_err(malformed)? {
+                RawBsonRef::Document(inner) => {
+                    if let Some(inner) = self.document(inner, root, variables, depth + 1)? {
+                        kept.push(inner);
+                    }
+                }
+                RawBsonRef::Array(inner) => kept.push(self.array(inner, root, variables, depth + 1)?),
+                other => kept.push(other),
+            }
+        }
+        Ok(kept)
+    }
+}

@@ -1,0 +1,1 @@
+//! Every stage on examples whose results are documented, and what is refused with which code.

@@ -1,0 +1,169 @@
+//! Applies a projection's tree to the bytes of a document.
+use super::tree::{Child, Node};
+use crate::raw::{Builder, Element, Elements, Value, find, kind, too_deep};
+use crate::{Expression, Filter, Result, Variables};
+use bson::RawDocument;
+
+/// Arrays right within arrays that are followed; no stored document has as many.
+const ARRAYS_MAX: usize = 200;
+/// A document without fields.
+const NO_FIELDS: [u8; 5] = [5, 0, 0, 0, 0];
+
+/// A projection at work on one document.
+pub(super) struct Apply<'a> {
+    /// The whole document, which expressions see.
+    pub(super) root: &'a RawDocument,
+    pub(super) variables: &'a Variables,
+}
+
+impl Apply<'_> {
+    /// The document with nothing but what the tree names. `in_nested_array` says that the document stands in an array within an
+    /// array, where slices do not reach.
+    pub(super) fn include(&self, node: &Node, document: &[u8], in_nested_array: bool) -> Result<Vec<u8>> {
+        let mut builder = Builder::with_capacity(document.len().min(512));
+        let mut seen: Vec<&[u8]> = Vec::new();
+        let mut copied = 0;
+        for element in Elements::new(document)? {
+            let element = element?;
+            match node.get(element.name) {
+                None | Some(Child::Computed(_) | Child::First(_)) => continue,
+                Some(Child::Named) => builder.copy(element.whole),
+                Some(Child::Slice(slice)) if element.kind == kind::ARRAY && !in_nested_array => {
+                    builder.push(kind::ARRAY, element.name, &slice.of(element.value)?);
+                }
+                Some(Child::Slice(_)) => builder.copy(element.whole),
+                Some(Child::Nested(inner)) => {
+                    if inner.adds() {
+                        seen.push(element.name);
+                    }
+                    if let Some((kind, value)) = self.include_value(inner, &element, 0, in_nested_array)? {
+                        builder.push(kind, element.name, &value);
+                    }
+                }
+            }
+            copied += 1;
+            if node.plain && copied == node.len() {
+                break;
+            }
+        }
+        for name in &node.added {
+            match node.get(name.as_bytes()) {
+                Some(Child::Nested(inner)) if !seen.contains(&name.as_bytes()) => {
+                    let made = self.include(inner, &NO_FIELDS, false)?;
+                    builder.push(kind::DOCUMENT, name.as_bytes(), &made);
+                }
+                Some(child) => self.add(name, child, &mut builder)?,
+                None => {}
+            }
+        }
+        Ok(builder.finish())
+    }
+
+    /// The value of an element that paths lead through; `arrays` counts the arrays that it stands right within.
+    fn include_value(
+        &self,
+        node: &Node,
+        element: &Element<'_>,
+        arrays: usize,
+        in_nested_array: bool,
+    ) -> Result<Option<(u8, Vec<u8>)>> {
+        match element.kind {
+            kind::DOCUMENT => {
+                self.include(node, element.value, in_nested_array).map(|value| Some((kind::DOCUMENT, value)))
+            }
+            kind::ARRAY if arrays >= ARRAYS_MAX => Err(too_deep()),
+            kind::ARRAY => {
+                let mut array = Builder::with_capacity(element.value.len().min(4096));
+                let mut place = 0;
+                for item in Elements::new(element.value)? {
+                    let item = item?;
+                    let nested = in_nested_array || arrays > 0;
+                    if let Some((kind, value)) = self.include_value(node, &item, arrays + 1, nested)? {
+                        array.push_index(kind, place, &value);
+                        place += 1;
+                    }
+                }
+                Ok(Some((kind::ARRAY, array.finish())))
+            }
+            // A path does not go through other values: they give way to what is computed, or go.
+            _ if node.adds() => {
+                self.include(node, &NO_FIELDS, false).map(|value| Some((kind::DOCUMENT, value)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The document without what the tree names.
+    pub(super) fn exclude(&self, node: &Node, document: &[u8], in_nested_array: bool) -> Result<Vec<u8>> {
+        let mut builder = Builder::with_capacity(document.len());
+        for element in Elements::new(document)? {
+            let element = element?;
+            match node.get(element.name) {
+                None => builder.copy(element.whole),
+                Some(Child::Named) => {}
+                Some(Child::Slice(slice)) if element.kind == kind::ARRAY && !in_nested_array => {
+                    builder.push(kind::ARRAY, element.name, &slice.of(element.value)?);
+                }
+                Some(Child::Slice(_)) => builder.copy(element.whole),
+                Some(Child::Nested(inner)) => {
+                    let value = self.exclude_value(inner, &element, 0, in_nested_array)?;
+                    builder.push(element.kind, element.name, &value);
+                }
+                Some(child) => self.add(element.name_text()?, child, &mut builder)?,
+            }
+        }
+        Ok(builder.finish())
+    }
+
+    fn exclude_value(
+        &self,
+        node: &Node,
+        element: &Element<'_>,
+        arrays: usize,
+        in_nested_array: bool,
+    ) -> Result<Vec<u8>> {
+        match element.kind {
+            kind::DOCUMENT => self.exclude(node, element.value, in_nested_array),
+            kind::ARRAY if arrays >= ARRAYS_MAX => Err(too_deep()),
+            kind::ARRAY => {
+                let mut array = Builder::with_capacity(element.value.len());
+                for (place, item) in Elements::new(element.value)?.enumerate() {
+                    let item = item?;
+                    let value = self.exclude_value(node, &item, arrays + 1, in_nested_array || arrays > 0)?;
+                    array.push_index(item.kind, place, &value);
+                }
+                Ok(array.finish())
+            }
+            _ => Ok(element.value.to_vec()),
+        }
+    }
+
+    fn add(&self, name: &str, child: &Child, builder: &mut Builder) -> Result<()> {
+        match child {
+            Child::Computed(expression) => self.computed(name, expression, builder),
+            Child::First(filter) => self.first(name, filter, builder),
+            _ => Ok(()),
+        }
+    }
+
+    fn computed(&self, name: &str, expression: &Expression, builder: &mut Builder) -> Result<()> {
+        if let Some(value) = expression.evaluate(self.root, self.variables)? {
+            let value = Value::from_bson(&value)?;
+            builder.push(value.kind(), name.as_bytes(), value.bytes());
+        }
+        Ok(())
+    }
+
+    fn first(&self, name: &str, filter: &Filter, builder: &mut Builder) -> Result<()> {
+        let position = filter.matches(self.root)?.and_then(|matched| matched.position);
+        let array = find(self.root.as_bytes(), name.as_bytes())?.filter(|array| array.kind == kind::ARRAY);
+        if let (Some(position), Some(array)) = (position, array)
+            && let Some(only) = Elements::new(array.value)?.nth(position).transpose()?
+        {
+            let mut one = Builder::with_capacity(only.whole.len() + 8);
+            one.push_index(only.kind, 0, only.value);
+            builder.push(kind::ARRAY, name.as_bytes(), &one.finish());
+        }
+        Ok(())
+    }
+}

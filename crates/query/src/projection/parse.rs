@@ -1,0 +1,275 @@
+//! Reads a projection document into its tree.
+use super::position::Slice;
+use super::tree::{Child, Node, check_path};
+use super::{Dialect, Projection};
+use crate::raw::{Builder, Element, Elements, Value, kind, malformed};
+use crate::{Code, Expression, Failure, Filter, Result, Variables, to_f64};
+use bson::{Bson, RawDocument};
+
+struct Parser<'v> {
+    dialect: Dialect,
+    variables: &'v Variables,
+    root: Node,
+    /// Whether it includes; none until a field says so. `_id` alone says nothing.
+    inclusive: Option<bool>,
+    id_included: Option<bool>,
+    /// Whether a path through `_id` is named, so that `_id` is not added by itself.
+    id_named: bool,
+    position: Option<String>,
+    sliced: bool,
+    first: bool,
+}
+
+pub(super) fn projection(
+    projection: &RawDocument,
+    dialect: Dialect,
+    variables: &Variables,
+) -> Result<Projection> {
+    let mut parser = Parser {
+        dialect,
+        variables,
+        root: Node::new(),
+        inclusive: None,
+        id_included: None,
+        id_named: false,
+        position: None,
+        sliced: false,
+        first: false,
+    };
+    for field in Elements::new(projection.as_bytes())? {
+        let field = field?;
+        let name = field.name_text()?;
+        parser.id_named |= name == "_id" || name.starts_with("_id.");
+        parser.field(name.to_string(), &field, true)?;
+    }
+    parser.finish()
+}
+
+fn refused<T>(code: i32, message: impl Into<std::borrow::Cow<'static, str>>) -> Result<T> {
+    Err(Failure::new(Code(code), message))
+}
+
+impl Parser<'_> {
+    fn finish(mut self) -> Result<Projection> {
+        // What is not said by a field that is kept or left out is said by the others, as `find` has always had it.
+        let inclusive = self.inclusive.unwrap_or(match (self.sliced, self.first) {
+            (true, _) => self.id_included == Some(true),
+            (false, true) => true,
+            (false, false) => self.id_included == Some(true),
+        });
+        if inclusive && !self.id_named {
+            self.root.insert("_id", Child::Named)?;
+        }
+        if inclusive == (self.id_included == Some(false)) && self.id_included.is_some() {
+            // `_id` is named against the rule, so it is not one of the names.
+            self.root.remove("_id");
+        }
+        let mut paths = Vec::new();
+        let plain = inclusive && self.position.is_none() && self.root.plain_paths("", &mut paths);
+        Ok(Projection { root: self.root, inclusive, position: self.position, paths: plain.then_some(paths) })
+    }
+
+    /// One field of the projection, or of a document within it; `path` is its whole path.
+    fn field(&mut self, path: String, field: &Element<'_>, top: bool) -> Result<()> {
+        let positional = path.ends_with(".$") || path.contains(".$.") || path == "$";
+        if positional && self.dialect == Dialect::Aggregate {
+            return refused(31324, "Cannot use positional projection in aggregation projection");
+        }
+        match field.kind {
+            kind::DOCUMENT if positional => {
+                refused(31271, "positional projection cannot be used with an expression or sub object")
+            }
+            kind::DOCUMENT => self.document(path, field, top),
+            kind::BOOLEAN | kind::INT32 | kind::INT64 | kind::DOUBLE | kind::DECIMAL => {
+                let value = Value::of(field)?.to_bson()?;
+                match is_true(&value) {
+                    true if positional => self.positional(&path),
+                    true => self.keep(path, top),
+                    false => self.leave_out(path, top),
+                }
+            }
+            _ if positional => refused(31308, "positional projection cannot be used with a literal"),
+            _ => {
+                if self.inclusive == Some(false) {
+                    let text = crate::update::element_text(field)?;
+                    return refused(
+                        31310,
+                        format!("Cannot use an expression {text} in an exclusion projection"),
+                    );
+                }
+                self.computed(path, field)
+            }
+        }
+    }
+
+    fn keep(&mut self, path: String, top: bool) -> Result<()> {
+        check_path(&path)?;
+        self.root.insert(&path, Child::Named)?;
+        if top && path == "_id" {
+            self.id_included = Some(true);
+            return Ok(());
+        }
+        if self.inclusive == Some(false) {
+            return refused(31253, format!("Cannot do inclusion on field {path} in exclusion projection"));
+        }
+        self.inclusive = Some(true);
+        Ok(())
+    }
+
+    fn leave_out(&mut self, path: String, top: bool) -> Result<()> {
+        check_path(&path)?;
+        self.root.insert(&path, Child::Named)?;
+        if top && path == "_id" {
+            self.id_included = Some(false);
+            return Ok(());
+        }
+        if self.inclusive == Some(true) {
+            return refused(31254, format!("Cannot do exclusion on field {path} in inclusion projection"));
+        }
+        self.inclusive = Some(false);
+        Ok(())
+    }
+
+    fn positional(&mut self, path: &str) -> Result<()> {
+        if self.position.is_some() {
+            return refused(31276, "Cannot specify more than one positional projection per query.");
+        }
+        if self.first {
+            return refused(31256, "Cannot specify positional operator and $elemMatch.");
+        }
+        let Some(array) = path.strip_suffix(".$").filter(|array| !array.contains(".$")) else {
+            return refused(
+                31394,
+                "As of 4.4, it's illegal to specify positional operator in the middle of a path. Positional projection may only be used at the end, for example: a.b.$.",
+            );
+        };
+        check_path(array)?;
+        self.root.insert(array, Child::Named)?;
+        if self.inclusive == Some(false) {
+            return refused(31395, "positional projection cannot be used with exclusion");
+        }
+        self.inclusive = Some(true);
+        self.position = Some(array.to_string());
+        Ok(())
+    }
+
+    fn computed(&mut self, path: String, field: &Element<'_>) -> Result<()> {
+        check_path(&path)?;
+        let value = Value::of(field)?;
+        let expression = Expression::parse(value.view()?)?;
+        self.inclusive = Some(true);
+        self.root.insert(&path, Child::Computed(expression))
+    }
+
+    /// A document: an operator with its argument, or fields of the field.
+    fn document(&mut self, path: String, field: &Element<'_>, top: bool) -> Result<()> {
+        let mut fields = Elements::new(field.value)?;
+        let Some(first) = fields.next().transpose()? else {
+            return refused(
+                51270,
+                "An empty sub-projection is not a valid value. Found empty object at path",
+            );
+        };
+        if first.name.first() != Some(&b'$') {
+            check_path(&path)?;
+            for inner in Elements::new(field.value)? {
+                let inner = inner?;
+                self.field(format!("{path}.{}", inner.name_text()?), &inner, false)?;
+            }
+            return Ok(());
+        }
+        match (self.dialect, first.name) {
+            (Dialect::Find, b"$slice") if is_find_slice(&first)? => {
+                check_path(&path)?;
+                self.sliced = true;
+                self.root.insert(&path, Child::Slice(slice(&first)?))
+            }
+            (Dialect::Find, b"$elemMatch") => self.elem_match(path, field, &first, top),
+            (Dialect::Find, b"$meta") => {
+                let message = "The projection operator $meta is not supported";
+                Err(Failure::new(Code::CommandNotSupported, message))
+            }
+            (Dialect::Aggregate, b"$elemMatch") => {
+                Err(Failure::new(Code::InvalidPipelineOperator, "Cannot use $elemMatch in this context"))
+            }
+            _ if self.inclusive == Some(false) => {
+                refused(31252, "Cannot use expression other than $meta in exclusion projection")
+            }
+            _ => self.computed(path, field),
+        }
+    }
+
+    fn elem_match(
+        &mut self,
+        path: String,
+        field: &Element<'_>,
+        condition: &Element<'_>,
+        top: bool,
+    ) -> Result<()> {
+        if condition.kind != kind::DOCUMENT {
+            let found = crate::update::type_name(condition.kind);
+            return refused(31274, format!("elemMatch: Invalid argument, object required, but got {found}"));
+        }
+        if self.position.is_some() {
+            return refused(31255, "Cannot specify positional operator and $elemMatch.");
+        }
+        if !top || path.contains('.') {
+            return refused(31275, "Cannot use $elemMatch projection on a nested field.");
+        }
+        check_path(&path)?;
+        let mut filter = Builder::with_capacity(field.whole.len() + 8);
+        filter.push(kind::DOCUMENT, path.as_bytes(), field.value);
+        let filter = filter.finish();
+        let filter = RawDocument::from_bytes(&filter).map_err(|_| malformed("a condition"))?;
+        let filter = Filter::parse(filter, self.variables)?;
+        self.first = true;
+        self.root.insert(&path, Child::First(filter))
+    }
+}
+
+fn is_true(value: &Bson) -> bool {
+    match value {
+        Bson::Boolean(value) => *value,
+        // What is not a number is not zero.
+        number => to_f64(number) != Some(0.0),
+    }
+}
+
+/// Whether the argument is of `find`'s form; an array that begins with something else is the expression's.
+fn is_find_slice(slice: &Element<'_>) -> Result<bool> {
+    if slice.kind != kind::ARRAY {
+        return Ok(true);
+    }
+    let first = Elements::new(slice.value)?.next().transpose()?;
+    Ok(first.is_none_or(|first| is_number(&first)))
+}
+
+fn is_number(element: &Element<'_>) -> bool {
+    matches!(element.kind, kind::INT32 | kind::INT64 | kind::DOUBLE | kind::DECIMAL)
+}
+
+fn slice(argument: &Element<'_>) -> Result<Slice> {
+    let number = |element: &Element<'_>| -> Result<i32> {
+        // The cast saturates, which is what becomes of counts beyond 32 bits.
+        Ok(to_f64(&Value::of(element)?.to_bson()?).unwrap_or_default() as i32)
+    };
+    if is_number(argument) {
+        return Ok(Slice { skip: None, limit: number(argument)? });
+    }
+    if argument.kind != kind::ARRAY {
+        return refused(31273, "$slice only supports numbers and [skip, limit] arrays");
+    }
+    let parts: Vec<Element<'_>> = Elements::new(argument.value)?.collect::<Result<_>>()?;
+    let [skip, limit] = parts.as_slice() else {
+        return refused(31272, "$slice array argument should be of form [skip, limit]");
+    };
+    if !is_number(limit) {
+        let found = crate::update::type_name(limit.kind);
+        return refused(31258, format!("$slice expects the limit argument to be a number, got {found}"));
+    }
+    let limit = number(limit)?;
+    if limit <= 0 {
+        return refused(31259, format!("$slice limit must be positive, got {limit}"));
+    }
+    Ok(Slice { skip: Some(number(skip)?), limit })
+}

@@ -1,0 +1,168 @@
+//! Updates: what a document becomes.
+//!
+//! Three forms: operators, a whole replacement, a pipeline. Operators are applied to the document's bytes in one walk, so
+//! what they do not touch stays byte for byte. An operator or stage that is not known is refused by its name.
+mod array;
+mod array_filters;
+mod modify;
+mod operator;
+mod parse;
+mod path;
+mod pipeline;
+mod replacement;
+mod rewrite;
+mod storage;
+mod target;
+#[cfg(test)]
+mod tests;
+mod text;
+mod upsert;
+
+use crate::raw::{Builder, Value};
+use crate::{Code, Failure, Filter, Matched, Pipeline, Result, Variables};
+pub(crate) use text::{element_text, type_name};
+
+use array_filters::ArrayFilters;
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf, Timestamp};
+use parse::Leaf;
+use rewrite::Rewrite;
+
+/// A parsed update: operators, a replacement, or a pipeline.
+#[derive(Clone, Debug)]
+pub struct Update {
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Operators { leaves: Vec<Leaf>, filters: ArrayFilters, paths: Vec<String> },
+    Replacement(RawDocumentBuf),
+    Pipeline(Box<Pipeline>),
+}
+
+/// What an update needs to know of the moment.
+#[derive(Clone, Copy, Debug)]
+pub struct UpdateMoment<'a> {
+    /// Where the filter matched (`$`).
+    pub matched: Matched,
+    /// Whether the document is being inserted by an upsert (`$setOnInsert`).
+    pub inserting: bool,
+    /// `$$NOW`, `$currentDate` and `let`.
+    pub variables: &'a Variables,
+    /// What `$currentDate: {$type: "timestamp"}` writes.
+    pub timestamp: Timestamp,
+}
+
+/// The outcome for one document.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Applied {
+    /// Nothing changes (`nModified` does not count it).
+    Unchanged,
+    /// The new document.
+    Changed(RawDocumentBuf),
+}
+
+impl Update {
+    /// Parses `u` of an update command: a document of operators, a replacement document, or a pipeline array.
+    pub fn parse(
+        update: RawBsonRef<'_>,
+        array_filters: &[&RawDocument],
+        variables: &Variables,
+    ) -> Result<Update> {
+        let form = match update {
+            RawBsonRef::Array(stages) => {
+                if !array_filters.is_empty() {
+                    let message = "arrayFilters may not be specified for pipeline-syle updates";
+                    return Err(Failure::new(Code::FailedToParse, message));
+                }
+                Form::Pipeline(Box::new(pipeline::parse(stages, variables)?))
+            }
+            RawBsonRef::Document(update) => document_form(update, array_filters, variables)?,
+            _ => {
+                let message = "Update argument must be either an object or an array";
+                return Err(Failure::new(Code::FailedToParse, message));
+            }
+        };
+        Ok(Update { form })
+    }
+
+    /// Whether it replaces the whole document (not allowed with `multi`).
+    pub fn is_replacement(&self) -> bool {
+        matches!(self.form, Form::Replacement(_))
+    }
+
+    /// The dotted paths that it may write, without positions in arrays (`a.$[].b` and `a.0.b` are `a.b`); none when it may
+    /// write anything. Lets the server skip indexes that it cannot touch.
+    pub fn paths(&self) -> Option<&[String]> {
+        match &self.form {
+            Form::Operators { paths, .. } => Some(paths),
+            Form::Replacement(_) | Form::Pipeline(_) => None,
+        }
+    }
+
+    /// The document after the update. `_id` may not change (66); the result may not exceed 16 MiB (17419, and 10334 beyond
+    /// what the server can hold at all).
+    pub fn apply(&self, before: &RawDocument, moment: &UpdateMoment<'_>) -> Result<Applied> {
+        match &self.form {
+            Form::Operators { leaves, filters, .. } => {
+                let targets = target::targets(leaves, filters, before, moment)?;
+                let rewrite = Rewrite { root: before.as_bytes(), moment };
+                match rewrite.run(&targets)? {
+                    Some(bytes) => RawDocumentBuf::from_bytes(bytes)
+                        .map(Applied::Changed)
+                        .map_err(|_| crate::raw::malformed("the result of an update")),
+                    None => Ok(Applied::Unchanged),
+                }
+            }
+            Form::Replacement(replacement) => replacement::replace(before, replacement, moment),
+            Form::Pipeline(pipeline) => {
+                let after = pipeline::run(pipeline, before)?;
+                replacement::check(&after)?;
+                replacement::apply(before, &after)
+            }
+        }
+    }
+
+    /// The document that an upsert inserts: the filter's equalities, then the update. `_id` comes first, if there is one; the
+    /// caller adds one where there is none.
+    pub fn upsert(&self, filter: &Filter, moment: &UpdateMoment<'_>) -> Result<RawDocumentBuf> {
+        let moment = &UpdateMoment { inserting: true, ..*moment };
+        let seed = match &self.form {
+            Form::Replacement(_) => match upsert::id(filter)? {
+                Some(id) => {
+                    let id = Value::from_bson(&id)?;
+                    let mut seed = Builder::with_capacity(id.bytes().len() + 16);
+                    seed.push(id.kind(), b"_id", id.bytes());
+                    seed.document()?
+                }
+                None => RawDocumentBuf::new(),
+            },
+            Form::Operators { .. } | Form::Pipeline(_) => upsert::seed(filter, moment)?,
+        };
+        let document = match self.apply(&seed, moment)? {
+            Applied::Changed(document) => document,
+            Applied::Unchanged => seed,
+        };
+        let document = replacement::id_first(&document, None)?;
+        upsert::check_inserted_id(&document)?;
+        storage::check_size(document.as_bytes().len(), true)?;
+        Ok(document)
+    }
+}
+
+fn document_form(
+    update: &RawDocument,
+    array_filters: &[&RawDocument],
+    variables: &Variables,
+) -> Result<Form> {
+    let first = crate::raw::Elements::new(update.as_bytes())?.next().transpose()?;
+    let filters = ArrayFilters::parse(array_filters, variables)?;
+    if first.is_some_and(|first| first.name.first() == Some(&b'$')) {
+        let leaves = parse::operators(update, &filters, variables)?;
+        let paths = leaves.iter().map(|leaf| path::indexed_path(&leaf.path)).collect();
+        return Ok(Form::Operators { leaves, filters, paths });
+    }
+    filters.check_all_used(&[], update)?;
+    replacement::check(update)?;
+    Ok(Form::Replacement(update.to_owned()))
+}

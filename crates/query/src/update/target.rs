@@ -1,0 +1,260 @@
+//! From the paths of an update to places in one document: positions filled in, array filters looked up, renames made a
+//! set and a removal.
+use super::UpdateMoment;
+use super::array_filters::ArrayFilters;
+use super::modify::{Change, Site, replace_unless_same};
+use super::operator::Operator;
+use super::parse::Leaf;
+use super::path::{self, Part, index_of};
+use super::text::{element_text, id_text};
+use crate::raw::{Element, Elements, Value, find, kind, malformed, write_index};
+use crate::{Code, Failure, Result};
+use bson::RawDocument;
+use std::borrow::Cow;
+
+/// One place that the update writes.
+#[derive(Debug)]
+pub(super) struct Target<'u> {
+    /// The path, all names and indexes.
+    pub(super) path: Cow<'u, str>,
+    pub(super) action: Action<'u>,
+}
+
+/// What is done there.
+#[derive(Debug)]
+pub(super) enum Action<'u> {
+    Operator(&'u Operator),
+    /// The value that a rename brings.
+    Put(Value),
+    /// The value that a rename takes away.
+    Take,
+}
+
+impl Action<'_> {
+    pub(super) fn modify(&self, existing: &Element<'_>, site: Site<'_>) -> Result<Change<'_>> {
+        match self {
+            Action::Operator(operator) => operator.modify(existing, site),
+            Action::Put(value) => Ok(replace_unless_same(existing, value)),
+            Action::Take => Ok(Change::Remove),
+        }
+    }
+
+    pub(super) fn initial(&self, moment: &UpdateMoment<'_>) -> Result<Option<(u8, Cow<'_, [u8]>)>> {
+        match self {
+            Action::Operator(operator) => operator.initial(moment),
+            Action::Put(value) => Ok(Some((value.kind(), Cow::Borrowed(value.bytes())))),
+            Action::Take => Ok(None),
+        }
+    }
+
+    pub(super) fn tolerates_blocked_path(&self) -> bool {
+        match self {
+            Action::Operator(operator) => operator.tolerates_blocked_path(),
+            Action::Put(_) => false,
+            Action::Take => true,
+        }
+    }
+}
+
+/// The targets of the leaves in one document, in the order of their paths.
+pub(super) fn targets<'u>(
+    leaves: &'u [Leaf],
+    filters: &ArrayFilters,
+    before: &RawDocument,
+    moment: &UpdateMoment<'_>,
+) -> Result<Vec<Target<'u>>> {
+    let mut targets = Vec::with_capacity(leaves.len());
+    let mut moved = false;
+    for leaf in leaves {
+        if leaf.inserting_only && !moment.inserting {
+            continue;
+        }
+        match &leaf.operator {
+            Operator::RenamedAway => {}
+            Operator::RenameFrom(from) => {
+                moved = true;
+                rename(from, &leaf.path, before.as_bytes(), &mut targets)?;
+            }
+            operator if leaf.dynamic => {
+                moved = true;
+                let mut expansion = Expansion { filters, moment, operator, targets: &mut targets };
+                let parts: Vec<Part<'_>> = leaf.path.split('.').map(Part::of).collect();
+                let root = Some((kind::DOCUMENT, before.as_bytes()));
+                expansion.expand(&parts, root, &mut String::with_capacity(leaf.path.len()), "")?;
+            }
+            operator => targets
+                .push(Target { path: Cow::Borrowed(leaf.path.as_str()), action: Action::Operator(operator) }),
+        }
+    }
+    if moved {
+        targets.sort_by(|left, right| path::order(&left.path, &right.path));
+        for pair in targets.windows(2) {
+            let [left, right] = pair else { continue };
+            if path::leads_to(&left.path, &right.path) {
+                let message = format!("Update created a conflict at '{}'", left.path);
+                return Err(Failure::new(Code::ConflictingUpdateOperators, message));
+            }
+        }
+    }
+    Ok(targets)
+}
+
+struct Expansion<'e, 'u> {
+    filters: &'e ArrayFilters,
+    moment: &'e UpdateMoment<'e>,
+    operator: &'u Operator,
+    targets: &'e mut Vec<Target<'u>>,
+}
+
+impl Expansion<'_, '_> {
+    /// Goes on from `current`, the type and bytes that `path` has led to, if anything is there; `name` is its own name.
+    fn expand(
+        &mut self,
+        parts: &[Part<'_>],
+        current: Option<(u8, &[u8])>,
+        path: &mut String,
+        name: &str,
+    ) -> Result<()> {
+        let Some((part, rest)) = parts.split_first() else {
+            self.targets
+                .push(Target { path: Cow::Owned(path.clone()), action: Action::Operator(self.operator) });
+            return Ok(());
+        };
+        match part {
+            Part::Name(part) => self.descend(part, rest, current, path),
+            Part::Matched => {
+                let Some(position) = self.moment.matched.position else {
+                    let message = "The positional operator did not find the match needed from the query.";
+                    return Err(Failure::new(Code::BadValue, message));
+                };
+                self.descend(&position.to_string(), rest, current, path)
+            }
+            Part::Every => self.spread(None, rest, current, path, name),
+            Part::Filtered(identifier) => self.spread(Some(identifier), rest, current, path, name),
+        }
+    }
+
+    fn descend(
+        &mut self,
+        part: &str,
+        rest: &[Part<'_>],
+        current: Option<(u8, &[u8])>,
+        path: &mut String,
+    ) -> Result<()> {
+        let child = match current {
+            Some((kind::DOCUMENT, bytes)) => find(bytes, part.as_bytes())?,
+            Some((kind::ARRAY, bytes)) => match index_of(part) {
+                Some(index) => Elements::new(bytes)?.nth(index).transpose()?,
+                None => None,
+            },
+            _ => None,
+        };
+        let length = path.len();
+        extend(path, part);
+        self.expand(rest, child.map(|child| (child.kind, child.value)), path, part)?;
+        path.truncate(length);
+        Ok(())
+    }
+
+    fn spread(
+        &mut self,
+        identifier: Option<&str>,
+        rest: &[Part<'_>],
+        current: Option<(u8, &[u8])>,
+        path: &mut String,
+        name: &str,
+    ) -> Result<()> {
+        let bad_value = |message: String| Err(Failure::new(Code::BadValue, message));
+        let Some((found, array)) = current else {
+            return bad_value(format!(
+                "The path '{path}' must exist in the document in order to apply array updates."
+            ));
+        };
+        if found != kind::ARRAY {
+            let text = super::text::named_text(name, &Value::new(found, array)?)?;
+            return bad_value(format!("Cannot apply array updates to non-array element {text}"));
+        }
+        let views = RawDocument::from_bytes(array).map_err(|_| malformed("an array's length is wrong"))?;
+        for (index, (element, view)) in Elements::new(array)?.zip(views.iter()).enumerate() {
+            let element = element?;
+            if let Some(identifier) = identifier {
+                let (_, view) = view.map_err(|_| malformed("an array's element is not well formed"))?;
+                if !self.filters.matches(identifier, view)? {
+                    continue;
+                }
+            }
+            let mut digits = Vec::with_capacity(8);
+            write_index(index, &mut digits);
+            let part = String::from_utf8_lossy(&digits);
+            let length = path.len();
+            extend(path, &part);
+            self.expand(rest, Some((element.kind, element.value)), path, &part)?;
+            path.truncate(length);
+        }
+        Ok(())
+    }
+}
+
+fn extend(path: &mut String, part: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(part);
+}
+
+fn rename<'u>(from: &'u str, to: &'u str, root: &[u8], targets: &mut Vec<Target<'u>>) -> Result<()> {
+    let Some(value) = source(from, root)? else { return Ok(()) };
+    check_destination(to, root)?;
+    targets.push(Target { path: Cow::Borrowed(to), action: Action::Put(value) });
+    targets.push(Target { path: Cow::Borrowed(from), action: Action::Take });
+    Ok(())
+}
+
+fn through_array<T>(what: &str, path: &str, root: &[u8], array: &str) -> Result<T> {
+    let message = format!(
+        "The {what} field cannot be an array element, '{path}' in doc with {} has an array field called '{array}'",
+        id_text(root)?
+    );
+    Err(Failure::new(Code::BadValue, message))
+}
+
+/// The value at the path that a rename comes from; none if there is none.
+fn source(path: &str, root: &[u8]) -> Result<Option<Value>> {
+    let mut parts = path.split('.').peekable();
+    let mut document = root;
+    while let Some(part) = parts.next() {
+        let Some(element) = find(document, part.as_bytes())? else { return Ok(None) };
+        let Some(next) = parts.peek() else { return Value::of(&element).map(Some) };
+        match element.kind {
+            kind::DOCUMENT => document = element.value,
+            kind::ARRAY if index_of(next).is_some() => {
+                return through_array("source", path, root, part);
+            }
+            _ => {
+                let text = element_text(&element)?;
+                let message =
+                    format!("cannot use the part ({part} of {path}) to traverse the element ({{{text}}})");
+                return Err(Failure::new(Code::PathNotViable, message));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn check_destination(path: &str, root: &[u8]) -> Result<()> {
+    let mut parts = path.split('.').peekable();
+    let mut document = root;
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            break;
+        }
+        match find(document, part.as_bytes())? {
+            Some(element) if element.kind == kind::ARRAY => {
+                return through_array("destination", path, root, part);
+            }
+            Some(element) if element.kind == kind::DOCUMENT => document = element.value,
+            _ => break,
+        }
+    }
+    Ok(())
+}
