@@ -133,7 +133,10 @@ impl Node {
     }
 
     /// The conjunction: flattened, and the node itself when there is but one.
-    pub(crate) fn all(nodes: Vec<Node>) -> Node {
+    pub(crate) fn all(mut nodes: Vec<Node>) -> Node {
+        if nodes.len() == 1 {
+            return nodes.pop().unwrap_or(Node::Always(true));
+        }
         let mut flat = Vec::with_capacity(nodes.len());
         for node in nodes {
             match node {
