@@ -156,7 +156,7 @@ impl Parser<'_> {
     fn computed(&mut self, path: String, field: &Element<'_>) -> Result<()> {
         check_path(&path)?;
         let value = Value::of(field)?;
-        let expression = Expression::parse(value.view()?)?;
+        let expression = Expression::parse_with(value.view()?, self.variables)?;
         self.inclusive = Some(true);
         self.root.insert(&path, Child::Computed(expression))
     }

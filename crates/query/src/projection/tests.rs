@@ -136,6 +136,44 @@ fn positions_keep_the_matched_element() {
 }
 
 #[test]
+fn computed_fields_come_last() {
+    let before = doc! {"_id": 1, "a": 1, "b": {"c": 2, "d": 3}, "e": [{"c": 1}, 5]};
+    let bare = |projection: Document| {
+        let mut projection = projection;
+        projection.insert("_id", 0);
+        projection
+    };
+    for dialect in [Dialect::Find, Dialect::Aggregate] {
+        check(
+            dialect,
+            vec![
+                (before.clone(), doc! {"x": {"$add": ["$a", 1]}, "a": 1}, doc! {"_id": 1, "a": 1, "x": 2}),
+                (
+                    before.clone(),
+                    doc! {"z": "$a", "y": "$b.c", "b.d": 1},
+                    doc! {"_id": 1, "b": {"d": 3}, "z": 1, "y": 2},
+                ),
+                (before.clone(), bare(doc! {"a": "text"}), doc! {"a": "text"}),
+                (before.clone(), bare(doc! {"a": "$missing", "x": "$$REMOVE"}), doc! {}),
+                (before.clone(), bare(doc! {"b.x": "$a", "b.c": 1}), doc! {"b": {"c": 2, "x": 1}}),
+                (before.clone(), bare(doc! {"b": {"x": "$a"}}), doc! {"b": {"x": 1}}),
+                (before.clone(), bare(doc! {"a.x": "$b.c"}), doc! {"a": {"x": 2}}),
+                (before.clone(), bare(doc! {"n.x": "$a"}), doc! {"n": {"x": 1}}),
+                (before.clone(), bare(doc! {"e.x": "$a"}), doc! {"e": [{"x": 1}, {"x": 1}]}),
+                (before.clone(), doc! {"_id": "$a"}, doc! {"_id": 1}),
+                (before.clone(), bare(doc! {"l": ["$a", 7]}), doc! {"l": [1, 7]}),
+            ],
+        );
+    }
+    check(
+        Dialect::Find,
+        vec![(before.clone(), bare(doc! {"e": {"$slice": ["$e", 1]}}), doc! {"e": [{"c": 1}]})],
+    );
+    let failure = run(&before, &doc! {"x": {"$nonsense": 1}}, Dialect::Find, None).unwrap_err();
+    assert!([31325, 168].contains(&failure.code().0), "{failure:?}");
+}
+
+#[test]
 fn contradictions_are_refused() {
     for dialect in [Dialect::Find, Dialect::Aggregate] {
         refused(

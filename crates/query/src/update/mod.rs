@@ -116,7 +116,7 @@ impl Update {
             }
             Form::Replacement(replacement) => replacement::replace(before, replacement, moment),
             Form::Pipeline(pipeline) => {
-                let after = pipeline::run(pipeline, before)?;
+                let after = pipeline.transform(before)?;
                 replacement::check(&after)?;
                 replacement::apply(before, &after)
             }

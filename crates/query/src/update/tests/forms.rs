@@ -120,6 +120,44 @@ fn duplicate_names_and_odd_bytes_stay() {
 }
 
 #[test]
+fn pipelines_make_the_document_anew() {
+    let rows: Vec<(Document, Vec<Document>, Option<Document>)> = vec![
+        (
+            doc! {"_id": 1, "a": 1},
+            vec![doc! {"$set": {"b": {"$add": ["$a", 1]}}}],
+            Some(doc! {"_id": 1, "a": 1, "b": 2}),
+        ),
+        (doc! {"_id": 1, "a": 1}, vec![doc! {"$addFields": {"a": 1}}], None),
+        (
+            doc! {"_id": 1, "a": 1, "b": 2},
+            vec![doc! {"$unset": "a"}, doc! {"$set": {"c": "$b"}}],
+            Some(doc! {"_id": 1, "b": 2, "c": 2}),
+        ),
+        (doc! {"_id": 1, "a": {"x": 1}}, vec![doc! {"$replaceWith": "$a"}], Some(doc! {"_id": 1, "x": 1})),
+        (
+            doc! {"_id": 1, "a": 1},
+            vec![doc! {"$project": {"_id": 0, "n": "$$NOW"}}],
+            Some(doc! {"_id": 1, "n": DateTime::from_millis(NOW_MS)}),
+        ),
+    ];
+    for (before, stages, after) in rows {
+        let stages = bson::Bson::Array(stages.into_iter().map(Into::into).collect());
+        let result = apply(&before, stages.clone()).unwrap_or_else(|error| panic!("{stages}: {error}"));
+        match (&result, &after) {
+            (Some(result), Some(after)) => same(result, after, &stages),
+            _ => assert_eq!(result, after, "{stages}"),
+        }
+    }
+    let stages = bson::Bson::Array(vec![doc! {"$set": {"_id": 2}}.into()]);
+    fails(
+        apply(&doc! {"_id": 1}, stages.clone()),
+        66,
+        "After applying the update, the (immutable) field '_id' was found to have been altered to _id: 2",
+    );
+    same(&upsert(&doc! {"a": 1}, stages).unwrap(), &doc! {"_id": 2, "a": 1}, &"upsert");
+}
+
+#[test]
 fn pipelines_are_refused_where_they_do_more_than_change_a_document() {
     let stages = |stage: Document| bson::Bson::Array(vec![stage.into()]);
     fails(
