@@ -2,6 +2,13 @@
 //!
 //! The test starts itself again as the child that writes and is killed.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test, and a child that tells its parent"
+)]
+
 use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

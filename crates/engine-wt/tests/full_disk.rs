@@ -2,6 +2,13 @@
 //!
 //! The writing happens in a child process, as it does with a server: what a stopped library holds goes with its process.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test, and a child that tells its parent"
+)]
+
 use std::env;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -93,7 +100,8 @@ fn fills_up(how: &str) {
     println!("{how}: {said}");
     assert!(child.status.success(), "{said}\n{errors}");
     assert!(said.contains("\nclosed"), "{said}");
-    let line = |start: &str| said.lines().find_map(|line| line.strip_prefix(start).map(str::to_owned)).unwrap();
+    let line =
+        |start: &str| said.lines().find_map(|line| line.strip_prefix(start).map(str::to_owned)).unwrap();
     let acknowledged: i64 = line("acknowledged ").parse().unwrap();
     assert!(acknowledged > 1000, "{said}");
     let first = line("first ");
@@ -109,7 +117,10 @@ fn fills_up(how: &str) {
     let mut out = Vec::new();
     for number in 0..=acknowledged {
         out.clear();
-        assert!(session.get(&table, Key::Number(number), &mut out).unwrap(), "{number} of {acknowledged} is lost");
+        assert!(
+            session.get(&table, Key::Number(number), &mut out).unwrap(),
+            "{number} of {acknowledged} is lost"
+        );
         assert!(out == value(number), "{number} has another value");
     }
     session.put(&table, Key::Number(-1), b"goes on").unwrap();

@@ -58,17 +58,7 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
             ),
         ),
     };
-    let depth_max = match depth_max.map(|depth| (depth, whole(depth))) {
-        None => None,
-        Some((_, Some(depth))) if depth >= 0 => Some(depth),
-        Some((_, Some(_))) => return refused(40101, "maxDepth requires a nonnegative argument"),
-        Some((depth, None)) => {
-            return refused(
-                40100,
-                format!("maxDepth must be numeric and a 64-bit integer, found type: {}", kind(depth)),
-            );
-        }
-    };
+    let depth_max = parse_depth(depth_max)?;
     let restriction = match restriction {
         None => None,
         Some(RawBsonRef::Document(filter)) => {
@@ -102,6 +92,18 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
             .transpose()?,
         restriction,
     })])
+}
+
+fn parse_depth(depth: Option<RawBsonRef<'_>>) -> Result<Option<i64>> {
+    match depth.map(|depth| (depth, whole(depth))) {
+        None => Ok(None),
+        Some((_, Some(depth))) if depth >= 0 => Ok(Some(depth)),
+        Some((_, Some(_))) => refused(40101, "maxDepth requires a nonnegative argument"),
+        Some((depth, None)) => refused(
+            40100,
+            format!("maxDepth must be numeric and a 64-bit integer, found type: {}", kind(depth)),
+        ),
+    }
 }
 
 impl GraphLookup {

@@ -219,6 +219,10 @@ fn contradictions_are_refused() {
         refused(dialect, doc! {"a..b": 1}, 15998, "FieldPath field names may not be empty strings.");
         refused(dialect, doc! {"$a": 1}, 16410, "FieldPath field names may not start with '$'.");
     }
+}
+
+#[test]
+fn what_only_find_has_is_checked() {
     let find = |projection: Document, code, message| refused(Dialect::Find, projection, code, message);
     find(doc! {"a.$": 1, "b.$": 1}, 31276, "Cannot specify more than one positional projection per query.");
     find(
