@@ -193,6 +193,9 @@ impl WtSession {
     fn end(&self, finish: impl FnOnce(&Entered<'_>) -> c_int) -> c_int {
         let entered = self.enter_anyway();
         let code = finish(&entered);
+        // A cursor that stays on a key after the transaction would hold its snapshot for whatever comes next. A failure
+        // shows at the next call.
+        let _ = entered.session().reset();
         self.in_transaction.set(false);
         self.epoch.set(self.epoch.get() + 1);
         entered.end();

@@ -50,6 +50,12 @@ impl SessionHandle {
         unsafe { call!(self.raw(), rollback_transaction, ptr::null()) }
     }
 
+    /// Takes all cursors off their keys and lets the snapshot go that positioned ones hold.
+    pub(crate) fn reset(&self) -> c_int {
+        // SAFETY: the session is open.
+        unsafe { call!(self.raw(), reset) }
+    }
+
     pub(crate) fn open_cursor(&self, uri: &CStr, settings: Option<&CStr>) -> Result<CursorHandle, c_int> {
         let mut cursor = ptr::null_mut();
         // SAFETY: the session is open, the strings live through the call, and the result is only used after success.
