@@ -291,7 +291,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// A new table for an index that is about to be built; it is nobody's until [`Catalog::add_index`].
+    /// A new table for an index that is about to be built; it is nobody's until [`Catalog::add_indexes`].
     pub(crate) fn new_index(&self, spec: IndexSpec) -> Result<Index> {
         let ident = self.new_ident("index");
         let mut table = TableSpec::index();
