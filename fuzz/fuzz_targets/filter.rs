@@ -8,7 +8,9 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     // The filter says how long it is; the document is what follows it.
-    let Some(length) = data.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes) as usize) else { return };
+    let Some(length) = data.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes) as usize) else {
+        return;
+    };
     let Some((filter, document)) = data.split_at_checked(length) else { return };
     let Ok(filter) = RawDocument::from_bytes(filter) else { return };
     let variables = Variables::at(DateTime::from_millis(0));
