@@ -20,6 +20,7 @@ mod events;
 mod fault;
 mod home;
 mod modify;
+mod names;
 mod options;
 mod pack;
 mod pool;

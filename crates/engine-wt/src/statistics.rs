@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_int};
 use fathom_engine::Statistics;
 use fathom_engine_wt_sys::WT_NOTFOUND;
 
+use crate::names;
 use crate::session_handle::SessionHandle;
 
 /// All counters behind a statistics address.
@@ -17,7 +18,10 @@ pub(crate) fn all(session: &SessionHandle, uri: &CStr, settings: &CStr) -> Resul
                 let (section, name) = divide(&description);
                 statistics.push(section, name, saturated(value));
             }
-            Err(WT_NOTFOUND) => break Ok(statistics),
+            Err(WT_NOTFOUND) => {
+                names::add_old(&mut statistics);
+                break Ok(statistics);
+            }
             Err(code) => break Err(code),
         }
     };

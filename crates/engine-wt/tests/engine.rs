@@ -241,3 +241,80 @@ fn without_a_journal_what_a_journal_holds_is_recovered_first() {
     let table = engine.open_table("t").unwrap();
     assert!(engine.session().unwrap().get(&table, Key::Number(2), &mut Vec::new()).unwrap());
 }
+
+/// Counters that monitors read of MongoDB 4.0.3, by their names there.
+const READ_BY_MONITORS: &[(&str, &str)] = &[
+    ("block-manager", "bytes read"),
+    ("block-manager", "bytes written"),
+    ("cache", "bytes currently in the cache"),
+    ("cache", "bytes read into cache"),
+    ("cache", "bytes written from cache"),
+    ("cache", "eviction server unable to reach eviction goal"),
+    ("cache", "maximum bytes configured"),
+    ("cache", "modified pages evicted"),
+    ("cache", "pages evicted by application threads"),
+    ("cache", "pages read into cache"),
+    ("cache", "tracked dirty bytes in the cache"),
+    ("cache", "unmodified pages evicted"),
+    ("connection", "files currently open"),
+    ("log", "log bytes written"),
+    ("log", "log sync operations"),
+    ("log", "log sync time duration (usecs)"),
+    ("session", "open cursor count"),
+    ("session", "open session count"),
+    ("thread-yield", "application thread time evicting (usecs)"),
+    ("thread-yield", "application thread time waiting for cache (usecs)"),
+    ("transaction", "transaction begins"),
+    ("transaction", "transaction checkpoint currently running"),
+    ("transaction", "transaction checkpoint most recent time (msecs)"),
+    ("transaction", "transaction checkpoint total time (msecs)"),
+    ("transaction", "transaction checkpoints"),
+    ("transaction", "transaction range of IDs currently pinned"),
+    ("transaction", "transactions committed"),
+    ("transaction", "transactions rolled back"),
+];
+
+/// The sections of `serverStatus.wiredTiger` there, without `async`, which today's version no longer has.
+const SECTIONS: &[&str] = &[
+    "LSM",
+    "block-manager",
+    "cache",
+    "connection",
+    "cursor",
+    "data-handle",
+    "lock",
+    "log",
+    "perf",
+    "reconciliation",
+    "session",
+    "thread-state",
+    "thread-yield",
+    "transaction",
+];
+
+#[test]
+fn statistics_have_the_names_of_mongodb() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = WiredTiger::open(options(dir.path())).unwrap();
+    let table = engine.create_table("t", &TableSpec::records()).unwrap();
+    engine.session().unwrap().put(&table, Key::Number(1), b"x").unwrap();
+    engine.checkpoint().unwrap();
+    let statistics = engine.statistics().unwrap();
+    for (section, name) in READ_BY_MONITORS {
+        assert!(statistics.get(section, name).is_some(), "{section}: {name} is missing");
+    }
+    for section in SECTIONS {
+        assert!(statistics.0.iter().any(|one| one.section == *section), "{section} is missing");
+    }
+    assert!(statistics.get("transaction", "transaction checkpoints").unwrap() >= 1);
+    let of_table = engine.table_statistics(&table).unwrap();
+    for (section, name) in [
+        ("block-manager", "file size in bytes"),
+        ("block-manager", "file bytes available for reuse"),
+        ("cache", "bytes currently in the cache"),
+        ("compression", "compressed pages written"),
+        ("cursor", "insert calls"),
+    ] {
+        assert!(of_table.get(section, name).is_some(), "{section}: {name} is missing");
+    }
+}

@@ -56,6 +56,9 @@ pub(super) fn leads_to(path: &str, longer: &str) -> bool {
 
 /// The path as indexes name it: without positions in arrays.
 pub(super) fn indexed_path(path: &str) -> String {
+    if !path.contains('.') {
+        return path.to_string();
+    }
     let names = path.split('.').enumerate().filter(|(depth, part)| {
         *depth == 0 || (matches!(Part::of(part), Part::Name(_)) && index_of(part).is_none())
     });

@@ -116,16 +116,24 @@ fn speed() {
     for (name, update) in cases {
         let update = raw(&update);
         let parsed = Update::parse(RawBsonRef::Document(&update), &[], &variables).unwrap();
-        let rounds = 200_000;
-        let start = std::time::Instant::now();
-        for _ in 0..rounds {
+        let parsing = least_ns(|| {
             std::hint::black_box(Update::parse(RawBsonRef::Document(&update), &[], &variables).unwrap());
-        }
-        let parsing = start.elapsed().as_nanos() / rounds;
-        let start = std::time::Instant::now();
-        for _ in 0..rounds {
+        });
+        let applying = least_ns(|| {
             std::hint::black_box(parsed.apply(std::hint::black_box(&before), &moment).unwrap());
-        }
-        println!("{name}: parse {parsing} ns, apply {} ns", start.elapsed().as_nanos() / rounds);
+        });
+        println!("{name}: parse {parsing} ns, apply {applying} ns");
     }
+}
+
+/// The time of one call in the best of many batches: what it takes when nothing else wants the core.
+fn least_ns(mut call: impl FnMut()) -> u128 {
+    let batch = |call: &mut dyn FnMut()| {
+        let start = std::time::Instant::now();
+        for _ in 0..200 {
+            call();
+        }
+        start.elapsed().as_nanos() / 200
+    };
+    (0..1000).map(|_| batch(&mut call)).min().unwrap_or(0)
 }
