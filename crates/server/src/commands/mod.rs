@@ -4,14 +4,27 @@
 //! with the reason, so that it is refused by name.
 
 mod aggregate;
+mod build_info;
 mod delete;
 mod find;
+mod fsync;
+mod get_cmd_line_opts;
+mod get_log;
 mod get_more;
+mod get_parameter;
 mod hello;
+mod host_info;
 mod insert;
+mod list_commands;
+mod log_rotate;
 mod ping;
+mod refused;
+mod set_feature_compatibility_version;
+mod set_parameter;
+mod shutdown;
 mod table;
 mod update;
+mod whats_my_uri;
 
 use bson::RawBsonRef;
 
@@ -57,6 +70,8 @@ pub(crate) struct Command {
     pub(crate) secret: bool,
     /// The fields it takes beside the generic ones.
     pub(crate) fields: &'static [&'static str],
+    /// Whether it takes any field: those whose fields are names of other things, and those that are refused.
+    pub(crate) any_fields: bool,
     /// One sentence for `listCommands`.
     pub(crate) help: &'static str,
     pub(crate) run: Run,

@@ -17,6 +17,7 @@ macro_rules! command {
             access: Access::$access,
             secret: false,
             fields: &[$($field),*],
+            any_fields: false,
             help: $help,
             run: Run::Plain($run),
             row: 0,
@@ -37,6 +38,7 @@ macro_rules! login {
             access: Access::$access,
             secret: false,
             fields: &[$($field),*],
+            any_fields: false,
             help: $help,
             run: Run::Login($run),
             row: 0,
@@ -46,9 +48,30 @@ macro_rules! login {
     }};
 }
 
+/// A command that is refused by name, whatever its fields.
+macro_rules! refused {
+    ($name:literal $(| $alias:literal)*) => {
+        command!(
+            $name $(| $alias)*, Command, Anybody, [], super::refused::run, "is refused, with the reason", any_fields
+        )
+    };
+}
+
 /// All commands.
 pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
     let mut all = vec![
+        refused!("applyOps"),
+        refused!("balancerStart"),
+        refused!("balancerStatus"),
+        refused!("balancerStop"),
+        command!(
+            "buildInfo" | "buildinfo",
+            Command,
+            Nobody,
+            [],
+            super::build_info::run,
+            "version and engines of the server"
+        ),
         command!(
             "delete",
             Write,
@@ -57,6 +80,7 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::delete::run,
             "deletes documents"
         ),
+        refused!("features"),
         command!(
             "find",
             Read,
@@ -91,12 +115,59 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "queries for documents"
         ),
         command!(
+            "fsync",
+            Command,
+            Manage,
+            ["async", "lock"],
+            super::fsync::run,
+            "makes a checkpoint, and locks against writes if asked to",
+            admin_only
+        ),
+        command!(
+            "fsyncUnlock",
+            Command,
+            Manage,
+            [],
+            super::fsync::unlock,
+            "ends the lock of fsync",
+            admin_only
+        ),
+        command!(
+            "getCmdLineOpts",
+            Command,
+            Monitor,
+            [],
+            super::get_cmd_line_opts::run,
+            "how the server was started",
+            admin_only
+        ),
+        refused!("getLastError" | "getlasterror"),
+        command!(
+            "getLog",
+            Command,
+            Monitor,
+            [],
+            super::get_log::run,
+            "the last lines of the log",
+            admin_only
+        ),
+        command!(
             "getMore",
             Read,
             Anybody,
             ["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
             super::get_more::run,
             "the next batch of a cursor"
+        ),
+        command!(
+            "getParameter",
+            Command,
+            Monitor,
+            [],
+            super::get_parameter::run,
+            "parameters of the server",
+            admin_only,
+            any_fields
         ),
         login!(
             "hello" | "isMaster" | "ismaster",
@@ -120,6 +191,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             secret
         ),
         command!(
+            "hostInfo",
+            Command,
+            Monitor,
+            [],
+            super::host_info::run,
+            "the machine that the server runs on"
+        ),
+        command!(
             "insert",
             Write,
             Write,
@@ -128,7 +207,59 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "inserts documents"
         ),
         command!("killCursors", Command, Anybody, ["cursors"], super::get_more::kill, "closes cursors"),
+        command!(
+            "listCommands",
+            Command,
+            Nobody,
+            [],
+            super::list_commands::run,
+            "the commands of the server"
+        ),
+        command!(
+            "logRotate",
+            Command,
+            Manage,
+            [],
+            super::log_rotate::run,
+            "begins a new log file",
+            admin_only
+        ),
         command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
+        refused!("replSetFreeze"),
+        refused!("replSetGetConfig"),
+        refused!("replSetGetRBID"),
+        refused!("replSetGetStatus"),
+        refused!("replSetInitiate"),
+        refused!("replSetReconfig"),
+        refused!("replSetStepDown"),
+        command!(
+            "setFeatureCompatibilityVersion",
+            Command,
+            Manage,
+            [],
+            super::set_feature_compatibility_version::run,
+            "confirms the feature compatibility version",
+            admin_only
+        ),
+        command!(
+            "setParameter",
+            Command,
+            Manage,
+            [],
+            super::set_parameter::run,
+            "changes parameters of the server",
+            admin_only,
+            any_fields
+        ),
+        command!(
+            "shutdown",
+            Command,
+            Manage,
+            ["force", "timeoutSecs"],
+            super::shutdown::run,
+            "stops the server",
+            admin_only
+        ),
         command!(
             "update",
             Write,
@@ -137,6 +268,7 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::update::run,
             "updates documents"
         ),
+        command!("whatsmyuri", Command, Nobody, [], super::whats_my_uri::run, "the client's own address"),
     ];
     all.iter_mut().enumerate().for_each(|(row, command)| command.row = row);
     all

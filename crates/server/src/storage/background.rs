@@ -12,8 +12,6 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::instance::Instance;
 
-/// How long between two looks at cursors and counts.
-const HOUSEKEEPING: Duration = Duration::from_secs(4);
 /// How often the counts are written down, as mongod's sizeStorer.
 const COUNTS_SECONDS: u64 = 60;
 
@@ -114,9 +112,11 @@ fn make_checkpoints(instance: &Instance) {
 fn keep_house(instance: &Instance) {
     let mut counted = Instant::now();
     while !instance.is_stopping() {
-        let until = Instant::now() + HOUSEKEEPING;
-        while Instant::now() < until && !instance.is_stopping() {
-            instance.bell.sleep_until(Some(until));
+        let begun = Instant::now();
+        // Asked anew after each bell: somebody may have changed it.
+        let until = || begun + Duration::from_secs(instance.parameters.cursor_monitor_secs());
+        while Instant::now() < until() && !instance.is_stopping() {
+            instance.bell.sleep_until(Some(until()));
         }
         instance.cursors.expire(Duration::from_millis(instance.parameters.cursor_timeout_ms()));
         instance.catalog.drop_pending();
