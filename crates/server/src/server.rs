@@ -103,6 +103,7 @@ impl Server {
             // A thread that panicked has nothing more to do.
             let _ = thread.join();
         }
+        instance.cursors.clear();
         if let Some(error) = instance.take_fatal() {
             return Err(error);
         }
