@@ -10,7 +10,7 @@ use fathom_query::{Bound, Code, Failure, KeyBuilder, Variables};
 use crate::Result;
 use crate::client::Client;
 use crate::instance::Instance;
-use crate::storage::{Collection, Ticket, leading_record_id};
+use crate::storage::{Collection, SharedState, Ticket, leading_record_id};
 
 /// What an operation did, for the log, the profile and explain.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -101,6 +101,11 @@ impl<'a> Operation<'a> {
             return Err(out_of_time());
         }
         Ok(())
+    }
+
+    /// A collection's state, shared; a wait for a change of the schema ends with the operation's time, kill or server.
+    pub(crate) fn lock<'c>(&self, collection: &'c Collection) -> Result<SharedState<'c>> {
+        collection.lock_unless(&|| self.check_interrupt())
     }
 
     /// A ticket to read; waits for one, no longer than the operation may take.
