@@ -132,9 +132,9 @@ fn databases_are_listed_with_sizes_and_dropped_whole() {
         let reply = connection.run("TWO", &other_case);
         let refused = reply.map_or(13297, |reply| {
             let errors = Document::try_from(&*reply).unwrap();
-            errors.get_array("writeErrors").map_or(0, |errors| {
-                errors[0].as_document().unwrap().get_i32("code").unwrap()
-            })
+            errors
+                .get_array("writeErrors")
+                .map_or(0, |errors| errors[0].as_document().unwrap().get_i32("code").unwrap())
         });
         assert_eq!(refused, 13297);
     });
@@ -157,7 +157,10 @@ fn odd_names_and_options_are_refused_in_mongods_codes() {
             (doc! { "create": "c", "validator": { "$nope": 1 } }, Code::BadValue),
             (doc! { "create": "c", "validationLevel": "loose" }, Code::BadValue),
             (doc! { "create": "v", "viewOn": "v", "pipeline": [] }, Code::GraphContainsCycle),
-            (doc! { "create": "v", "viewOn": "c", "pipeline": [{ "$out": "x" }] }, Code::OptionNotSupportedOnView),
+            (
+                doc! { "create": "v", "viewOn": "c", "pipeline": [{ "$out": "x" }] },
+                Code::OptionNotSupportedOnView,
+            ),
             (doc! { "create": "v", "pipeline": [] }, Code::InvalidOptions),
             (doc! { "create": "v", "viewOn": "c", "capped": true, "size": 1 }, Code::InvalidOptions),
             (doc! { "listIndexes": "none" }, Code::NamespaceNotFound),
@@ -234,7 +237,8 @@ fn indexes_are_built_over_what_is_there_and_listed() {
             let found = listed(connection, &doc! { "find": "c", "filter": filter.clone() });
             assert_eq!(found.len(), expected, "{filter}");
         }
-        let again = doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1.0 }, "name": "a_1", "unique": 1 }] };
+        let again =
+            doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1.0 }, "name": "a_1", "unique": 1 }] };
         let reply = run(connection, &again);
         assert_eq!(reply.get_str("note").unwrap(), "all indexes already exist");
         let new = doc! { "createIndexes": "new", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] };
@@ -259,15 +263,30 @@ fn indexes_that_cannot_be_are_refused_by_name() {
             (doc! { "key": { "b": 1 }, "name": "" }, Code::CannotCreateIndex),
             (doc! { "key": { "b": 1 }, "name": "x", "v": 3 }, Code::CannotCreateIndex),
             (doc! { "key": { "b": 1 }, "name": "x", "nope": 1 }, Code::InvalidIndexSpecificationOption),
-            (doc! { "key": { "_id": 1 }, "name": "_id_", "unique": true }, Code::InvalidIndexSpecificationOption),
+            (
+                doc! { "key": { "_id": 1 }, "name": "_id_", "unique": true },
+                Code::InvalidIndexSpecificationOption,
+            ),
             (doc! { "key": { "b": 1 }, "name": "x", "hidden": true }, Code::CommandNotSupported),
-            (doc! { "key": { "b": 1 }, "name": "x", "collation": { "locale": "de" } }, Code::CommandNotSupported),
+            (
+                doc! { "key": { "b": 1 }, "name": "x", "collation": { "locale": "de" } },
+                Code::CommandNotSupported,
+            ),
             (doc! { "key": { "b": "hashed" }, "name": "x", "unique": true }, Code(16764)),
-            (doc! { "key": { "b": 1, "c": 1 }, "name": "x", "expireAfterSeconds": 1 }, Code::CannotCreateIndex),
+            (
+                doc! { "key": { "b": 1, "c": 1 }, "name": "x", "expireAfterSeconds": 1 },
+                Code::CannotCreateIndex,
+            ),
             (doc! { "key": { "b": 1 }, "name": "x", "expireAfterSeconds": -1 }, Code::CannotCreateIndex),
             (doc! { "key": { "b": 1 }, "name": "x", "expireAfterSeconds": "1" }, Code::CannotCreateIndex),
-            (doc! { "key": { "b": 1 }, "name": "x", "partialFilterExpression": { "$or": [{ "a": 1 }, { "b": 1 }] } }, Code::CannotCreateIndex),
-            (doc! { "key": { "b": 1 }, "name": "x", "partialFilterExpression": { "a": 1 }, "sparse": true }, Code::CannotCreateIndex),
+            (
+                doc! { "key": { "b": 1 }, "name": "x", "partialFilterExpression": { "$or": [{ "a": 1 }, { "b": 1 }] } },
+                Code::CannotCreateIndex,
+            ),
+            (
+                doc! { "key": { "b": 1 }, "name": "x", "partialFilterExpression": { "a": 1 }, "sparse": true },
+                Code::CannotCreateIndex,
+            ),
             (doc! { "key": { "b": 1 }, "name": "a_1" }, Code::IndexKeySpecsConflict),
             (doc! { "key": { "a": 1 }, "name": "a_1", "unique": true }, Code::IndexOptionsConflict),
             (doc! { "key": { "a": 1 }, "name": "other" }, Code::IndexOptionsConflict),
@@ -289,7 +308,7 @@ fn a_unique_build_over_duplicates_fails_and_leaves_nothing() {
     on_each(|_, connection| {
         run(connection, &doc! { "insert": "c", "documents": [{ "_id": 1, "a": 5 }, { "_id": 2, "a": 5 }] });
         let create = doc! { "createIndexes": "c", "indexes": [
-            { "key": { "b": 1 }, "name": "b_1" }, { "key": { "a": 1 }, "name": "a_1", "unique": true } ] };
+        { "key": { "b": 1 }, "name": "b_1" }, { "key": { "a": 1 }, "name": "a_1", "unique": true } ] };
         let error = connection.run("test", &create).unwrap_err();
         let failure = error.failure().unwrap();
         assert_eq!(failure.code(), Code::DuplicateKey);
@@ -335,7 +354,8 @@ fn coll_mod_changes_expiry_and_validator() {
         let ttl = doc! { "key": { "at": 1 }, "name": "at_1", "expireAfterSeconds": 3600 };
         let plain = doc! { "key": { "b": 1 }, "name": "b_1" };
         run(connection, &doc! { "createIndexes": "c", "indexes": [ttl, plain] });
-        let change = doc! { "collMod": "c", "index": { "keyPattern": { "at": 1 }, "expireAfterSeconds": 60 } };
+        let change =
+            doc! { "collMod": "c", "index": { "keyPattern": { "at": 1 }, "expireAfterSeconds": 60 } };
         let reply = run(connection, &change);
         assert_eq!(
             reply,

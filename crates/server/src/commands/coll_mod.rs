@@ -49,19 +49,25 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     Ok(())
 }
 
-fn change_view(op: &mut Operation<'_>, body: &RawDocument, collection: &Collection) -> Result<Option<Document>> {
+fn change_view(
+    op: &mut Operation<'_>,
+    body: &RawDocument,
+    collection: &Collection,
+) -> Result<Option<Document>> {
     let (source, pipeline) = (parse::string(body, "viewOn")?, parse::documents(body, "pipeline")?);
     match (source, pipeline) {
         (None, None) => Ok(None),
         (Some(source), Some(stages)) => {
             view_definition::check(op, collection.namespace(), source, &stages).map(Some)
         }
-        (None, Some(_)) => {
-            Err(Failure::new(Code::InvalidOptions, "Must specify 'viewOn' when modifying 'pipeline' of a view"))
-        }
-        (Some(_), None) => {
-            Err(Failure::new(Code::InvalidOptions, "Must specify 'pipeline' when modifying 'viewOn' of a view"))
-        }
+        (None, Some(_)) => Err(Failure::new(
+            Code::InvalidOptions,
+            "Must specify 'viewOn' when modifying 'pipeline' of a view",
+        )),
+        (Some(_), None) => Err(Failure::new(
+            Code::InvalidOptions,
+            "Must specify 'pipeline' when modifying 'viewOn' of a view",
+        )),
     }
 }
 
@@ -115,17 +121,21 @@ fn expiry(state: &State, wanted: &RawDocument) -> Result<(usize, i64)> {
             (place, parse::owned(key)?.to_string())
         }
     };
-    let place = found
-        .ok_or_else(|| Failure::new(Code::IndexNotFound, format!("cannot find index {shown} for the collection")))?;
+    let place = found.ok_or_else(|| {
+        Failure::new(Code::IndexNotFound, format!("cannot find index {shown} for the collection"))
+    })?;
     let seconds = match parse::field(wanted, "expireAfterSeconds") {
         None => return Err(invalid("no expireAfterSeconds or hidden field")),
         #[expect(clippy::cast_possible_truncation, reason = "a saturating cast is what mongod does here")]
         Some(RawBsonRef::Double(value)) if !value.is_nan() => value as i64,
-        Some(value) => parse::integer_of(value)
-            .ok_or_else(|| invalid("expireAfterSeconds field must be a number"))?,
+        Some(value) => {
+            parse::integer_of(value).ok_or_else(|| invalid("expireAfterSeconds field must be a number"))?
+        }
     };
     if !(0..=i64::from(i32::MAX)).contains(&seconds) {
-        let what = format!("TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different number: {seconds}");
+        let what = format!(
+            "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different number: {seconds}"
+        );
         return Err(Failure::new(Code::InvalidOptions, what));
     }
     Ok((place, seconds))

@@ -23,10 +23,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Re
     op.figures.namespace.clone_from(&namespace);
     crate::namespace::check(&namespace)?;
     if crate::namespace::is_internal(&namespace) && request.database != "admin" {
-        return Err(Failure::new(
-            Code::InvalidNamespace,
-            format!("Invalid system namespace: {namespace}"),
-        ));
+        return Err(Failure::new(Code::InvalidNamespace, format!("Invalid system namespace: {namespace}")));
     }
     let body = request.body;
     refuse_collation(parse::field(body, "collation"))?;
@@ -80,16 +77,11 @@ fn refuse_absent(body: &RawDocument) -> Result<()> {
     }
     let Some(index) = parse::document(body, "idIndex")? else { return Ok(()) };
     let key = parse::document(index, "key")?.ok_or_else(|| {
-        Failure::new(
-            Code::FailedToParse,
-            "The 'key' field is a required property of an index specification",
-        )
+        Failure::new(Code::FailedToParse, "The 'key' field is a required property of an index specification")
     })?;
     if key.iter().count() != 1 || parse::field(key, "_id").and_then(parse::integer_of) != Some(1) {
-        let what = format!(
-            "The field 'key' for an _id index must be {{_id: 1}}, but got {}",
-            parse::owned(key)?
-        );
+        let what =
+            format!("The field 'key' for an _id index must be {{_id: 1}}, but got {}", parse::owned(key)?);
         return Err(Failure::new(Code::BadValue, what));
     }
     refuse_collation(parse::field(index, "collation"))
@@ -180,8 +172,18 @@ fn view_options(op: &mut Operation<'_>, body: &RawDocument, namespace: &str) -> 
     for element in body.iter().skip(1) {
         let (name, _) = element.map_err(|error| parse::malformed(&error))?;
         let name = name.as_str();
-        if ["capped", "size", "max", "autoIndexId", "idIndex", "storageEngine", "indexOptionDefaults", "flags", "temp"]
-            .contains(&name)
+        if [
+            "capped",
+            "size",
+            "max",
+            "autoIndexId",
+            "idIndex",
+            "storageEngine",
+            "indexOptionDefaults",
+            "flags",
+            "temp",
+        ]
+        .contains(&name)
             || name.starts_with("valid")
         {
             let what = format!("the option '{name}' cannot be specified when creating a view");

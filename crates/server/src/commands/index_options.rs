@@ -139,8 +139,17 @@ fn option(
                 return Err(Failure::new(Code::CommandNotSupported, "this server has no hidden indexes"));
             }
         }
-        "weights" | "default_language" | "language_override" | "textIndexVersion" | "2dsphereIndexVersion"
-        | "bits" | "min" | "max" | "bucketSize" | "wildcardProjection" | "coarsestIndexedLevel"
+        "weights"
+        | "default_language"
+        | "language_override"
+        | "textIndexVersion"
+        | "2dsphereIndexVersion"
+        | "bits"
+        | "min"
+        | "max"
+        | "bucketSize"
+        | "wildcardProjection"
+        | "coarsestIndexedLevel"
         | "finestIndexedLevel" => {
             return Err(cannot(format!(
                 "the field '{field}' belongs to text, geo and wildcard indexes, which this server has not"

@@ -13,10 +13,7 @@ pub(super) fn check(filter: &RawDocument) -> Result<()> {
 }
 
 fn refused(what: &str) -> Result<()> {
-    Err(Failure::new(
-        Code::CannotCreateIndex,
-        format!("unsupported expression in partial index: {what}"),
-    ))
+    Err(Failure::new(Code::CannotCreateIndex, format!("unsupported expression in partial index: {what}")))
 }
 
 fn conjunction(filter: &RawDocument, top: bool) -> Result<()> {
@@ -50,7 +47,9 @@ fn predicates(field: &str, operators: &RawDocument) -> Result<()> {
     for element in operators {
         let (operator, value) = element.map_err(|error| parse::malformed(&error))?;
         match operator.as_str() {
-            "$eq" if matches!(value, RawBsonRef::RegularExpression(_)) => refused(&format!("{field} $regex"))?,
+            "$eq" if matches!(value, RawBsonRef::RegularExpression(_)) => {
+                refused(&format!("{field} $regex"))?
+            }
             "$eq" | "$gt" | "$gte" | "$lt" | "$lte" | "$type" => {}
             "$exists" if parse::truth_of(value) => {}
             operator if operator.starts_with('$') => refused(&format!("{field} {operator}"))?,

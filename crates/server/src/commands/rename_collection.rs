@@ -20,9 +20,9 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Re
     let to = parse::required_string(request.body, "to")?;
     let replace = match request.field("dropTarget") {
         None => false,
-        Some(value @ (bson::RawBsonRef::Boolean(_) | bson::RawBsonRef::Int32(_) | bson::RawBsonRef::Double(_))) => {
-            parse::truth_of(value)
-        }
+        Some(
+            value @ (bson::RawBsonRef::Boolean(_) | bson::RawBsonRef::Int32(_) | bson::RawBsonRef::Double(_)),
+        ) => parse::truth_of(value),
         Some(other) => return Err(parse::wrong_type("renameCollection.dropTarget", other, "bool")),
     };
     if parse::boolean(request.body, "stayTemp")? {
@@ -35,9 +35,8 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Re
 }
 
 fn check(op: &Operation<'_>, from: &str, to: &str) -> Result<()> {
-    crate::namespace::check(from).map_err(|_| {
-        Failure::new(Code::InvalidNamespace, format!("Invalid source namespace: {from}"))
-    })?;
+    crate::namespace::check(from)
+        .map_err(|_| Failure::new(Code::InvalidNamespace, format!("Invalid source namespace: {from}")))?;
     crate::namespace::check(to)
         .map_err(|_| Failure::new(Code::InvalidNamespace, format!("Invalid target namespace: {to}")))?;
     for namespace in [from, to] {
@@ -56,7 +55,10 @@ fn check(op: &Operation<'_>, from: &str, to: &str) -> Result<()> {
         return Err(Failure::new(Code::CommandNotSupportedOnView, format!("cannot rename view: {from}")));
     }
     if is_view(to) {
-        return Err(Failure::new(Code::NamespaceExists, format!("a view already exists with that name: {to}")));
+        return Err(Failure::new(
+            Code::NamespaceExists,
+            format!("a view already exists with that name: {to}"),
+        ));
     }
     if from.split('.').next() != to.split('.').next() {
         let what = format!("this server renames within one database only, not from {from} to {to}");

@@ -53,14 +53,7 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "collMod",
             Command,
             DatabaseAdmin,
-            [
-                "index",
-                "validator",
-                "validationLevel",
-                "validationAction",
-                "viewOn",
-                "pipeline"
-            ],
+            ["index", "validator", "validationLevel", "validationAction", "viewOn", "pipeline"],
             super::coll_mod::run,
             "changes a collection's validator or TTL index, or a view"
         ),

@@ -42,7 +42,8 @@ pub(super) fn check(
     reads.push(source.to_owned());
     let mut path = vec![namespace.to_owned()];
     reads.iter().try_for_each(|read| follow(op, database, read, &mut path))?;
-    let stages = stages.iter().map(|stage| parse::owned(stage).map(Bson::Document)).collect::<Result<Vec<_>>>()?;
+    let stages =
+        stages.iter().map(|stage| parse::owned(stage).map(Bson::Document)).collect::<Result<Vec<_>>>()?;
     Ok(doc! { "viewOn": source, "pipeline": stages })
 }
 
@@ -61,11 +62,8 @@ fn follow(op: &mut Operation<'_>, database: &str, name: &str, path: &mut Vec<Str
         return Err(Failure::new(Code::ViewDepthLimitExceeded, what));
     }
     let stages = options.get_array("pipeline").cloned().unwrap_or_default();
-    let stages = stages
-        .iter()
-        .filter_map(Bson::as_document)
-        .map(parse::raw_of)
-        .collect::<Result<Vec<_>>>()?;
+    let stages =
+        stages.iter().filter_map(Bson::as_document).map(parse::raw_of).collect::<Result<Vec<_>>>()?;
     let stages: Vec<&RawDocument> = stages.iter().map(|stage| &**stage).collect();
     let pipeline = Pipeline::parse(&stages, op.variables())?;
     path.push(namespace);

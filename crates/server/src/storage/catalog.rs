@@ -176,7 +176,11 @@ impl Catalog {
         let mut spec = TableSpec::records();
         spec.config = options.engine_config(self.engine.name());
         let table = if view { None } else { Some(self.engine.create_table(&ident, &spec)?) };
-        let indexes = if view { Vec::new() } else { vec![Arc::new(self.new_index(IndexSpec::id(), &options.index_defaults())?)] };
+        let indexes = if view {
+            Vec::new()
+        } else {
+            vec![Arc::new(self.new_index(IndexSpec::id(), &options.index_defaults())?)]
+        };
         let collection = Arc::new(Collection::new(Parts {
             namespace: namespace.to_owned(),
             uuid: bson::Uuid::new(),
@@ -268,10 +272,7 @@ impl Catalog {
     pub(crate) fn rename(&self, from: &str, to: &str, replace: bool) -> Result<()> {
         loop {
             let old = self.get(from).ok_or_else(|| {
-                Failure::new(
-                    Code::NamespaceNotFound,
-                    format!("Source collection {from} does not exist"),
-                )
+                Failure::new(Code::NamespaceNotFound, format!("Source collection {from} does not exist"))
             })?;
             let target = self.get(to);
             if target.is_some() && !replace {
@@ -382,7 +383,12 @@ impl Catalog {
     }
 
     /// Drops indexes by name; the caller checked that they are there and that `_id_` is not among them.
-    pub(crate) fn drop_indexes(&self, collection: &Collection, state: &mut State, names: &[String]) -> Result<()> {
+    pub(crate) fn drop_indexes(
+        &self,
+        collection: &Collection,
+        state: &mut State,
+        names: &[String],
+    ) -> Result<()> {
         let change = self.changes.lock();
         let before = state.indexes.clone();
         let goes = |index: &Arc<Index>| names.iter().any(|name| name == index.name());

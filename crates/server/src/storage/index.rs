@@ -235,7 +235,13 @@ impl Index {
     }
 
     /// Writes one entry; in a unique index a key that has an owner is refused.
-    pub(super) fn add(&self, session: &dyn Session, key: &KeyString, record: i64, namespace: &str) -> Result<()> {
+    pub(super) fn add(
+        &self,
+        session: &dyn Session,
+        key: &KeyString,
+        record: i64,
+        namespace: &str,
+    ) -> Result<()> {
         let (entry, value) = self.entry_bytes(key, record);
         if !self.is_unique() {
             return Ok(session.put(&self.table, Key::Bytes(&entry), &value)?);
