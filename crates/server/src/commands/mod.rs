@@ -4,14 +4,28 @@
 //! with the reason, so that it is refused by name.
 
 mod aggregate;
+mod coll_mod;
+mod create;
+mod create_indexes;
 mod delete;
+mod documents;
+mod drop;
+mod drop_indexes;
 mod find;
 mod get_more;
 mod hello;
+mod index_conflicts;
+mod index_options;
 mod insert;
+mod list_collections;
+mod list_databases;
+mod list_indexes;
+mod partial_filter;
 mod ping;
+mod rename_collection;
 mod table;
 mod update;
+mod view_definition;
 
 use bson::RawBsonRef;
 
