@@ -5,7 +5,13 @@
 
 mod aggregate;
 mod build_info;
+mod coll_mod;
+mod create;
+mod create_indexes;
 mod delete;
+mod documents;
+mod drop;
+mod drop_indexes;
 mod find;
 mod fsync;
 mod get_cmd_line_opts;
@@ -25,6 +31,18 @@ mod shutdown;
 mod table;
 mod update;
 mod whats_my_uri;
+mod index_conflicts;
+mod index_options;
+mod insert;
+mod list_collections;
+mod list_databases;
+mod list_indexes;
+mod partial_filter;
+mod ping;
+mod rename_collection;
+mod table;
+mod update;
+mod view_definition;
 
 use bson::RawBsonRef;
 
