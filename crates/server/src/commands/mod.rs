@@ -4,13 +4,23 @@
 //! with the reason, so that it is refused by name.
 
 mod aggregate;
+mod coll_stats;
+mod conn_pool_stats;
+mod current_op;
+mod data_size;
+mod db_stats;
 mod delete;
 mod find;
+mod get_diagnostic_data;
 mod get_more;
 mod hello;
 mod insert;
+mod kill_op;
 mod ping;
+mod profile;
+mod server_status;
 mod table;
+mod top;
 mod update;
 
 use bson::RawBsonRef;
@@ -57,6 +67,8 @@ pub(crate) struct Command {
     pub(crate) secret: bool,
     /// The fields it takes beside the generic ones.
     pub(crate) fields: &'static [&'static str],
+    /// Whether it takes fields that nobody can list: the conditions of `currentOp`, sections of `serverStatus`.
+    pub(crate) any_fields: bool,
     /// One sentence for `listCommands`.
     pub(crate) help: &'static str,
     pub(crate) run: Run,
