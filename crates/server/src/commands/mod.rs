@@ -4,14 +4,14 @@
 //! with the reason, so that it is refused by name.
 
 mod aggregate;
+mod coll_mod;
 mod coll_stats;
 mod conn_pool_stats;
+mod create;
+mod create_indexes;
 mod current_op;
 mod data_size;
 mod db_stats;
-mod coll_mod;
-mod create;
-mod create_indexes;
 mod delete;
 mod documents;
 mod drop;
@@ -24,15 +24,14 @@ mod index_conflicts;
 mod index_options;
 mod insert;
 mod kill_op;
-mod ping;
-mod profile;
-mod server_status;
 mod list_collections;
 mod list_databases;
 mod list_indexes;
 mod partial_filter;
 mod ping;
+mod profile;
 mod rename_collection;
+mod server_status;
 mod table;
 mod top;
 mod update;

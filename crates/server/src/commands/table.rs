@@ -52,6 +52,14 @@ macro_rules! login {
 pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
     let mut all = vec![
         command!(
+            "collMod",
+            Command,
+            DatabaseAdmin,
+            ["index", "validator", "validationLevel", "validationAction", "viewOn", "pipeline"],
+            super::coll_mod::run,
+            "changes a collection's validator or TTL index, or a view"
+        ),
+        command!(
             "collStats" | "collstats",
             Command,
             Read,
@@ -66,38 +74,6 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             [],
             super::conn_pool_stats::run,
             "connections to other servers"
-        ),
-        command!(
-            "currentOp",
-            Command,
-            Monitor,
-            ["$all", "$ownOps"],
-            super::current_op::run,
-            "what runs at the moment",
-            admin_only,
-            any_fields
-        ),
-        command!(
-            "dataSize" | "datasize",
-            Command,
-            Read,
-            ["keyPattern", "min", "max", "estimate"],
-            super::data_size::run,
-            "bytes and documents of a collection"
-        ),
-        command!(
-            "dbStats" | "dbstats",
-            Command,
-            Read,
-            ["scale", "freeStorage"],
-            super::db_stats::run,
-            "sizes of a database"
-            "collMod",
-            Command,
-            DatabaseAdmin,
-            ["index", "validator", "validationLevel", "validationAction", "viewOn", "pipeline"],
-            super::coll_mod::run,
-            "changes a collection's validator or TTL index, or a view"
         ),
         command!(
             "create",
@@ -130,6 +106,32 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             ["indexes", "commitQuorum", "ignoreUnknownIndexOptions"],
             super::create_indexes::run,
             "builds indexes"
+        ),
+        command!(
+            "currentOp",
+            Command,
+            Monitor,
+            ["$all", "$ownOps"],
+            super::current_op::run,
+            "what runs at the moment",
+            admin_only,
+            any_fields
+        ),
+        command!(
+            "dataSize" | "datasize",
+            Command,
+            Read,
+            ["keyPattern", "min", "max", "estimate"],
+            super::data_size::run,
+            "bytes and documents of a collection"
+        ),
+        command!(
+            "dbStats" | "dbstats",
+            Command,
+            Read,
+            ["scale", "freeStorage"],
+            super::db_stats::run,
+            "sizes of a database"
         ),
         command!(
             "delete",
@@ -237,26 +239,6 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
         ),
         command!("killCursors", Command, Anybody, ["cursors"], super::get_more::kill, "closes cursors"),
         command!("killOp", Command, Manage, ["op"], super::kill_op::run, "stops an operation", admin_only),
-        command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
-        command!(
-            "profile",
-            Command,
-            DatabaseAdmin,
-            ["slowms", "sampleRate", "filter"],
-            super::profile::run,
-            "which operations are logged and kept"
-        ),
-        command!(
-            "serverStatus",
-            Command,
-            Monitor,
-            [],
-            super::server_status::run,
-            "what the server counts of itself",
-            any_fields
-        ),
-        command!("top", Command, Monitor, [], super::top::run, "the use of each collection", admin_only),
-        command!(
         command!(
             "listCollections",
             Command,
@@ -284,6 +266,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
         ),
         command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
         command!(
+            "profile",
+            Command,
+            DatabaseAdmin,
+            ["slowms", "sampleRate", "filter"],
+            super::profile::run,
+            "which operations are logged and kept"
+        ),
+        command!(
             "renameCollection",
             Command,
             Write,
@@ -292,6 +282,16 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "gives a collection another name",
             admin_only
         ),
+        command!(
+            "serverStatus",
+            Command,
+            Monitor,
+            [],
+            super::server_status::run,
+            "what the server counts of itself",
+            any_fields
+        ),
+        command!("top", Command, Monitor, [], super::top::run, "the use of each collection", admin_only),
         command!(
             "update",
             Write,
