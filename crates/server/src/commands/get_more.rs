@@ -43,6 +43,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         Ok(true) => {
             op.figures.cursor_exhausted = true;
             op.instance.cursors.remove(id);
+            op.originating = Some(cursor.originating);
             Ok(())
         }
         Ok(false) => {
@@ -51,6 +52,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         }
         Err(failure) => {
             op.instance.cursors.remove(id);
+            op.originating = Some(cursor.originating);
             Err(failure)
         }
     }

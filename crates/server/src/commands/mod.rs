@@ -6,8 +6,13 @@
 mod aggregate;
 mod build_info;
 mod coll_mod;
+mod coll_stats;
+mod conn_pool_stats;
 mod create;
 mod create_indexes;
+mod current_op;
+mod data_size;
+mod db_stats;
 mod delete;
 mod documents;
 mod drop;
@@ -16,6 +21,7 @@ mod find;
 mod fsync;
 mod get_cmd_line_opts;
 mod get_log;
+mod get_diagnostic_data;
 mod get_more;
 mod get_parameter;
 mod hello;
@@ -34,13 +40,17 @@ mod whats_my_uri;
 mod index_conflicts;
 mod index_options;
 mod insert;
+mod kill_op;
 mod list_collections;
 mod list_databases;
 mod list_indexes;
 mod partial_filter;
 mod ping;
+mod profile;
 mod rename_collection;
+mod server_status;
 mod table;
+mod top;
 mod update;
 mod view_definition;
 
@@ -89,6 +99,7 @@ pub(crate) struct Command {
     /// The fields it takes beside the generic ones.
     pub(crate) fields: &'static [&'static str],
     /// Whether it takes any field: those whose fields are names of other things, and those that are refused.
+    /// Whether it takes fields that nobody can list: the conditions of `currentOp`, sections of `serverStatus`.
     pub(crate) any_fields: bool,
     /// One sentence for `listCommands`.
     pub(crate) help: &'static str,

@@ -16,6 +16,7 @@ macro_rules! command {
             admin_only: false,
             access: Access::$access,
             secret: false,
+            any_fields: false,
             fields: &[$($field),*],
             any_fields: false,
             help: $help,
@@ -37,6 +38,7 @@ macro_rules! login {
             admin_only: false,
             access: Access::$access,
             secret: false,
+            any_fields: false,
             fields: &[$($field),*],
             any_fields: false,
             help: $help,
@@ -81,6 +83,22 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "changes a collection's validator or TTL index, or a view"
         ),
         command!(
+            "collStats" | "collstats",
+            Command,
+            Read,
+            ["scale"],
+            super::coll_stats::run,
+            "sizes and engine counters of a collection"
+        ),
+        command!(
+            "connPoolStats",
+            Command,
+            Monitor,
+            [],
+            super::conn_pool_stats::run,
+            "connections to other servers"
+        ),
+        command!(
             "create",
             Command,
             Write,
@@ -111,6 +129,32 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             ["indexes", "commitQuorum", "ignoreUnknownIndexOptions"],
             super::create_indexes::run,
             "builds indexes"
+        ),
+        command!(
+            "currentOp",
+            Command,
+            Monitor,
+            ["$all", "$ownOps"],
+            super::current_op::run,
+            "what runs at the moment",
+            admin_only,
+            any_fields
+        ),
+        command!(
+            "dataSize" | "datasize",
+            Command,
+            Read,
+            ["keyPattern", "min", "max", "estimate"],
+            super::data_size::run,
+            "bytes and documents of a collection"
+        ),
+        command!(
+            "dbStats" | "dbstats",
+            Command,
+            Read,
+            ["scale", "freeStorage"],
+            super::db_stats::run,
+            "sizes of a database"
         ),
         command!(
             "delete",
@@ -206,6 +250,12 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             [],
             super::get_log::run,
             "the last lines of the log",
+            "getDiagnosticData",
+            Command,
+            Monitor,
+            [],
+            super::get_diagnostic_data::run,
+            "serverStatus and the machine in one sample",
             admin_only
         ),
         command!(
@@ -264,6 +314,7 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "inserts documents"
         ),
         command!("killCursors", Command, Anybody, ["cursors"], super::get_more::kill, "closes cursors"),
+        command!("killOp", Command, Manage, ["op"], super::kill_op::run, "stops an operation", admin_only),
         command!(
             "listCommands",
             Command,
@@ -342,6 +393,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             admin_only
         ),
         command!(
+            "profile",
+            Command,
+            DatabaseAdmin,
+            ["slowms", "sampleRate", "filter"],
+            super::profile::run,
+            "which operations are logged and kept"
+        ),
+        command!(
             "renameCollection",
             Command,
             Write,
@@ -350,6 +409,16 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "gives a collection another name",
             admin_only
         ),
+        command!(
+            "serverStatus",
+            Command,
+            Monitor,
+            [],
+            super::server_status::run,
+            "what the server counts of itself",
+            any_fields
+        ),
+        command!("top", Command, Monitor, [], super::top::run, "the use of each collection", admin_only),
         command!(
             "update",
             Write,

@@ -240,6 +240,12 @@ impl CursorTable {
         }
     }
 
+    /// The command that opened a cursor, if it rests.
+    pub(crate) fn originating(&self, id: i64) -> Option<RawDocumentBuf> {
+        let cursors = self.cursors.lock();
+        cursors.get(&id)?.cursor.as_ref().map(|cursor| cursor.originating.clone())
+    }
+
     /// Forgets a cursor that is at its end.
     pub(crate) fn remove(&self, id: i64) {
         self.cursors.lock().remove(&id);
@@ -261,6 +267,11 @@ impl CursorTable {
                 .is_none_or(|cursor| cursor.no_timeout || resting.since.elapsed() < timeout)
         });
         self.timed_out.fetch_add((before - cursors.len()) as u64, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// How many are being gone on with at the moment.
+    pub(crate) fn in_use(&self) -> usize {
+        self.cursors.lock().values().filter(|resting| resting.cursor.is_none()).count()
     }
 
     /// How many are open, how many of them never time out, how many timed out so far.

@@ -40,6 +40,7 @@ pub(crate) fn with_collection<T>(
             ));
         }
         op.instance.catalog.before_write(&collection)?;
+        op.collection = Some(Arc::clone(&collection));
         return work(op, Some((&collection, &state)));
     }
 }
