@@ -4,8 +4,12 @@
 //! with the reason, so that it is refused by name.
 
 mod aggregate;
+mod count;
 mod delete;
+mod distinct;
+mod explain;
 mod find;
+mod find_and_modify;
 mod get_more;
 mod hello;
 mod insert;
@@ -140,8 +144,8 @@ pub(crate) fn hint_of(value: Option<RawBsonRef<'_>>) -> Result<Option<fathom_que
 }
 
 /// Variables of a command with `let`.
-pub(crate) fn read_let(op: &mut Operation<'_>, request: &Request<'_>) -> Result<()> {
-    let Some(named) = crate::parse::document(request.body, "let")? else { return Ok(()) };
+pub(crate) fn read_let(op: &mut Operation<'_>, body: &bson::RawDocument) -> Result<()> {
+    let Some(named) = crate::parse::document(body, "let")? else { return Ok(()) };
     let mut variables = op.variables().clone();
     for element in named {
         let (name, value) = element.map_err(|error| crate::parse::malformed(&error))?;

@@ -39,7 +39,8 @@ impl ServerHost {
         let session = self.errand.session()?;
         let find = self.errand.run(&*session, |op| FindState::new(op, &collection.lock(), query));
         self.errand.give_back(session);
-        Ok(Box::new(ScanRows::new(&self.errand, &collection, find?)?))
+        let find = Arc::new(parking_lot::Mutex::new(find?));
+        Ok(Box::new(ScanRows::new(&self.errand, &collection, find)?))
     }
 
     /// The rows of a view: those of its pipeline, of which the query takes its own.

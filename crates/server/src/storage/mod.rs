@@ -18,7 +18,7 @@ pub(crate) use catalog::Catalog;
 pub(crate) use catalog_entry::{CollectionOptions, IndexSpec};
 pub(crate) use collection::{Collection, State};
 pub(crate) use directory::DataDirectory;
-pub(crate) use index::{Index, leading_record_id};
+pub(crate) use index::{Index, IndexEntry, leading_record_id};
 pub(crate) use journal::Journal;
 pub(crate) use sizes::recount;
 pub(crate) use tickets::{Ticket, Tickets};
