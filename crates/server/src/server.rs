@@ -109,6 +109,20 @@ impl Server {
         Ok(())
     }
 
+    /// Begins a new log file, as `systemLog.logRotate` says; a failure is logged.
+    pub fn rotate_log(&self) {
+        if let Err(error) = self.instance.log.reopen() {
+            let attributes = doc! { "error": error.to_string() };
+            self.instance.log.warning(
+                "CONTROL",
+                23168,
+                "signalProcessingThread",
+                "Log rotation failed",
+                attributes,
+            );
+        }
+    }
+
     /// Waits until somebody asks it to stop: `asked` is looked at several times a second.
     pub fn wait(&self, asked: &dyn Fn(Duration) -> bool) {
         while !self.is_stopping() && !asked(Duration::from_millis(100)) {}
