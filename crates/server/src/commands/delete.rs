@@ -44,7 +44,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     Ok(())
 }
 
-fn delete_of(op: &mut Operation<'_>, item: &RawDocument) -> Result<DeleteRequest> {
+pub(super) fn delete_of(op: &mut Operation<'_>, item: &RawDocument) -> Result<DeleteRequest> {
     for element in item {
         let (name, _) = element.map_err(|error| parse::malformed(&error))?;
         if !FIELDS.contains(&name.as_str()) {

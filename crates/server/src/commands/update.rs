@@ -62,7 +62,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     Ok(())
 }
 
-fn update_of(op: &mut Operation<'_>, item: &RawDocument, validate: bool) -> Result<UpdateRequest> {
+pub(super) fn update_of(op: &mut Operation<'_>, item: &RawDocument, validate: bool) -> Result<UpdateRequest> {
     for element in item {
         let (name, _) = element.map_err(|error| parse::malformed(&error))?;
         if !FIELDS.contains(&name.as_str()) {

@@ -86,6 +86,11 @@ impl Planned {
         self.pipeline.writes()
     }
 
+    /// Whether its first stage makes its own documents.
+    pub(crate) fn is_source(&self) -> bool {
+        self.pipeline.source().is_some()
+    }
+
     /// The stages that the planner did not take.
     pub(crate) fn rest(&self) -> Vec<Document> {
         match &self.source {

@@ -1,288 +1,270 @@
-//! Explains a query: the tree of stages that its plan is, and what each did if it ran.
-//!
-//! Keys, records, seeks and matches are counted by the scan. `works`, `advanced` and `needTime` follow from them by what each
-//! stage would be asked: once for each key or record, and once for the end. All stages of a query run in one loop here, so that
-//! `executionTimeMillisEstimate` is the time of that loop for each of them.
+//! Explains a query, a count, a distinct or a write: plans it, runs it if asked to, and says what was counted. A write is looked
+//! for and worked out, but not done.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use bson::{Bson, Document, doc};
-use fathom_query::{IndexInfo, Plan};
+use bson::{Bson, Document, RawDocument, doc};
+use fathom_query::{Applied, Failure, UpdateMoment};
 
-use super::find::{FindQuery, FindState, SORT_MEMORY_BYTES};
-use super::scan::{Fetch, Tally};
-use crate::storage::State;
+pub(crate) use super::explain_stages::find_stages;
+use super::explain_stages::{Stage, Work, millis, number, rejected};
+use super::find::{FindQuery, FindState, Taken};
+use super::write::{UpdateRequest, now};
+use super::{Values, distinct_index, first_values};
+use crate::Result;
+use crate::operation::Operation;
+use crate::storage::{Collection, State};
 
-/// What a stage came to.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Work {
-    pub(crate) advanced: u64,
-    pub(crate) works: u64,
-    pub(crate) at_end: bool,
+/// What is explained.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    pub(crate) query: FindQuery,
+    pub(crate) top: Top,
 }
 
-/// A stage with what it did.
-#[derive(Clone, Debug)]
-pub(crate) struct Stage {
-    name: String,
-    /// What is shown before the figures.
-    filter: Option<Bson>,
-    details: Document,
-    /// Figures that only this kind of stage has.
-    counted: Document,
-    work: Work,
-    inputs: Vec<Stage>,
+/// What is done with the documents that the query finds.
+#[derive(Debug)]
+pub(crate) enum Top {
+    /// They are returned, projected so.
+    Find(Option<Document>),
+    Count {
+        skip: u64,
+        limit: Option<u64>,
+    },
+    /// Their values under a path.
+    Distinct(String),
+    Update(Box<UpdateRequest>),
+    Delete {
+        multi: bool,
+    },
 }
 
-impl Stage {
-    /// A stage of a name that reads another.
-    pub(crate) fn over(name: &str, input: Option<Stage>, work: Work) -> Stage {
-        Stage {
-            name: name.to_owned(),
-            filter: None,
-            details: Document::new(),
-            counted: Document::new(),
-            work,
-            inputs: input.into_iter().collect(),
-        }
-    }
-
-    /// With what it is about.
-    pub(crate) fn with(mut self, details: Document) -> Stage {
-        self.details.extend(details);
-        self
-    }
-
-    /// With figures of its own.
-    pub(crate) fn counting(mut self, counted: Document) -> Stage {
-        self.counted.extend(counted);
-        self
-    }
-
-    /// What it did.
-    pub(crate) fn work(&self) -> Work {
-        self.work
-    }
-
-    /// From a tree that the planner shows.
-    fn from_document(mut document: Document) -> Stage {
-        let name = document.get_str("stage").unwrap_or_default().to_owned();
-        document.remove("stage");
-        let filter = document.remove("filter");
-        let mut inputs = Vec::new();
-        if let Some(Bson::Document(input)) = document.remove("inputStage") {
-            inputs.push(Stage::from_document(input));
-        }
-        if let Some(Bson::Array(several)) = document.remove("inputStages") {
-            let several = several.into_iter().filter_map(|input| match input {
-                Bson::Document(input) => Some(Stage::from_document(input)),
-                _ => None,
-            });
-            inputs.extend(several);
-        }
-        Stage { name, filter, details: document, counted: Document::new(), work: Work::default(), inputs }
-    }
-
-    /// As explain shows it; with figures if it ran.
-    pub(crate) fn to_document(&self, ran: Option<Duration>) -> Document {
-        let mut out = doc! { "stage": &self.name };
-        if let Some(filter) = &self.filter {
-            out.insert("filter", filter.clone());
-        }
-        if let Some(took) = ran {
-            let Work { advanced, works, at_end } = self.work;
-            out.extend(doc! {
-                "nReturned": number(advanced),
-                "executionTimeMillisEstimate": number(millis(took)),
-                "works": number(works),
-                "advanced": number(advanced),
-                "needTime": number(works.saturating_sub(advanced + u64::from(at_end))),
-                "needYield": 0,
-                "saveState": 0,
-                "restoreState": 0,
-                "isEOF": i32::from(at_end),
-                "invalidates": 0,
-            });
-        }
-        out.extend(self.details.clone());
-        if ran.is_some() {
-            out.extend(self.counted.clone());
-        }
-        match self.inputs.as_slice() {
-            [] => {}
-            [input] if self.name != "OR" => {
-                out.insert("inputStage", input.to_document(ran));
-            }
-            inputs => {
-                let inputs: Vec<Document> = inputs.iter().map(|input| input.to_document(ran)).collect();
-                out.insert("inputStages", inputs);
-            }
-        }
-        out
-    }
+/// What explain says.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) planner: Document,
+    pub(crate) execution: Option<Document>,
 }
 
-/// A count as MongoDB writes it: 32 bits if it fits.
-pub(crate) fn number(count: u64) -> Bson {
-    match i32::try_from(count) {
-        Ok(count) => Bson::Int32(count),
-        Err(_) => Bson::Int64(i64::try_from(count).unwrap_or(i64::MAX)),
-    }
-}
-
-/// Whole milliseconds.
-pub(crate) fn millis(took: Duration) -> u64 {
-    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The stages of a query, with the figures of its run so far.
-pub(crate) fn winning(find: &FindState, state: &State) -> Stage {
-    let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
-    let (plan, _) = find.plans();
-    let mut stage = base(find.query(), plan, &indexes, find.scan().fetch());
-    measure(&mut stage, find.scan().tallies(), find.scan().is_done());
-    on_top(stage, find.query(), plan, find.returned(), find.is_done())
-}
-
-/// The plans that lost.
-pub(crate) fn rejected(find: &FindState, state: &State) -> Vec<Document> {
-    let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
-    let (_, lost) = find.plans();
-    let shown = lost.iter().map(|plan| {
-        let stage = base(find.query(), plan, &indexes, Fetch::Record);
-        on_top(stage, find.query(), plan, 0, false).to_document(None)
-    });
-    shown.collect()
-}
-
-/// What yields documents, from the one that hands them over down to the scan.
-fn base(query: &FindQuery, plan: &Plan, indexes: &[IndexInfo<'_>], fetch: Fetch) -> Stage {
-    let mut stage = Stage::from_document(plan.winning_plan(&query.filter, indexes));
-    let reads_keys_only = fetch != Fetch::Record;
-    if reads_keys_only && stage.name == "FETCH" && !stage.inputs.is_empty() {
-        stage = stage.inputs.swap_remove(0);
-    }
-    if fetch == Fetch::Nothing && stage.name == "IXSCAN" {
-        "COUNT_SCAN".clone_into(&mut stage.name);
-    }
-    stage
-}
-
-/// Puts in what the legs of the scan counted.
-fn measure(stage: &mut Stage, tallies: &[Tally], done: bool) {
-    let total = tallies.iter().fold(Tally::default(), |mut sum, tally| {
-        sum.keys += tally.keys;
-        sum.documents += tally.documents;
-        sum.seeks += tally.seeks;
-        sum.repeated += tally.repeated;
-        sum.matched += tally.matched;
-        sum
-    });
-    let end = u64::from(done);
-    match stage.name.as_str() {
-        "COLLSCAN" => {
-            // One call more opens the cursor.
-            stage.work = Work { advanced: total.matched, works: total.documents + 1 + end, at_end: done };
-            stage.counted.insert("docsExamined", number(total.documents));
+impl Verdict {
+    /// `executionStats`.
+    pub(crate) fn execution(
+        op: &Operation<'_>,
+        stage: &Stage,
+        returned: u64,
+        took: Duration,
+        failure: Option<&Failure>,
+    ) -> Document {
+        let mut stats = doc! { "executionSuccess": failure.is_none() };
+        if let Some(failure) = failure {
+            stats.insert("errorMessage", failure.message());
+            stats.insert("errorCode", failure.code().0);
         }
-        "IDHACK" => {
-            stage.work = Work { advanced: total.matched, works: total.matched + end, at_end: done };
-            stage.counted.insert("keysExamined", number(total.keys));
-            stage.counted.insert("docsExamined", number(total.documents));
-        }
-        "FETCH" => {
-            let works = stage.inputs.iter_mut().map(|input| keys(input, tallies, done)).sum();
-            stage.work = Work { advanced: total.matched, works, at_end: done };
-            stage.counted.insert("docsExamined", number(total.documents));
-            stage.counted.insert("alreadyHasObj", 0);
-        }
-        "EOF" => stage.work = Work { advanced: 0, works: 1, at_end: true },
-        _ => {
-            keys(stage, tallies, done);
-            stage.work.advanced = total.matched;
-        }
-    }
-}
-
-/// Puts in what index scans counted; how often the stage was asked.
-fn keys(stage: &mut Stage, tallies: &[Tally], done: bool) -> u64 {
-    if stage.name == "OR" {
-        let mut rest = tallies;
-        let mut works = 0;
-        for input in &mut stage.inputs {
-            let legs = legs_of(input);
-            let (own, others) = rest.split_at_checked(legs).unwrap_or((rest, &[]));
-            rest = others;
-            works += keys(input, own, done);
-        }
-        let tested = tallies.iter().map(|tally| tally.keys).sum();
-        let dropped = tallies.iter().map(|tally| tally.repeated).sum();
-        stage.work = Work { advanced: tested - dropped, works, at_end: done };
-        stage.counted.extend(doc! {
-            "dupsTested": number(tested),
-            "dupsDropped": number(dropped),
-            "recordIdsForgotten": 0,
+        stats.extend(doc! {
+            "nReturned": number(returned),
+            "executionTimeMillis": number(millis(took)),
+            "totalKeysExamined": number(op.figures.keys_examined),
+            "totalDocsExamined": number(op.figures.docs_examined),
+            "executionStages": stage.to_document(Some(took)),
         });
-        return works;
-    }
-    let tally = tallies.first().copied().unwrap_or_default();
-    let multikey = stage.details.get_bool("isMultiKey").unwrap_or(false);
-    let works = tally.keys + u64::from(done);
-    let advanced = if multikey { tally.keys - tally.repeated } else { tally.keys };
-    stage.work = Work { advanced, works, at_end: done };
-    stage.counted.extend(doc! {
-        "keysExamined": number(tally.keys),
-        "seeks": number(tally.seeks),
-        "dupsTested": number(if multikey { tally.keys } else { 0 }),
-        "dupsDropped": number(if multikey { tally.repeated } else { 0 }),
-    });
-    works
-}
-
-fn legs_of(stage: &Stage) -> usize {
-    match stage.name.as_str() {
-        "OR" => stage.inputs.iter().map(legs_of).sum(),
-        "EOF" => 0,
-        _ => 1,
+        stats
     }
 }
 
-/// Sort, skip, limit and projection above a plan.
-fn on_top(stage: Stage, query: &FindQuery, plan: &Plan, returned: u64, done: bool) -> Stage {
-    let mut stage = stage;
-    let sorts = query.sort.as_ref().filter(|_| !plan.sorted);
-    let below = stage.work;
-    if let Some(sort) = sorts {
-        let mut details =
-            doc! { "sortPattern": sort.to_document(), "memLimit": number(SORT_MEMORY_BYTES as u64) };
-        if let Some(limit) = query.limit {
-            details.insert("limitAmount", number(limit.saturating_add(query.skip)));
+/// `queryPlanner`; without a plan's state there are none that lost.
+pub(crate) fn planner(
+    namespace: &str,
+    query: &FindQuery,
+    stage: &Stage,
+    planned: Option<(&FindState, &State)>,
+) -> Document {
+    let lost = planned.map(|(find, state)| rejected(find, state)).unwrap_or_default();
+    doc! {
+        "plannerVersion": 1,
+        "namespace": namespace,
+        "indexFilterSet": false,
+        "parsedQuery": query.filter.to_document(),
+        "winningPlan": stage.to_document(None),
+        "rejectedPlans": lost,
+    }
+}
+
+/// The plan over a collection that is not there.
+pub(crate) fn empty_plan(namespace: &str, ran: Option<Duration>) -> Verdict {
+    let stage = Stage::over("EOF", None, Work { advanced: 0, works: 1, at_end: true });
+    let planner = doc! {
+        "plannerVersion": 1,
+        "namespace": namespace,
+        "indexFilterSet": false,
+        "parsedQuery": {},
+        "winningPlan": stage.to_document(None),
+        "rejectedPlans": [],
+    };
+    let execution = ran.map(|took| {
+        doc! {
+            "executionSuccess": true,
+            "nReturned": 0,
+            "executionTimeMillis": number(millis(took)),
+            "totalKeysExamined": 0,
+            "totalDocsExamined": 0,
+            "executionStages": stage.to_document(Some(took)),
         }
-        details.insert("type", "simple");
-        let advanced = if below.works == 0 { 0 } else { returned + query.skip.min(below.advanced) };
-        let work = Work { advanced, works: below.works + advanced + u64::from(done), at_end: done };
-        stage = Stage::over("SORT", Some(stage), work).with(details).counting(doc! { "usedDisk": false });
-    }
-    if query.skip > 0 {
-        let work = Work { advanced: returned, ..stage.work };
-        stage = Stage::over("SKIP", Some(stage), work).with(doc! { "skipAmount": number(query.skip) });
-    }
-    if let Some(limit) = query.limit.filter(|_| sorts.is_none()) {
-        let work = Work { advanced: returned, works: stage.work.works.max(returned) , at_end: done };
-        stage = Stage::over("LIMIT", Some(stage), work).with(doc! { "limitAmount": number(limit) });
-    }
-    if query.return_key {
-        let work = stage.work;
-        stage = Stage::over("RETURN_KEY", Some(stage), work);
-    } else if let Some(projection) = &query.projection {
-        let name = match (plan.covered, projection.included_paths()) {
-            (true, _) => "PROJECTION_COVERED",
-            (false, Some(paths)) if !paths.iter().any(|path| path.contains('.')) => "PROJECTION_SIMPLE",
-            _ => "PROJECTION_DEFAULT",
+    });
+    Verdict { planner, execution }
+}
+
+/// What was done with what was found.
+#[derive(Debug, Default)]
+struct Done {
+    found: u64,
+    modified: u64,
+}
+
+impl Subject {
+    /// Plans it, and runs it if `runs`.
+    pub(crate) fn explain(self, op: &mut Operation<'_>, runs: bool) -> Result<Verdict> {
+        let namespace = op.figures.namespace.clone();
+        let Some(collection) = op.instance.catalog.get(&namespace) else {
+            let mut verdict = empty_plan(&namespace, runs.then_some(Duration::ZERO));
+            verdict.planner.insert("parsedQuery", self.query.filter.to_document());
+            return Ok(verdict);
         };
-        let work = stage.work;
-        stage = Stage::over(name, Some(stage), work)
-            .with(doc! { "transformBy": projection.to_document() });
+        let state = collection.lock();
+        let begun = Instant::now();
+        if let Some(stage) = self.without_scan(op, &collection, &state, runs)? {
+            let planner = planner(&namespace, &self.query, &stage, None);
+            let returned = stage.work().advanced;
+            let execution = runs.then(|| Verdict::execution(op, &stage, returned, begun.elapsed(), None));
+            return Ok(Verdict { planner, execution });
+        }
+        let mut find = FindState::new(op, &state, self.query.clone())?;
+        let mut done = Done::default();
+        let mut failure = None;
+        if runs {
+            failure = self.run(op, &collection, &state, &mut find, &mut done).err();
+        }
+        let took = begun.elapsed();
+        let (stage, returned) = self.topped(&find, &state, &done);
+        let planner = planner(&namespace, &self.query, &stage, Some((&find, &state)));
+        let execution = runs.then(|| Verdict::execution(op, &stage, returned, took, failure.as_ref()));
+        Ok(Verdict { planner, execution })
     }
-    stage
+
+    /// A count by the collection's counter, and a distinct that jumps through an index.
+    fn without_scan(
+        &self,
+        op: &mut Operation<'_>,
+        collection: &Arc<Collection>,
+        state: &State,
+        runs: bool,
+    ) -> Result<Option<Stage>> {
+        if !self.query.filter.is_empty() || self.query.hint.is_some() {
+            return Ok(None);
+        }
+        match &self.top {
+            Top::Count { skip, limit } => {
+                let all = collection.records().unsigned_abs();
+                let counted = all.saturating_sub(*skip);
+                let counted = limit.map_or(counted, |limit| counted.min(limit));
+                let work = Work { advanced: 0, works: 1, at_end: true };
+                let counts =
+                    doc! { "nCounted": number(counted), "nSkipped": number((*skip).min(all)) };
+                Ok(Some(Stage::over("RECORD_STORE_COUNT", None, work).counting(counts)))
+            }
+            Top::Distinct(path) => {
+                let Some(index) = distinct_index(state, path) else { return Ok(None) };
+                let mut values = Values::new(path);
+                if runs {
+                    first_values(op, collection, state, &mut values)?;
+                }
+                let keys = op.figures.keys_examined;
+                let work = Work { advanced: values.count(), works: keys + 1, at_end: true };
+                let details = doc! {
+                    "keyPattern": index.spec().key().clone(),
+                    "indexName": index.name(),
+                    "isMultiKey": false,
+                    "isUnique": index.is_unique(),
+                    "isSparse": false,
+                    "isPartial": false,
+                    "indexVersion": 2,
+                    "direction": "forward",
+                };
+                let stage = Stage::over("DISTINCT_SCAN", None, work).with(details);
+                Ok(Some(stage.counting(doc! { "keysExamined": number(keys) })))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn run(
+        &self,
+        op: &mut Operation<'_>,
+        collection: &Arc<Collection>,
+        state: &State,
+        find: &mut FindState,
+        done: &mut Done,
+    ) -> Result<()> {
+        let variables = op.variables().clone();
+        let mut values = Values::new(if let Top::Distinct(path) = &self.top { path } else { "" });
+        find.fill(op, collection, state, &mut |document| {
+            done.found += 1;
+            let enough = match &self.top {
+                Top::Find(_) => false,
+                Top::Count { skip, limit } => {
+                    limit.is_some_and(|limit| done.found >= skip.saturating_add(limit))
+                }
+                Top::Distinct(_) => {
+                    values.add(document)?;
+                    false
+                }
+                Top::Update(request) => {
+                    done.modified += u64::from(would_change(request, document, &variables)?);
+                    !request.multi
+                }
+                Top::Delete { multi } => !multi,
+            };
+            Ok(if enough { Taken::Last } else { Taken::More })
+        })
+    }
+
+    /// The stages, and how many documents come out at the top.
+    fn topped(&self, find: &FindState, state: &State, done: &Done) -> (Stage, u64) {
+        let shown = if let Top::Find(shown) = &self.top { shown.as_ref() } else { None };
+        let stage = find_stages(find, state, shown);
+        let below = stage.work();
+        let work = Work { advanced: 0, works: below.works, at_end: true };
+        match &self.top {
+            Top::Find(_) | Top::Distinct(_) => (stage, find.returned()),
+            Top::Count { skip, limit } => {
+                let counted = done.found.saturating_sub(*skip);
+                let counted = limit.map_or(counted, |limit| counted.min(limit));
+                let counts =
+                    doc! { "nCounted": number(counted), "nSkipped": number((*skip).min(done.found)) };
+                (Stage::over("COUNT", Some(stage), work).counting(counts), 0)
+            }
+            Top::Update(request) => {
+                let counts = doc! {
+                    "nMatched": number(done.found),
+                    "nWouldModify": number(done.modified),
+                    "wouldInsert": Bson::Boolean(request.upsert && done.found == 0),
+                };
+                (Stage::over("UPDATE", Some(stage), work).counting(counts), 0)
+            }
+            Top::Delete { .. } => {
+                let counts = doc! { "nWouldDelete": number(done.found) };
+                (Stage::over("DELETE", Some(stage), work).counting(counts), 0)
+            }
+        }
+    }
+}
+
+fn would_change(
+    request: &UpdateRequest,
+    document: &RawDocument,
+    variables: &fathom_query::Variables,
+) -> Result<bool> {
+    let matched = request.target.filter.matches(document)?.unwrap_or_default();
+    let moment = UpdateMoment { matched, inserting: false, timestamp: now(), variables };
+    Ok(matches!(request.update.apply(document, &moment)?, Applied::Changed(_)))
 }

@@ -4,6 +4,8 @@ mod aggregate;
 mod cursors;
 mod distinct;
 mod errand;
+pub(crate) mod explain;
+mod explain_stages;
 mod find;
 mod output;
 mod pipeline_host;

@@ -6,7 +6,7 @@ mod target;
 mod update;
 
 pub(crate) use delete::{DeleteRequest, delete, delete_one};
-pub(crate) use insert::{insert_documents, prepare};
+pub(crate) use insert::{insert_documents, now, prepare};
 pub(crate) use target::Target;
 pub(crate) use update::{UpdateRequest, update};
 
