@@ -10,7 +10,7 @@ use fathom_query::{Bound, Code, Failure, KeyBuilder, Variables};
 use crate::Result;
 use crate::client::Client;
 use crate::instance::Instance;
-use crate::storage::{Collection, Ticket, leading_record_id};
+use crate::storage::{Collection, SharedState, Ticket, leading_record_id};
 
 /// What an operation did, for the log, the profile and explain.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -92,6 +92,11 @@ impl<'a> Operation<'a> {
     /// Whether to stop: the time is over, somebody killed it, or the server stops.
     pub(crate) fn check_interrupt(&self) -> Result<()> {
         check_interrupt(self.instance, self.client, self.deadline)
+    }
+
+    /// A collection's state, shared; a wait for a change of the schema ends with the operation's time, kill or server.
+    pub(crate) fn lock<'c>(&self, collection: &'c Collection) -> Result<SharedState<'c>> {
+        collection.lock_unless(&|| self.check_interrupt())
     }
 
     /// A ticket to read; waits for one, no longer than the operation may take.

@@ -73,6 +73,44 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             ["query", "limit", "skip", "hint", "collation", "fields"],
             super::count::run,
             "counts documents"
+            "collMod",
+            Command,
+            DatabaseAdmin,
+            ["index", "validator", "validationLevel", "validationAction", "viewOn", "pipeline"],
+            super::coll_mod::run,
+            "changes a collection's validator or TTL index, or a view"
+        ),
+        command!(
+            "create",
+            Command,
+            Write,
+            [
+                "capped",
+                "autoIndexId",
+                "idIndex",
+                "size",
+                "max",
+                "flags",
+                "storageEngine",
+                "validator",
+                "validationLevel",
+                "validationAction",
+                "indexOptionDefaults",
+                "viewOn",
+                "pipeline",
+                "collation",
+                "temp"
+            ],
+            super::create::run,
+            "creates a collection or view"
+        ),
+        command!(
+            "createIndexes",
+            Command,
+            Write,
+            ["indexes", "commitQuorum", "ignoreUnknownIndexOptions"],
+            super::create_indexes::run,
+            "builds indexes"
         ),
         command!(
             "delete",
@@ -81,6 +119,23 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             ["deletes", "ordered", "let", "bypassDocumentValidation"],
             super::delete::run,
             "deletes documents"
+        ),
+        command!("drop", Command, Write, [], super::drop::run, "drops a collection or view"),
+        command!(
+            "dropDatabase",
+            Command,
+            DatabaseAdmin,
+            [],
+            super::drop::database,
+            "drops all collections of a database"
+        ),
+        command!(
+            "dropIndexes" | "deleteIndexes",
+            Command,
+            Write,
+            ["index"],
+            super::drop_indexes::run,
+            "drops indexes"
         ),
         command!(
             "distinct",
@@ -183,7 +238,41 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "inserts documents"
         ),
         command!("killCursors", Command, Anybody, ["cursors"], super::get_more::kill, "closes cursors"),
+        command!(
+            "listCollections",
+            Command,
+            Read,
+            ["filter", "nameOnly", "cursor", "authorizedCollections"],
+            super::list_collections::run,
+            "the collections and views of a database"
+        ),
+        command!(
+            "listDatabases",
+            Command,
+            Anybody,
+            ["filter", "nameOnly", "authorizedDatabases"],
+            super::list_databases::run,
+            "the databases and their sizes",
+            admin_only
+        ),
+        command!(
+            "listIndexes",
+            Command,
+            Read,
+            ["cursor"],
+            super::list_indexes::run,
+            "the indexes of a collection"
+        ),
         command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
+        command!(
+            "renameCollection",
+            Command,
+            Write,
+            ["to", "dropTarget", "stayTemp"],
+            super::rename_collection::run,
+            "gives a collection another name",
+            admin_only
+        ),
         command!(
             "update",
             Write,

@@ -90,7 +90,7 @@ fn insert_group(
         }
         ready.push(document);
     }
-    let _in_turn = state.options.is_capped().then(|| collection.lock_capped());
+    let _in_turn = state.options.is_capped().then(|| collection.capped().lock());
     let removed = write_transaction(op, |op| {
         for document in &ready {
             let (_, multikey) = collection.insert(op.session(), state, document)?;

@@ -29,7 +29,7 @@ pub(crate) fn with_collection<T>(
         let catalog = &op.instance.catalog;
         let found = if create { Some(catalog.get_or_create(namespace)?) } else { catalog.get(namespace) };
         let Some(collection) = found else { return work(op, None) };
-        let state = collection.lock();
+        let state = op.lock(&collection)?;
         if state.gone {
             continue;
         }
