@@ -44,12 +44,7 @@ pub(super) fn query_of(op: &mut Operation<'_>, body: &RawDocument) -> Result<(Fi
     Ok((query, key.to_owned()))
 }
 
-fn collect(
-    op: &mut Operation<'_>,
-    query: FindQuery,
-    body: &RawDocument,
-    values: &mut Values,
-) -> Result<()> {
+fn collect(op: &mut Operation<'_>, query: FindQuery, body: &RawDocument, values: &mut Values) -> Result<()> {
     let Some(collection) = op.instance.catalog.get(&op.figures.namespace) else {
         op.figures.plan = Some("EOF".to_owned());
         return Ok(());
@@ -75,7 +70,6 @@ fn collect(
 
 /// The pipeline that a distinct on a view is; its rows are taken apart as those of a collection.
 pub(super) fn on_view(namespace: &str, body: &RawDocument) -> Result<Aggregation> {
-    let filter: RawDocumentBuf =
-        parse::document(body, "query")?.unwrap_or_else(|| parse::empty()).to_owned();
+    let filter: RawDocumentBuf = parse::document(body, "query")?.unwrap_or_else(|| parse::empty()).to_owned();
     super::aggregate::find_on_view(namespace, &rawdoc! { "filter": filter })
 }

@@ -192,7 +192,8 @@ pub(super) fn aggregate(
     let _ticket = op.read_ticket()?;
     let planned = Planned::new(op, asked)?;
     if planned.writes() && verbosity.runs() {
-        let what = "explain of a pipeline with $out or $merge cannot run it; ask for the verbosity 'queryPlanner'";
+        let what =
+            "explain of a pipeline with $out or $merge cannot run it; ask for the verbosity 'queryPlanner'";
         return Err(Failure::new(Code(51029), what));
     }
     let (rest, find, namespace) = (planned.rest(), planned.find(), planned.namespace().to_owned());

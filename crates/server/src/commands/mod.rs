@@ -4,17 +4,16 @@
 //! with the reason, so that it is refused by name.
 
 mod aggregate;
-mod count;
-mod delete;
-mod distinct;
-mod explain;
 mod coll_mod;
+mod count;
 mod create;
 mod create_indexes;
 mod delete;
+mod distinct;
 mod documents;
 mod drop;
 mod drop_indexes;
+mod explain;
 mod find;
 mod find_and_modify;
 mod get_more;

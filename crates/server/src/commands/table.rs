@@ -67,18 +67,20 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "runs a pipeline"
         ),
         command!(
-            "count",
-            Read,
-            Read,
-            ["query", "limit", "skip", "hint", "collation", "fields"],
-            super::count::run,
-            "counts documents"
             "collMod",
             Command,
             DatabaseAdmin,
             ["index", "validator", "validationLevel", "validationAction", "viewOn", "pipeline"],
             super::coll_mod::run,
             "changes a collection's validator or TTL index, or a view"
+        ),
+        command!(
+            "count",
+            Read,
+            Read,
+            ["query", "limit", "skip", "hint", "collation", "fields"],
+            super::count::run,
+            "counts documents"
         ),
         command!(
             "create",

@@ -127,9 +127,7 @@ impl Planned {
     fn run(self) -> Result<Rows> {
         let rows: Rows = match self.source {
             Source::Nothing => Box::new(std::iter::empty()),
-            Source::Find(collection, find) => {
-                Box::new(ScanRows::new(&self.host.errand, &collection, find)?)
-            }
+            Source::Find(collection, find) => Box::new(ScanRows::new(&self.host.errand, &collection, find)?),
             Source::Count(collection, find, form) => {
                 let count = count_rows(&self.host.errand, &collection, &find)?;
                 Box::new(form.document(count)?.map(Ok).into_iter())
@@ -205,7 +203,8 @@ fn source_of(
     query.hint = hint;
     query.count_only = form.is_some();
     if form.is_none() {
-        query.needed = pipeline.needed_fields().map(|fields| needed(&fields, variables)).transpose()?.flatten();
+        query.needed =
+            pipeline.needed_fields().map(|fields| needed(&fields, variables)).transpose()?.flatten();
     }
     let find = FindState::new(op, &collection.lock(), query)?;
     let find = Arc::new(Mutex::new(find));

@@ -86,9 +86,9 @@ fn walk(
 ) -> Result<()> {
     let Some((name, rest)) = path.split_first() else {
         return match value {
-            RawBsonRef::Array(items) => items.into_iter().try_for_each(|item| {
-                take(item.map_err(|error| crate::parse::malformed(&error))?)
-            }),
+            RawBsonRef::Array(items) => items
+                .into_iter()
+                .try_for_each(|item| take(item.map_err(|error| crate::parse::malformed(&error))?)),
             value => take(value),
         };
     };
@@ -153,8 +153,7 @@ pub(crate) fn first_values(
 
 /// Goes from value to value; whether null was among them.
 fn jump(op: &mut Operation<'_>, index: &Index, values: &mut Values) -> Result<bool> {
-    let descending =
-        index.pattern().fields.first().is_some_and(|field| field.kind == FieldKind::Descending);
+    let descending = index.pattern().fields.first().is_some_and(|field| field.kind == FieldKind::Descending);
     let mut null = false;
     let session = op.session();
     let mut cursor = session.cursor(index.table())?;

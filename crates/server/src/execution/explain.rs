@@ -168,8 +168,7 @@ impl Subject {
                 let counted = all.saturating_sub(*skip);
                 let counted = limit.map_or(counted, |limit| counted.min(limit));
                 let work = Work { advanced: 0, works: 1, at_end: true };
-                let counts =
-                    doc! { "nCounted": number(counted), "nSkipped": number((*skip).min(all)) };
+                let counts = doc! { "nCounted": number(counted), "nSkipped": number((*skip).min(all)) };
                 Ok(Some(Stage::over("RECORD_STORE_COUNT", None, work).counting(counts)))
             }
             Top::Distinct(path) => {

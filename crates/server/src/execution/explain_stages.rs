@@ -269,7 +269,7 @@ fn on_top(stage: Stage, query: &FindQuery, plan: &Plan, returned: u64, done: boo
         stage = Stage::over("SKIP", Some(stage), work).with(doc! { "skipAmount": number(query.skip) });
     }
     if let Some(limit) = query.limit.filter(|_| sorts.is_none()) {
-        let work = Work { advanced: returned, works: stage.work.works.max(returned) , at_end: done };
+        let work = Work { advanced: returned, works: stage.work.works.max(returned), at_end: done };
         stage = Stage::over("LIMIT", Some(stage), work).with(doc! { "limitAmount": number(limit) });
     }
     stage

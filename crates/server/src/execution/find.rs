@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bson::{RawDocument, RawDocumentBuf};
 use fathom_query::{
-    Access, Code, Failure, Filter, Hint, IndexInfo, Plan, Projection, Sort, Sorter, Variables, between, choose,
+    Access, Code, Failure, Filter, Hint, IndexInfo, Plan, Projection, Sort, Sorter, Variables, between,
+    choose,
 };
 
 use super::scan::{Fetch, Flow, Scan};
