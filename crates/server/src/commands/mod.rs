@@ -8,20 +8,24 @@ mod build_info;
 mod coll_mod;
 mod coll_stats;
 mod conn_pool_stats;
+mod count;
 mod create;
 mod create_indexes;
 mod current_op;
 mod data_size;
 mod db_stats;
 mod delete;
+mod distinct;
 mod documents;
 mod drop;
 mod drop_indexes;
+mod explain;
 mod find;
 mod fsync;
 mod get_cmd_line_opts;
 mod get_log;
 mod get_diagnostic_data;
+mod find_and_modify;
 mod get_more;
 mod get_parameter;
 mod hello;
@@ -184,8 +188,8 @@ pub(crate) fn hint_of(value: Option<RawBsonRef<'_>>) -> Result<Option<fathom_que
 }
 
 /// Variables of a command with `let`.
-pub(crate) fn read_let(op: &mut Operation<'_>, request: &Request<'_>) -> Result<()> {
-    let Some(named) = crate::parse::document(request.body, "let")? else { return Ok(()) };
+pub(crate) fn read_let(op: &mut Operation<'_>, body: &bson::RawDocument) -> Result<()> {
+    let Some(named) = crate::parse::document(body, "let")? else { return Ok(()) };
     let mut variables = op.variables().clone();
     for element in named {
         let (name, value) = element.map_err(|error| crate::parse::malformed(&error))?;

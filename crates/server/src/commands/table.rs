@@ -75,6 +75,23 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "version and engines of the server"
         ),
         command!(
+            "aggregate",
+            Read,
+            Read,
+            [
+                "pipeline",
+                "cursor",
+                "explain",
+                "allowDiskUse",
+                "bypassDocumentValidation",
+                "hint",
+                "collation",
+                "let"
+            ],
+            super::aggregate::run,
+            "runs a pipeline"
+        ),
+        command!(
             "collMod",
             Command,
             DatabaseAdmin,
@@ -97,6 +114,12 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             [],
             super::conn_pool_stats::run,
             "connections to other servers"
+            "count",
+            Read,
+            Read,
+            ["query", "limit", "skip", "hint", "collation", "fields"],
+            super::count::run,
+            "counts documents"
         ),
         command!(
             "create",
@@ -183,6 +206,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "drops indexes"
         ),
         command!(
+            "distinct",
+            Read,
+            Read,
+            ["key", "query", "collation", "hint"],
+            super::distinct::run,
+            "the different values of a field"
+        ),
+        command!("explain", Read, Read, ["verbosity"], super::explain::run, "how a command would be run"),
+        command!(
             "find",
             Read,
             Read,
@@ -257,6 +289,25 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::get_diagnostic_data::run,
             "serverStatus and the machine in one sample",
             admin_only
+            "findAndModify" | "findandmodify",
+            Write,
+            Write,
+            [
+                "query",
+                "sort",
+                "remove",
+                "update",
+                "new",
+                "fields",
+                "upsert",
+                "bypassDocumentValidation",
+                "collation",
+                "arrayFilters",
+                "hint",
+                "let"
+            ],
+            super::find_and_modify::run,
+            "updates or removes one document and answers with it"
         ),
         command!(
             "getMore",
