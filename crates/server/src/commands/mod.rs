@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod coll_mod;
+mod convert_to_capped;
 mod create;
 mod create_indexes;
 mod delete;

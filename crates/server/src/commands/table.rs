@@ -50,12 +50,28 @@ macro_rules! login {
 pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
     let mut all = vec![
         command!(
+            "cloneCollectionAsCapped",
+            Command,
+            Write,
+            ["toCollection", "size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
+        ),
+        command!(
             "collMod",
             Command,
             DatabaseAdmin,
             ["index", "validator", "validationLevel", "validationAction", "viewOn", "pipeline"],
             super::coll_mod::run,
             "changes a collection's validator or TTL index, or a view"
+        ),
+        command!(
+            "convertToCapped",
+            Command,
+            Write,
+            ["size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
         ),
         command!(
             "create",
