@@ -9,6 +9,7 @@ mod coll_mod;
 mod coll_stats;
 mod conn_pool_stats;
 mod count;
+mod convert_to_capped;
 mod create;
 mod create_indexes;
 mod current_op;

@@ -92,6 +92,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "runs a pipeline"
         ),
         command!(
+            "cloneCollectionAsCapped",
+            Command,
+            Write,
+            ["toCollection", "size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
+        ),
+        command!(
             "collMod",
             Command,
             DatabaseAdmin,
@@ -120,6 +128,12 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             ["query", "limit", "skip", "hint", "collation", "fields"],
             super::count::run,
             "counts documents"
+            "convertToCapped",
+            Command,
+            Write,
+            ["size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
         ),
         command!(
             "create",

@@ -18,6 +18,7 @@ mod state;
 mod tickets;
 
 pub(crate) use build::build_indexes;
+pub(crate) use capped::Limits;
 pub(crate) use catalog::Catalog;
 pub(crate) use catalog_entry::{CollectionOptions, IndexSpec, truthy as is_true};
 pub(crate) use collection::Collection;
