@@ -18,7 +18,6 @@ macro_rules! command {
             secret: false,
             any_fields: false,
             fields: &[$($field),*],
-            any_fields: false,
             help: $help,
             run: Run::Plain($run),
             row: 0,
@@ -40,7 +39,6 @@ macro_rules! login {
             secret: false,
             any_fields: false,
             fields: &[$($field),*],
-            any_fields: false,
             help: $help,
             run: Run::Login($run),
             row: 0,
@@ -62,18 +60,6 @@ macro_rules! refused {
 /// All commands.
 pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
     let mut all = vec![
-        refused!("applyOps"),
-        refused!("balancerStart"),
-        refused!("balancerStatus"),
-        refused!("balancerStop"),
-        command!(
-            "buildInfo" | "buildinfo",
-            Command,
-            Nobody,
-            [],
-            super::build_info::run,
-            "version and engines of the server"
-        ),
         command!(
             "aggregate",
             Read,
@@ -90,6 +76,18 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             ],
             super::aggregate::run,
             "runs a pipeline"
+        ),
+        refused!("applyOps"),
+        refused!("balancerStart"),
+        refused!("balancerStatus"),
+        refused!("balancerStop"),
+        command!(
+            "buildInfo" | "buildinfo",
+            Command,
+            Nobody,
+            [],
+            super::build_info::run,
+            "version and engines of the server"
         ),
         command!(
             "cloneCollectionAsCapped",
@@ -122,18 +120,22 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             [],
             super::conn_pool_stats::run,
             "connections to other servers"
-            "count",
-            Read,
-            Read,
-            ["query", "limit", "skip", "hint", "collation", "fields"],
-            super::count::run,
-            "counts documents"
+        ),
+        command!(
             "convertToCapped",
             Command,
             Write,
             ["size"],
             super::convert_to_capped::run,
             "refused: a collection is capped from its creation or never"
+        ),
+        command!(
+            "count",
+            Read,
+            Read,
+            ["query", "limit", "skip", "hint", "collation", "fields"],
+            super::count::run,
+            "counts documents"
         ),
         command!(
             "create",
@@ -201,7 +203,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::delete::run,
             "deletes documents"
         ),
-        refused!("features"),
+        command!(
+            "distinct",
+            Read,
+            Read,
+            ["key", "query", "collation", "hint"],
+            super::distinct::run,
+            "the different values of a field"
+        ),
         command!("drop", Command, Write, [], super::drop::run, "drops a collection or view"),
         command!(
             "dropDatabase",
@@ -219,15 +228,8 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::drop_indexes::run,
             "drops indexes"
         ),
-        command!(
-            "distinct",
-            Read,
-            Read,
-            ["key", "query", "collation", "hint"],
-            super::distinct::run,
-            "the different values of a field"
-        ),
         command!("explain", Read, Read, ["verbosity"], super::explain::run, "how a command would be run"),
+        refused!("features"),
         command!(
             "find",
             Read,
@@ -262,6 +264,27 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "queries for documents"
         ),
         command!(
+            "findAndModify" | "findandmodify",
+            Write,
+            Write,
+            [
+                "query",
+                "sort",
+                "remove",
+                "update",
+                "new",
+                "fields",
+                "upsert",
+                "bypassDocumentValidation",
+                "collation",
+                "arrayFilters",
+                "hint",
+                "let"
+            ],
+            super::find_and_modify::run,
+            "updates or removes one document and answers with it"
+        ),
+        command!(
             "fsync",
             Command,
             Manage,
@@ -288,6 +311,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "how the server was started",
             admin_only
         ),
+        command!(
+            "getDiagnosticData",
+            Command,
+            Monitor,
+            [],
+            super::get_diagnostic_data::run,
+            "serverStatus and the machine in one sample",
+            admin_only
+        ),
         refused!("getLastError" | "getlasterror"),
         command!(
             "getLog",
@@ -296,32 +328,7 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             [],
             super::get_log::run,
             "the last lines of the log",
-            "getDiagnosticData",
-            Command,
-            Monitor,
-            [],
-            super::get_diagnostic_data::run,
-            "serverStatus and the machine in one sample",
             admin_only
-            "findAndModify" | "findandmodify",
-            Write,
-            Write,
-            [
-                "query",
-                "sort",
-                "remove",
-                "update",
-                "new",
-                "fields",
-                "upsert",
-                "bypassDocumentValidation",
-                "collation",
-                "arrayFilters",
-                "hint",
-                "let"
-            ],
-            super::find_and_modify::run,
-            "updates or removes one document and answers with it"
         ),
         command!(
             "getMore",
@@ -381,28 +388,20 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
         command!("killCursors", Command, Anybody, ["cursors"], super::get_more::kill, "closes cursors"),
         command!("killOp", Command, Manage, ["op"], super::kill_op::run, "stops an operation", admin_only),
         command!(
-            "listCommands",
-            Command,
-            Nobody,
-            [],
-            super::list_commands::run,
-            "the commands of the server"
-        ),
-        command!(
-            "logRotate",
-            Command,
-            Manage,
-            [],
-            super::log_rotate::run,
-            "begins a new log file",
-            admin_only
-        ),
             "listCollections",
             Command,
             Read,
             ["filter", "nameOnly", "cursor", "authorizedCollections"],
             super::list_collections::run,
             "the collections and views of a database"
+        ),
+        command!(
+            "listCommands",
+            Command,
+            Nobody,
+            [],
+            super::list_commands::run,
+            "the commands of the server"
         ),
         command!(
             "listDatabases",
@@ -421,7 +420,33 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::list_indexes::run,
             "the indexes of a collection"
         ),
+        command!(
+            "logRotate",
+            Command,
+            Manage,
+            [],
+            super::log_rotate::run,
+            "begins a new log file",
+            admin_only
+        ),
         command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
+        command!(
+            "profile",
+            Command,
+            DatabaseAdmin,
+            ["slowms", "sampleRate", "filter"],
+            super::profile::run,
+            "which operations are logged and kept"
+        ),
+        command!(
+            "renameCollection",
+            Command,
+            Write,
+            ["to", "dropTarget", "stayTemp"],
+            super::rename_collection::run,
+            "gives a collection another name",
+            admin_only
+        ),
         refused!("replSetFreeze"),
         refused!("replSetGetConfig"),
         refused!("replSetGetRBID"),
@@ -429,6 +454,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
         refused!("replSetInitiate"),
         refused!("replSetReconfig"),
         refused!("replSetStepDown"),
+        command!(
+            "serverStatus",
+            Command,
+            Monitor,
+            [],
+            super::server_status::run,
+            "what the server counts of itself",
+            any_fields
+        ),
         command!(
             "setFeatureCompatibilityVersion",
             Command,
@@ -456,32 +490,6 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::shutdown::run,
             "stops the server",
             admin_only
-        ),
-        command!(
-            "profile",
-            Command,
-            DatabaseAdmin,
-            ["slowms", "sampleRate", "filter"],
-            super::profile::run,
-            "which operations are logged and kept"
-        ),
-        command!(
-            "renameCollection",
-            Command,
-            Write,
-            ["to", "dropTarget", "stayTemp"],
-            super::rename_collection::run,
-            "gives a collection another name",
-            admin_only
-        ),
-        command!(
-            "serverStatus",
-            Command,
-            Monitor,
-            [],
-            super::server_status::run,
-            "what the server counts of itself",
-            any_fields
         ),
         command!("top", Command, Monitor, [], super::top::run, "the use of each collection", admin_only),
         command!(
