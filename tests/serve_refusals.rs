@@ -43,6 +43,7 @@ fn nonsense_is_a_usage_error_before_anything_is_made() {
     ] {
         let output = serve(&["--dbpath", &db]).args(&arguments).run();
         refused(output, 2, words);
+        assert!(!scratch.path().join("db").exists(), "{words}");
     }
     let typo = serve(&["--dbpth", &db]).run().expect_code(2);
     assert!(typo.stderr.contains("--dbpath"), "{}", typo.stderr);
@@ -83,5 +84,9 @@ fn what_stands_in_the_way_is_named() {
     refused(serve(&["--dbpath", &text, "--storageEngine", "rocksdb"]).run(), 3, "in use");
     first.signal(Signal::TERM);
     first.wait().expect_code(0);
-    refused(serve(&["--dbpath", &text, "--storageEngine", "rocksdb"]).run(), 3, "wiredTiger");
+    refused(
+        serve(&["--dbpath", &text, "--storageEngine", "rocksdb"]).run(),
+        2,
+        "made by the storage engine 'wiredTiger'",
+    );
 }
