@@ -24,6 +24,7 @@ mod parameters;
 mod parse;
 mod random;
 mod server;
+mod sessions;
 mod storage;
 mod write_concern;
 

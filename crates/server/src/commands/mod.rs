@@ -4,14 +4,21 @@
 //! with the reason, so that it is refused by name.
 
 mod aggregate;
+mod configure_fail_point;
+mod connection_status;
 mod delete;
 mod find;
 mod get_more;
 mod hello;
 mod insert;
 mod ping;
+mod roles;
+mod sasl;
+mod sessions;
 mod table;
 mod update;
+mod users;
+mod users_info;
 
 use bson::RawBsonRef;
 

@@ -136,6 +136,8 @@ pub(crate) struct QueryCursor {
 struct Resting {
     cursor: Option<Box<QueryCursor>>,
     namespace: String,
+    /// Who made it.
+    owners: Vec<(String, String)>,
     since: Instant,
     killed: bool,
 }
@@ -157,11 +159,13 @@ impl CursorTable {
             let id = (crate::random::number() >> 1) as i64;
             if id != 0 && !cursors.contains_key(&id) {
                 let namespace = cursor.namespace.clone();
+                let owners = cursor.users.clone();
                 cursors.insert(
                     id,
                     Resting {
                         cursor: Some(Box::new(cursor)),
                         namespace,
+                        owners,
                         since: Instant::now(),
                         killed: false,
                     },
@@ -216,6 +220,17 @@ impl CursorTable {
             }
             Some(_) => cursors.remove(&id).is_some(),
         }
+    }
+
+    /// Kills all cursors that `killed` picks and that nobody uses at the moment; the operations that use the others are
+    /// interrupted by themselves.
+    pub(crate) fn kill_where(&self, killed: &dyn Fn(&QueryCursor) -> bool) {
+        self.cursors.lock().retain(|_, resting| resting.cursor.as_ref().is_none_or(|cursor| !killed(cursor)));
+    }
+
+    /// Who made a cursor.
+    pub(crate) fn owners(&self, id: i64) -> Option<Vec<(String, String)>> {
+        self.cursors.lock().get(&id).map(|resting| resting.owners.clone())
     }
 
     /// Forgets a cursor that is at its end.
