@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod coll_mod;
+mod compact;
 mod convert_to_capped;
 mod create;
 mod create_indexes;
@@ -26,6 +27,7 @@ mod ping;
 mod rename_collection;
 mod table;
 mod update;
+mod validate;
 mod view_definition;
 
 use bson::RawBsonRef;

@@ -66,6 +66,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "changes a collection's validator or TTL index, or a view"
         ),
         command!(
+            "compact",
+            Command,
+            DatabaseAdmin,
+            ["force"],
+            super::compact::run,
+            "gives space of a collection back to the file system"
+        ),
+        command!(
             "convertToCapped",
             Command,
             Write,
@@ -228,6 +236,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
         ),
         command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
         command!(
+            "reIndex",
+            Command,
+            DatabaseAdmin,
+            [],
+            super::compact::re_index,
+            "builds all indexes of a collection anew"
+        ),
+        command!(
             "renameCollection",
             Command,
             Write,
@@ -243,6 +259,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             ["updates", "ordered", "bypassDocumentValidation", "let"],
             super::update::run,
             "updates documents"
+        ),
+        command!(
+            "validate",
+            Command,
+            DatabaseAdmin,
+            ["full", "scandata", "background", "enforceFastCount"],
+            super::validate::run,
+            "checks a collection and its indexes"
         ),
     ];
     all.iter_mut().enumerate().for_each(|(row, command)| command.row = row);
