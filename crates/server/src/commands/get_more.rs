@@ -37,12 +37,20 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let awaiting = cursor.tailable && cursor.await_data;
     if awaiting {
         op.deadline = None;
+    } else if request.max_time_ms > 0 {
+        op.instance.cursors.put_back(id, cursor);
+        let what = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
+        return Err(Failure::new(Code::BadValue, what));
+    } else {
+        op.deadline = cursor.time_left.map(|left| op.begun + left);
     }
     let result = fill(op, request, &mut cursor, batch_size, awaiting, reply);
+    cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(op.begun.elapsed()));
     match result {
         Ok(true) => {
             op.figures.cursor_exhausted = true;
             op.instance.cursors.remove(id);
+            op.originating = Some(cursor.originating);
             Ok(())
         }
         Ok(false) => {
@@ -51,6 +59,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         }
         Err(failure) => {
             op.instance.cursors.remove(id);
+            op.originating = Some(cursor.originating);
             Err(failure)
         }
     }
