@@ -6,6 +6,7 @@
 mod aggregate;
 mod build_info;
 mod coll_mod;
+mod compact;
 mod coll_stats;
 mod configure_fail_point;
 mod conn_pool_stats;
@@ -59,6 +60,7 @@ mod top;
 mod update;
 mod users;
 mod users_info;
+mod validate;
 mod view_definition;
 mod whats_my_uri;
 

@@ -124,6 +124,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "changes a collection's validator or TTL index, or a view"
         ),
         command!(
+            "compact",
+            Command,
+            DatabaseAdmin,
+            ["force"],
+            super::compact::run,
+            "gives space of a collection back to the file system"
+        ),
+        command!(
             "collStats" | "collstats",
             Command,
             Read,
@@ -692,6 +700,40 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             admin_only
         ),
         command!("startSession", Command, Anybody, [], super::sessions::start, "makes a session"),
+        command!(
+            "profile",
+            Command,
+            DatabaseAdmin,
+            ["slowms", "sampleRate", "filter"],
+            super::profile::run,
+            "which operations are logged and kept"
+        ),
+        command!(
+            "reIndex",
+            Command,
+            DatabaseAdmin,
+            [],
+            super::compact::re_index,
+            "builds all indexes of a collection anew"
+        ),
+        command!(
+            "renameCollection",
+            Command,
+            Write,
+            ["to", "dropTarget", "stayTemp"],
+            super::rename_collection::run,
+            "gives a collection another name",
+            admin_only
+        ),
+        command!(
+            "serverStatus",
+            Command,
+            Monitor,
+            [],
+            super::server_status::run,
+            "what the server counts of itself",
+            any_fields
+        ),
         command!("top", Command, Monitor, [], super::top::run, "the use of each collection", admin_only),
         command!(
             "update",
