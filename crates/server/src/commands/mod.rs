@@ -7,7 +7,10 @@ mod aggregate;
 mod build_info;
 mod coll_mod;
 mod coll_stats;
+mod compact;
+mod configure_fail_point;
 mod conn_pool_stats;
+mod connection_status;
 mod convert_to_capped;
 mod count;
 mod create;
@@ -45,13 +48,19 @@ mod ping;
 mod profile;
 mod refused;
 mod rename_collection;
+mod roles;
+mod sasl;
 mod server_status;
+mod sessions;
 mod set_feature_compatibility_version;
 mod set_parameter;
 mod shutdown;
 mod table;
 mod top;
 mod update;
+mod users;
+mod users_info;
+mod validate;
 mod view_definition;
 mod whats_my_uri;
 
@@ -99,8 +108,8 @@ pub(crate) struct Command {
     pub(crate) secret: bool,
     /// The fields it takes beside the generic ones.
     pub(crate) fields: &'static [&'static str],
-    /// Whether it takes any field: those whose fields are names of other things, and those that are refused.
-    /// Whether it takes fields that nobody can list: the conditions of `currentOp`, sections of `serverStatus`.
+    /// Whether it takes fields that nobody can list: the conditions of `currentOp`, sections of `serverStatus`, and those of
+    /// commands that are refused.
     pub(crate) any_fields: bool,
     /// One sentence for `listCommands`.
     pub(crate) help: &'static str,

@@ -61,6 +61,15 @@ macro_rules! refused {
 pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
     let mut all = vec![
         command!(
+            "abortTransaction",
+            Command,
+            Nobody,
+            ["recoveryToken"],
+            super::sessions::no_transaction,
+            "refused: there are no transactions",
+            admin_only
+        ),
+        command!(
             "aggregate",
             Read,
             Read,
@@ -78,6 +87,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "runs a pipeline"
         ),
         refused!("applyOps"),
+        command!(
+            "authenticate",
+            Command,
+            Nobody,
+            ["mechanism", "user", "nonce", "key", "digestPassword"],
+            super::sasl::refuse,
+            "refused: there is SCRAM only",
+            secret
+        ),
         refused!("balancerStart"),
         refused!("balancerStatus"),
         refused!("balancerStop"),
@@ -114,6 +132,40 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "sizes and engine counters of a collection"
         ),
         command!(
+            "commitTransaction",
+            Command,
+            Nobody,
+            ["recoveryToken", "commitTimestamp", "durableTimestamp"],
+            super::sessions::no_transaction,
+            "refused: there are no transactions",
+            admin_only
+        ),
+        command!(
+            "compact",
+            Command,
+            DatabaseAdmin,
+            ["force"],
+            super::compact::run,
+            "gives space of a collection back to the file system"
+        ),
+        command!(
+            "configureFailPoint",
+            Command,
+            Manage,
+            ["mode", "data"],
+            super::configure_fail_point::run,
+            "fails commands on demand, for tests",
+            admin_only
+        ),
+        command!(
+            "connectionStatus",
+            Command,
+            Nobody,
+            ["showPrivileges"],
+            super::connection_status::run,
+            "who this connection is"
+        ),
+        command!(
             "connPoolStats",
             Command,
             Monitor,
@@ -128,6 +180,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             ["size"],
             super::convert_to_capped::run,
             "refused: a collection is capped from its creation or never"
+        ),
+        command!(
+            "coordinateCommitTransaction",
+            Command,
+            Manage,
+            ["participants"],
+            super::sessions::no_shards,
+            "refused: there are no shards",
+            admin_only
         ),
         command!(
             "count",
@@ -168,6 +229,23 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             ["indexes", "commitQuorum", "ignoreUnknownIndexOptions"],
             super::create_indexes::run,
             "builds indexes"
+        ),
+        command!(
+            "createRole",
+            Command,
+            UserAdmin,
+            ["privileges", "roles", "authenticationRestrictions"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "createUser",
+            Command,
+            UserAdmin,
+            ["pwd", "customData", "roles", "digestPassword", "mechanisms", "authenticationRestrictions"],
+            super::users::create,
+            "makes a user",
+            secret
         ),
         command!(
             "currentOp",
@@ -213,6 +291,22 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
         ),
         command!("drop", Command, Write, [], super::drop::run, "drops a collection or view"),
         command!(
+            "dropAllRolesFromDatabase",
+            Command,
+            UserAdmin,
+            [],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "dropAllUsersFromDatabase",
+            Command,
+            UserAdmin,
+            [],
+            super::users::drop_all,
+            "removes all users of a database"
+        ),
+        command!(
             "dropDatabase",
             Command,
             DatabaseAdmin,
@@ -228,6 +322,16 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::drop_indexes::run,
             "drops indexes"
         ),
+        command!(
+            "dropRole",
+            Command,
+            UserAdmin,
+            [],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!("dropUser", Command, UserAdmin, [], super::users::drop_one, "removes a user"),
+        command!("endSessions", Command, Anybody, [], super::sessions::end, "ends sessions"),
         command!("explain", Read, Read, ["verbosity"], super::explain::run, "how a command would be run"),
         refused!("features"),
         command!(
@@ -348,6 +452,30 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             admin_only,
             any_fields
         ),
+        command!(
+            "grantPrivilegesToRole",
+            Command,
+            UserAdmin,
+            ["privileges"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "grantRolesToRole",
+            Command,
+            UserAdmin,
+            ["roles"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "grantRolesToUser",
+            Command,
+            UserAdmin,
+            ["roles"],
+            super::users::grant,
+            "gives a user more roles"
+        ),
         login!(
             "hello" | "isMaster" | "ismaster",
             Nobody,
@@ -385,8 +513,32 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::insert::run,
             "inserts documents"
         ),
+        command!(
+            "killAllSessions",
+            Command,
+            Manage,
+            [],
+            super::sessions::kill_all,
+            "kills what runs in all sessions"
+        ),
+        command!(
+            "killAllSessionsByPattern",
+            Command,
+            Manage,
+            [],
+            super::sessions::kill_by_pattern,
+            "kills what runs in some sessions"
+        ),
         command!("killCursors", Command, Anybody, ["cursors"], super::get_more::kill, "closes cursors"),
         command!("killOp", Command, Manage, ["op"], super::kill_op::run, "stops an operation", admin_only),
+        command!(
+            "killSessions",
+            Command,
+            Anybody,
+            [],
+            super::sessions::kill,
+            "kills what runs in one's own sessions"
+        ),
         command!(
             "listCollections",
             Command,
@@ -420,6 +572,7 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::list_indexes::run,
             "the indexes of a collection"
         ),
+        command!("logout", Command, Nobody, [], super::sasl::log_out, "ceases to be a user"),
         command!(
             "logRotate",
             Command,
@@ -439,6 +592,22 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "which operations are logged and kept"
         ),
         command!(
+            "refreshSessions",
+            Command,
+            Anybody,
+            [],
+            super::sessions::refresh,
+            "keeps sessions from timing out"
+        ),
+        command!(
+            "reIndex",
+            Command,
+            DatabaseAdmin,
+            [],
+            super::compact::re_index,
+            "builds all indexes of a collection anew"
+        ),
+        command!(
             "renameCollection",
             Command,
             Write,
@@ -454,6 +623,54 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
         refused!("replSetInitiate"),
         refused!("replSetReconfig"),
         refused!("replSetStepDown"),
+        command!(
+            "revokePrivilegesFromRole",
+            Command,
+            UserAdmin,
+            ["privileges"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "revokeRolesFromRole",
+            Command,
+            UserAdmin,
+            ["roles"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "revokeRolesFromUser",
+            Command,
+            UserAdmin,
+            ["roles"],
+            super::users::revoke,
+            "takes roles from a user"
+        ),
+        command!(
+            "rolesInfo",
+            Command,
+            Anybody,
+            ["showPrivileges", "showBuiltinRoles", "showAuthenticationRestrictions"],
+            super::roles::info,
+            "the built-in roles"
+        ),
+        login!(
+            "saslContinue",
+            Nobody,
+            ["conversationId", "payload"],
+            super::sasl::go_on,
+            "goes on with a login",
+            secret
+        ),
+        login!(
+            "saslStart",
+            Nobody,
+            ["mechanism", "payload", "autoAuthorize", "options"],
+            super::sasl::start,
+            "begins a login",
+            secret
+        ),
         command!(
             "serverStatus",
             Command,
@@ -491,6 +708,7 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "stops the server",
             admin_only
         ),
+        command!("startSession", Command, Anybody, [], super::sessions::start, "makes a session"),
         command!("top", Command, Monitor, [], super::top::run, "the use of each collection", admin_only),
         command!(
             "update",
@@ -499,6 +717,45 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             ["updates", "ordered", "bypassDocumentValidation", "let"],
             super::update::run,
             "updates documents"
+        ),
+        command!(
+            "updateRole",
+            Command,
+            UserAdmin,
+            ["privileges", "roles", "authenticationRestrictions"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "updateUser",
+            Command,
+            UserAdmin,
+            ["pwd", "customData", "roles", "digestPassword", "mechanisms", "authenticationRestrictions"],
+            super::users::update,
+            "changes a user",
+            secret
+        ),
+        command!(
+            "usersInfo",
+            Command,
+            UserAdmin,
+            [
+                "showCredentials",
+                "showCustomData",
+                "showPrivileges",
+                "showAuthenticationRestrictions",
+                "filter"
+            ],
+            super::users_info::run,
+            "the users there are"
+        ),
+        command!(
+            "validate",
+            Command,
+            DatabaseAdmin,
+            ["full", "scandata", "background", "enforceFastCount"],
+            super::validate::run,
+            "checks a collection and its indexes"
         ),
         command!("whatsmyuri", Command, Nobody, [], super::whats_my_uri::run, "the client's own address"),
     ];
