@@ -18,4 +18,7 @@ mod doctor;
 mod host;
 mod iostat;
 mod mongoperf;
+mod serve_background;
+mod serve_refusals;
+mod serve_run;
 mod storage;
