@@ -122,11 +122,19 @@ impl<'a> Operation<'a> {
         self.instance.read_tickets.take(self.deadline).ok_or_else(out_of_time)
     }
 
-    /// A ticket to write; waits for one, no longer than the operation may take.
+    /// A ticket to write; waits for one, and for the end of an `fsync` with `lock`, no longer than the operation may take.
     pub(crate) fn write_ticket(&self) -> Result<Ticket<'a>> {
         let used = self.tickets.get();
         self.tickets.set(TicketUse { write: used.write + 1, ..used });
-        self.instance.write_tickets.take(self.deadline).ok_or_else(out_of_time)
+        loop {
+            let ticket = self.instance.write_tickets.take(self.deadline).ok_or_else(out_of_time)?;
+            if !self.instance.write_gate.is_shut() {
+                return Ok(ticket);
+            }
+            drop(ticket);
+            self.instance.write_gate.wait(self.deadline);
+            self.check_interrupt()?;
+        }
     }
 
     /// How many tickets it took.

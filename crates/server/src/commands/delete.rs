@@ -21,7 +21,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     check_batch(items.len())?;
     let ordered = is_ordered(request)?;
     refuse_internal(&namespace)?;
-    read_let(op, request)?;
+    read_let(op, request.body)?;
     let _ticket = op.write_ticket()?;
     let mut deleted = 0;
     let mut failures = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     Ok(())
 }
 
-fn delete_of(op: &mut Operation<'_>, item: &RawDocument) -> Result<DeleteRequest> {
+pub(super) fn delete_of(op: &mut Operation<'_>, item: &RawDocument) -> Result<DeleteRequest> {
     for element in item {
         let (name, _) = element.map_err(|error| parse::malformed(&error))?;
         if !FIELDS.contains(&name.as_str()) {

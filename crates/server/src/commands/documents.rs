@@ -40,6 +40,7 @@ pub(super) fn write_cursor(
             await_data: false,
             originating: request.body.to_owned(),
             users: op.client.users(),
+            time_left: None,
         })
     };
     op.figures.cursor_id = id;

@@ -18,6 +18,7 @@ macro_rules! command {
             secret: false,
             any_fields: false,
             fields: &[$($field),*],
+            any_fields: false,
             help: $help,
             run: Run::Plain($run),
             row: 0,
@@ -39,6 +40,7 @@ macro_rules! login {
             secret: false,
             any_fields: false,
             fields: &[$($field),*],
+            any_fields: false,
             help: $help,
             run: Run::Login($run),
             row: 0,
@@ -48,9 +50,55 @@ macro_rules! login {
     }};
 }
 
+/// A command that is refused by name, whatever its fields.
+macro_rules! refused {
+    ($name:literal $(| $alias:literal)*) => {
+        command!(
+            $name $(| $alias)*, Command, Anybody, [], super::refused::run, "is refused, with the reason", any_fields
+        )
+    };
+}
+
 /// All commands.
 pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
     let mut all = vec![
+        refused!("applyOps"),
+        refused!("balancerStart"),
+        refused!("balancerStatus"),
+        refused!("balancerStop"),
+        command!(
+            "buildInfo" | "buildinfo",
+            Command,
+            Nobody,
+            [],
+            super::build_info::run,
+            "version and engines of the server"
+        ),
+        command!(
+            "aggregate",
+            Read,
+            Read,
+            [
+                "pipeline",
+                "cursor",
+                "explain",
+                "allowDiskUse",
+                "bypassDocumentValidation",
+                "hint",
+                "collation",
+                "let"
+            ],
+            super::aggregate::run,
+            "runs a pipeline"
+        ),
+        command!(
+            "cloneCollectionAsCapped",
+            Command,
+            Write,
+            ["toCollection", "size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
+        ),
         command!(
             "collMod",
             Command,
@@ -74,6 +122,18 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             [],
             super::conn_pool_stats::run,
             "connections to other servers"
+            "count",
+            Read,
+            Read,
+            ["query", "limit", "skip", "hint", "collation", "fields"],
+            super::count::run,
+            "counts documents"
+            "convertToCapped",
+            Command,
+            Write,
+            ["size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
         ),
         command!(
             "create",
@@ -141,6 +201,7 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::delete::run,
             "deletes documents"
         ),
+        refused!("features"),
         command!("drop", Command, Write, [], super::drop::run, "drops a collection or view"),
         command!(
             "dropDatabase",
@@ -158,6 +219,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::drop_indexes::run,
             "drops indexes"
         ),
+        command!(
+            "distinct",
+            Read,
+            Read,
+            ["key", "query", "collation", "hint"],
+            super::distinct::run,
+            "the different values of a field"
+        ),
+        command!("explain", Read, Read, ["verbosity"], super::explain::run, "how a command would be run"),
         command!(
             "find",
             Read,
@@ -192,6 +262,40 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "queries for documents"
         ),
         command!(
+            "fsync",
+            Command,
+            Manage,
+            ["async", "lock"],
+            super::fsync::run,
+            "makes a checkpoint, and locks against writes if asked to",
+            admin_only
+        ),
+        command!(
+            "fsyncUnlock",
+            Command,
+            Manage,
+            [],
+            super::fsync::unlock,
+            "ends the lock of fsync",
+            admin_only
+        ),
+        command!(
+            "getCmdLineOpts",
+            Command,
+            Monitor,
+            [],
+            super::get_cmd_line_opts::run,
+            "how the server was started",
+            admin_only
+        ),
+        refused!("getLastError" | "getlasterror"),
+        command!(
+            "getLog",
+            Command,
+            Monitor,
+            [],
+            super::get_log::run,
+            "the last lines of the log",
             "getDiagnosticData",
             Command,
             Monitor,
@@ -199,6 +303,25 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::get_diagnostic_data::run,
             "serverStatus and the machine in one sample",
             admin_only
+            "findAndModify" | "findandmodify",
+            Write,
+            Write,
+            [
+                "query",
+                "sort",
+                "remove",
+                "update",
+                "new",
+                "fields",
+                "upsert",
+                "bypassDocumentValidation",
+                "collation",
+                "arrayFilters",
+                "hint",
+                "let"
+            ],
+            super::find_and_modify::run,
+            "updates or removes one document and answers with it"
         ),
         command!(
             "getMore",
@@ -207,6 +330,16 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             ["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
             super::get_more::run,
             "the next batch of a cursor"
+        ),
+        command!(
+            "getParameter",
+            Command,
+            Monitor,
+            [],
+            super::get_parameter::run,
+            "parameters of the server",
+            admin_only,
+            any_fields
         ),
         login!(
             "hello" | "isMaster" | "ismaster",
@@ -230,6 +363,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             secret
         ),
         command!(
+            "hostInfo",
+            Command,
+            Monitor,
+            [],
+            super::host_info::run,
+            "the machine that the server runs on"
+        ),
+        command!(
             "insert",
             Write,
             Write,
@@ -240,6 +381,22 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
         command!("killCursors", Command, Anybody, ["cursors"], super::get_more::kill, "closes cursors"),
         command!("killOp", Command, Manage, ["op"], super::kill_op::run, "stops an operation", admin_only),
         command!(
+            "listCommands",
+            Command,
+            Nobody,
+            [],
+            super::list_commands::run,
+            "the commands of the server"
+        ),
+        command!(
+            "logRotate",
+            Command,
+            Manage,
+            [],
+            super::log_rotate::run,
+            "begins a new log file",
+            admin_only
+        ),
             "listCollections",
             Command,
             Read,
@@ -265,6 +422,41 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "the indexes of a collection"
         ),
         command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
+        refused!("replSetFreeze"),
+        refused!("replSetGetConfig"),
+        refused!("replSetGetRBID"),
+        refused!("replSetGetStatus"),
+        refused!("replSetInitiate"),
+        refused!("replSetReconfig"),
+        refused!("replSetStepDown"),
+        command!(
+            "setFeatureCompatibilityVersion",
+            Command,
+            Manage,
+            [],
+            super::set_feature_compatibility_version::run,
+            "confirms the feature compatibility version",
+            admin_only
+        ),
+        command!(
+            "setParameter",
+            Command,
+            Manage,
+            [],
+            super::set_parameter::run,
+            "changes parameters of the server",
+            admin_only,
+            any_fields
+        ),
+        command!(
+            "shutdown",
+            Command,
+            Manage,
+            ["force", "timeoutSecs"],
+            super::shutdown::run,
+            "stops the server",
+            admin_only
+        ),
         command!(
             "profile",
             Command,
@@ -300,6 +492,7 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::update::run,
             "updates documents"
         ),
+        command!("whatsmyuri", Command, Nobody, [], super::whats_my_uri::run, "the client's own address"),
     ];
     all.iter_mut().enumerate().for_each(|(row, command)| command.row = row);
     all

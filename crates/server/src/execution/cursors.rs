@@ -113,6 +113,13 @@ impl PipelineRows {
         PipelineRows { rows, errand, waiting: None }
     }
 
+    /// The next row, for an operation that reads them all by itself.
+    pub(crate) fn next(&mut self, op: &mut Operation<'_>) -> Result<Option<RawDocumentBuf>> {
+        let row = self.rows.next().transpose();
+        self.errand.lay_down(op);
+        row
+    }
+
     fn fill(&mut self, op: &Operation<'_>, batch: &mut Batch<'_, '_>) -> Result<bool> {
         loop {
             let next = match self.waiting.take() {
@@ -152,6 +159,13 @@ pub(crate) struct QueryCursor {
     pub(crate) originating: RawDocumentBuf,
     /// Who made it; nobody else may go on with it under `--auth`.
     pub(crate) users: Vec<(String, String)>,
+    /// How long its batches may still take together, if the command that opened it said so.
+    pub(crate) time_left: Option<Duration>,
+}
+
+/// What is left of the time of an operation that opens a cursor.
+pub(crate) fn time_left(op: &Operation<'_>) -> Option<Duration> {
+    op.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
 }
 
 #[derive(Debug)]

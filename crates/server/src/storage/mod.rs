@@ -18,11 +18,12 @@ mod state;
 mod tickets;
 
 pub(crate) use build::build_indexes;
+pub(crate) use capped::Limits;
 pub(crate) use catalog::Catalog;
 pub(crate) use catalog_entry::{CollectionOptions, IndexSpec, truthy as is_true};
 pub(crate) use collection::Collection;
 pub(crate) use directory::DataDirectory;
-pub(crate) use index::{Index, leading_record_id};
+pub(crate) use index::{Index, IndexEntry, leading_record_id};
 pub(crate) use journal::Journal;
 pub(crate) use sizes::recount;
 pub(crate) use state::{SharedState, State};

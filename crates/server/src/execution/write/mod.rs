@@ -5,8 +5,8 @@ mod insert;
 mod target;
 mod update;
 
-pub(crate) use delete::{DeleteRequest, delete};
-pub(crate) use insert::{insert_documents, prepare};
+pub(crate) use delete::{DeleteRequest, delete, delete_one};
+pub(crate) use insert::{insert_documents, now, prepare};
 pub(crate) use target::Target;
 pub(crate) use update::{UpdateRequest, update};
 
