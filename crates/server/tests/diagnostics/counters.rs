@@ -156,12 +156,16 @@ fn sizes_are_those_of_what_was_put_in() {
         let lab = Lab::start(engine);
         let mut connection = lab.connect();
         let documents: Vec<Document> = (0..100).map(|n| doc! { "_id": n, "pad": "x".repeat(1000) }).collect();
-        let bytes: i64 = documents.iter().map(|one| i64::try_from(one.to_vec().unwrap().len()).unwrap()).sum();
+        let bytes: i64 =
+            documents.iter().map(|one| i64::try_from(one.to_vec().unwrap().len()).unwrap()).sum();
         run(&mut connection, &doc! { "insert": "c", "documents": documents });
         let stats = run(&mut connection, &doc! { "collStats": "c" });
         assert_eq!((number(&stats, "count"), number(&stats, "size")), (100, bytes));
         assert_eq!(number(&stats, "avgObjSize"), bytes / 100);
-        assert_eq!(number(&run(&mut connection, &doc! { "collStats": "c", "scale": 1024 }), "size"), bytes / 1024);
+        assert_eq!(
+            number(&run(&mut connection, &doc! { "collStats": "c", "scale": 1024 }), "size"),
+            bytes / 1024
+        );
         let size = run(&mut connection, &doc! { "dataSize": "test.c" });
         assert_eq!((number(&size, "size"), number(&size, "numObjects")), (bytes, 100));
         let database = run(&mut connection, &doc! { "dbStats": 1, "freeStorage": 1 });

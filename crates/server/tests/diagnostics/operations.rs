@@ -29,7 +29,8 @@ fn a_long_query_is_shown_and_killed() {
         let mut busy = lab.connect();
         let worker = std::thread::spawn(move || {
             // Without a kill this takes long.
-            let patterns: Vec<Document> = (0..500).map(|n| doc! { "a": { "$regex": format!("x*y{n}") } }).collect();
+            let patterns: Vec<Document> =
+                (0..500).map(|n| doc! { "a": { "$regex": format!("x*y{n}") } }).collect();
             let filter = doc! { "$or": patterns };
             fail(&mut busy, "test", &doc! { "find": "c", "filter": filter, "comment": "long" })
         });

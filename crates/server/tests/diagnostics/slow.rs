@@ -41,7 +41,10 @@ fn a_slow_query_is_logged_with_what_it_did() {
         assert_eq!(found(&mut connection, &find).len(), 100);
 
         let slow = line(&lab, runs("find"));
-        assert_eq!((at(&slow, "c").as_str(), at(&slow, "msg").as_str()), (Some("COMMAND"), Some("Slow query")));
+        assert_eq!(
+            (at(&slow, "c").as_str(), at(&slow, "msg").as_str()),
+            (Some("COMMAND"), Some("Slow query"))
+        );
         let attributes = at(&slow, "attr").as_document().unwrap();
         assert_eq!(attributes.get_str("ns").unwrap(), "test.c");
         assert_eq!(attributes.get_str("type").unwrap(), "command");
@@ -71,7 +74,10 @@ fn one_write_is_logged_as_a_write_and_several_as_a_command() {
     let change = doc! { "q": { "_id": { "$lte": 2 } }, "u": { "$set": { "v": 1 } }, "multi": true };
     run(&mut connection, &doc! { "update": "c", "updates": [change.clone()] });
     let update = line(&lab, runs("u"));
-    assert_eq!((at(&update, "c").as_str(), at(&update, "attr.type").as_str()), (Some("WRITE"), Some("update")));
+    assert_eq!(
+        (at(&update, "c").as_str(), at(&update, "attr.type").as_str()),
+        (Some("WRITE"), Some("update"))
+    );
     assert_eq!((number(&update, "attr.nMatched"), number(&update, "attr.nModified")), (2, 2));
     assert_eq!(at(&update, "attr.planSummary").as_str(), Some("IXSCAN { _id: 1 }"));
     run(&mut connection, &doc! { "delete": "c", "deletes": [{ "q": { "_id": 3 }, "limit": 1 }] });

@@ -21,9 +21,7 @@ const fn allow(shape: &'static str, difference: &'static str, reason: &'static s
     Allowed { shape, difference, reason }
 }
 
-pub const ALLOWED: &[Allowed] = &[
-    allow("hello", "missing hosts", "no set"),
-];
+pub const ALLOWED: &[Allowed] = &[allow("hello", "missing hosts", "no set")];
 
 #[test]
 fn every_difference_has_a_reason() {

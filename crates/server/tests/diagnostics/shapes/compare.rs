@@ -67,7 +67,8 @@ fn type_name(value: &Bson) -> &'static str {
 
 #[test]
 fn every_kind_of_difference_is_found() {
-    let shape = serde_json::json!({ "a": "int", "b": { "c": "double" }, "d": [{ "e": "string" }], "f": "date" });
+    let shape =
+        serde_json::json!({ "a": "int", "b": { "c": "double" }, "d": [{ "e": "string" }], "f": "date" });
     let reply = bson::doc! { "a": 1_i64, "b": { "c": 1, "x": 2 }, "d": [{ "e": "" }, { "e": 1 }] };
     assert_eq!(
         differences(&shape, &reply),

@@ -38,7 +38,11 @@ fn rows() -> Vec<Row> {
         row("hello", "admin", || doc! { "isMaster": 1 }),
         Row {
             part: "opLatencies",
-            ..row("opLatencies", "admin", || doc! { "serverStatus": 1, "opLatencies": { "histograms": true } })
+            ..row(
+                "opLatencies",
+                "admin",
+                || doc! { "serverStatus": 1, "opLatencies": { "histograms": true } },
+            )
         },
         Row { engines: WIRED_TIGER, ..row("serverStatus", "admin", || doc! { "serverStatus": 1 }) },
         Row {
@@ -59,7 +63,11 @@ fn shape(name: &str) -> serde_json::Value {
 fn prepare(connection: &mut Connection) {
     run_on(connection, "test", &doc! { "insert": "c", "documents": [{ "_id": 1, "a": 1 }] });
     run_on(connection, "test", &doc! { "find": "c" });
-    run_on(connection, "test", &doc! { "update": "c", "updates": [{ "q": {}, "u": { "$set": { "a": 2 } } }] });
+    run_on(
+        connection,
+        "test",
+        &doc! { "update": "c", "updates": [{ "q": {}, "u": { "$set": { "a": 2 } } }] },
+    );
 }
 
 #[test]
