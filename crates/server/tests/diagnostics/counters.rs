@@ -4,13 +4,14 @@ use bson::{Document, doc};
 use fathom_client::{Connection, Target};
 use fathom_wire::Compressor;
 
-use crate::support::{ENGINES, Lab, at, fail, found, grown, number, run, run_on, status};
+use crate::support::{ENGINES, Lab, at, fail, grown, number, run, run_on, status};
 
 /// 300 documents in one insert, a query in three batches, two updates, a delete, one failure.
 fn work(connection: &mut Connection) {
     let documents: Vec<Document> = (0..300).map(|n| doc! { "_id": n, "a": n % 3 }).collect();
     run(connection, &doc! { "insert": "c", "documents": documents });
-    assert_eq!(found(connection, &doc! { "find": "c", "batchSize": 100 }).len(), 300);
+    let cursor = connection.cursor("test", &doc! { "find": "c", "batchSize": 100 }).unwrap();
+    assert_eq!(cursor.batch_size(100).count(), 300);
     run(connection, &doc! { "find": "c", "filter": { "_id": 7 } });
     run(connection, &doc! { "find": "c", "sort": { "a": 1 }, "limit": 5, "singleBatch": true });
     let updates = [
@@ -35,6 +36,7 @@ fn operations_documents_and_failures_are_counted_exactly() {
         let expected = [
             ("opcounters.insert", 301),
             ("opcounters.query", 4),
+            // The last batch was full, so one more had to say that there is nothing left.
             ("opcounters.getmore", 3),
             ("opcounters.update", 2),
             ("opcounters.delete", 1),
@@ -146,7 +148,7 @@ fn the_use_of_a_collection_and_of_its_indexes_is_counted_where_it_happens() {
         assert_eq!(number(one, "writeLock.count"), 4);
         assert_eq!(number(one, "total.count"), 11);
         assert_eq!(number(one, "total.time"), number(one, "readLock.time") + number(one, "writeLock.time"));
-        assert_eq!(number(totals, "test.other.insert.count").max(0), 1);
+        assert_eq!(number(totals.get_document("test.other").unwrap(), "insert.count"), 1);
     }
 }
 

@@ -6,20 +6,21 @@ use fathom_server::config::EngineName;
 use fathom_server::{Config, Server};
 use tempfile::TempDir;
 
-pub const ENGINES: [EngineName; 3] = [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral];
+pub(crate) const ENGINES: [EngineName; 3] =
+    [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral];
 
 /// A server and the directory that it lives in.
-pub struct Lab {
+pub(crate) struct Lab {
     server: Option<Server>,
     directory: TempDir,
 }
 
 impl Lab {
-    pub fn start(engine: EngineName) -> Lab {
+    pub(crate) fn start(engine: EngineName) -> Lab {
         Lab::start_with(engine, |_| {})
     }
 
-    pub fn start_with(engine: EngineName, change: impl FnOnce(&mut Config)) -> Lab {
+    pub(crate) fn start_with(engine: EngineName, change: impl FnOnce(&mut Config)) -> Lab {
         let directory = tempfile::tempdir().unwrap();
         let mut config = Config::default();
         config.net.port = 0;
@@ -32,17 +33,17 @@ impl Lab {
         Lab { server: Some(Server::start(config).unwrap()), directory }
     }
 
-    pub fn target(&self) -> Target {
+    pub(crate) fn target(&self) -> Target {
         Target::at(Address::new("127.0.0.1", self.server.as_ref().unwrap().port()))
     }
 
     /// The lines of its log so far.
-    pub fn log(&self) -> Vec<String> {
+    pub(crate) fn log(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.directory.path().join("log")).unwrap();
         text.lines().map(str::to_owned).collect()
     }
 
-    pub fn connect(&self) -> Connection {
+    pub(crate) fn connect(&self) -> Connection {
         Connection::connect(&self.target()).unwrap()
     }
 }
@@ -57,38 +58,42 @@ impl Drop for Lab {
 }
 
 /// Runs a command on the database `test`.
-pub fn run(connection: &mut Connection, command: &Document) -> Document {
+pub(crate) fn run(connection: &mut Connection, command: &Document) -> Document {
     run_on(connection, "test", command)
 }
 
-pub fn run_on(connection: &mut Connection, database: &str, command: &Document) -> Document {
+pub(crate) fn run_on(connection: &mut Connection, database: &str, command: &Document) -> Document {
     let reply: RawDocumentBuf = connection.run(database, command).unwrap();
     Document::try_from(&*reply).unwrap()
 }
 
-pub fn fail(connection: &mut Connection, database: &str, command: &Document) -> fathom_client::Failure {
+pub(crate) fn fail(
+    connection: &mut Connection,
+    database: &str,
+    command: &Document,
+) -> fathom_client::Failure {
     connection.run(database, command).unwrap_err().failure().unwrap().clone()
 }
 
-pub fn found(connection: &mut Connection, find: &Document) -> Vec<Document> {
+pub(crate) fn found(connection: &mut Connection, find: &Document) -> Vec<Document> {
     let cursor = connection.cursor("test", find).unwrap();
     cursor.map(|document| Document::try_from(&*document.unwrap()).unwrap()).collect()
 }
 
 /// `serverStatus` without the engine's section, which is large.
-pub fn status(connection: &mut Connection) -> Document {
+pub(crate) fn status(connection: &mut Connection) -> Document {
     run_on(connection, "admin", &doc! { "serverStatus": 1, "wiredTiger": 0, "rocksdb": 0 })
 }
 
 /// The value at a dotted path.
-pub fn at<'d>(document: &'d Document, path: &str) -> &'d bson::Bson {
+pub(crate) fn at<'d>(document: &'d Document, path: &str) -> &'d bson::Bson {
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
     let value = document.get(first).unwrap_or_else(|| panic!("no {path} in {document}"));
     if rest.is_empty() { value } else { at(value.as_document().unwrap(), rest) }
 }
 
 /// A whole number of either width at a dotted path.
-pub fn number(document: &Document, path: &str) -> i64 {
+pub(crate) fn number(document: &Document, path: &str) -> i64 {
     match at(document, path) {
         bson::Bson::Int32(value) => i64::from(*value),
         bson::Bson::Int64(value) => *value,
@@ -97,11 +102,11 @@ pub fn number(document: &Document, path: &str) -> i64 {
 }
 
 /// By how much a number grew.
-pub fn grown(before: &Document, after: &Document, path: &str) -> i64 {
+pub(crate) fn grown(before: &Document, after: &Document, path: &str) -> i64 {
     number(after, path) - number(before, path)
 }
 
 /// The text at a dotted path.
-pub fn text<'d>(document: &'d Document, path: &str) -> &'d str {
+pub(crate) fn text<'d>(document: &'d Document, path: &str) -> &'d str {
     at(document, path).as_str().unwrap()
 }

@@ -4,7 +4,7 @@ use bson::{Bson, Document};
 use serde_json::Value;
 
 /// One difference, as text: `missing a.b`, `extra a.c`, `type a.d: int, not double`.
-pub fn differences(shape: &Value, reply: &Document) -> Vec<String> {
+pub(crate) fn differences(shape: &Value, reply: &Document) -> Vec<String> {
     let mut found = Vec::new();
     compare_documents(shape, reply, "", &mut found);
     found

@@ -33,9 +33,16 @@ const fn row(shape: &'static str, database: &'static str, command: fn() -> Docum
 /// A reply is compared once its command is there; the rows are in the order of their shapes.
 fn rows() -> Vec<Row> {
     vec![
+        row("buildInfo", "admin", || doc! { "buildInfo": 1 }),
         Row { engines: WIRED_TIGER, ..row("collStats", "test", || doc! { "collStats": "c" }) },
+        row("connectionStatus", "admin", || doc! { "connectionStatus": 1 }),
         row("dbStats", "test", || doc! { "dbStats": 1 }),
+        row("explain", "test", || {
+            doc! { "explain": { "find": "c", "filter": { "_id": 1 } }, "verbosity": "executionStats" }
+        }),
+        row("getCmdLineOpts", "admin", || doc! { "getCmdLineOpts": 1 }),
         row("hello", "admin", || doc! { "isMaster": 1 }),
+        row("hostInfo", "admin", || doc! { "hostInfo": 1 }),
         Row {
             part: "opLatencies",
             ..row(
