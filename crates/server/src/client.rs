@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bson::{Document, RawDocument};
+use bson::{Document, RawBsonRef, RawDocument};
 use fathom_query::Code;
+use fathom_wire::DocumentWriter;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::auth::Granted;
@@ -73,7 +74,7 @@ pub(crate) struct Activity {
     pub(crate) operation: u64,
     pub(crate) since: Option<Instant>,
     pub(crate) database: String,
-    /// The command, or its first bytes made a document by its name alone.
+    /// The command, or its first field and `$truncated` if it is long.
     pub(crate) command: Document,
 }
 
@@ -97,8 +98,8 @@ impl Client {
 
     /// Notes that a command begins. The session that the table of sessions must hear of, if any.
     pub(crate) fn begin(&self, beginning: &Beginning<'_>) -> Option<SessionKey> {
-        self.interrupt.store(0, Ordering::Relaxed);
         let mut current = self.current.lock();
+        self.interrupt.store(0, Ordering::Relaxed);
         self.operation.store(beginning.operation, Ordering::Relaxed);
         current.since = Some(beginning.begun);
         if current.database != beginning.database {
@@ -109,6 +110,13 @@ impl Client {
         let bytes = beginning.command.as_bytes();
         if bytes.len() <= KEPT_COMMAND_BYTES {
             current.command.extend_from_slice(bytes);
+        } else if let Some(Ok((name, target))) = beginning.command.iter().next() {
+            let mut short = DocumentWriter::new(&mut current.command);
+            match target {
+                RawBsonRef::String(target) => short.string(name.as_str(), target),
+                _ => short.i32(name.as_str(), 1),
+            }
+            short.string("$truncated", "");
         }
         let session = beginning.session.map(|id| SessionKey { id, owner: current.owner });
         let known = session == current.session
@@ -153,6 +161,11 @@ impl Client {
         here
     }
 
+    /// Whether it runs a command.
+    pub(crate) fn is_active(&self) -> bool {
+        self.running.load(Ordering::Acquire)
+    }
+
     /// What it does.
     pub(crate) fn activity(&self) -> Activity {
         let current = self.current.lock();
@@ -166,6 +179,7 @@ impl Client {
 
     /// Asks its operation to stop with this code.
     pub(crate) fn interrupt(&self, operation: u64, code: Code) -> bool {
+        // Under the lock that `begin` takes, so that what comes next is never meant.
         let _held = self.current.lock();
         let here =
             self.operation.load(Ordering::Relaxed) == operation && self.running.load(Ordering::Acquire);

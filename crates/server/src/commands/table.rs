@@ -16,6 +16,7 @@ macro_rules! command {
             admin_only: false,
             access: Access::$access,
             secret: false,
+            any_fields: false,
             fields: &[$($field),*],
             help: $help,
             run: Run::Plain($run),
@@ -36,6 +37,7 @@ macro_rules! login {
             admin_only: false,
             access: Access::$access,
             secret: false,
+            any_fields: false,
             fields: &[$($field),*],
             help: $help,
             run: Run::Login($run),
@@ -44,6 +46,15 @@ macro_rules! login {
         $(command.$flag = true;)*
         command
     }};
+}
+
+/// A command that is refused by name, whatever its fields.
+macro_rules! refused {
+    ($name:literal $(| $alias:literal)*) => {
+        command!(
+            $name $(| $alias)*, Command, Anybody, [], super::refused::run, "is refused, with the reason", any_fields
+        )
+    };
 }
 
 /// All commands.
@@ -59,6 +70,24 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             admin_only
         ),
         command!(
+            "aggregate",
+            Read,
+            Read,
+            [
+                "pipeline",
+                "cursor",
+                "explain",
+                "allowDiskUse",
+                "bypassDocumentValidation",
+                "hint",
+                "collation",
+                "let"
+            ],
+            super::aggregate::run,
+            "runs a pipeline"
+        ),
+        refused!("applyOps"),
+        command!(
             "authenticate",
             Command,
             Nobody,
@@ -66,6 +95,41 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::sasl::refuse,
             "refused: there is SCRAM only",
             secret
+        ),
+        refused!("balancerStart"),
+        refused!("balancerStatus"),
+        refused!("balancerStop"),
+        command!(
+            "buildInfo" | "buildinfo",
+            Command,
+            Nobody,
+            [],
+            super::build_info::run,
+            "version and engines of the server"
+        ),
+        command!(
+            "cloneCollectionAsCapped",
+            Command,
+            Write,
+            ["toCollection", "size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
+        ),
+        command!(
+            "collMod",
+            Command,
+            DatabaseAdmin,
+            ["index", "validator", "validationLevel", "validationAction", "viewOn", "pipeline"],
+            super::coll_mod::run,
+            "changes a collection's validator or TTL index, or a view"
+        ),
+        command!(
+            "collStats" | "collstats",
+            Command,
+            Read,
+            ["scale"],
+            super::coll_stats::run,
+            "sizes and engine counters of a collection"
         ),
         command!(
             "commitTransaction",
@@ -75,6 +139,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::sessions::no_transaction,
             "refused: there are no transactions",
             admin_only
+        ),
+        command!(
+            "compact",
+            Command,
+            DatabaseAdmin,
+            ["force"],
+            super::compact::run,
+            "gives space of a collection back to the file system"
         ),
         command!(
             "configureFailPoint",
@@ -94,6 +166,22 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "who this connection is"
         ),
         command!(
+            "connPoolStats",
+            Command,
+            Monitor,
+            [],
+            super::conn_pool_stats::run,
+            "connections to other servers"
+        ),
+        command!(
+            "convertToCapped",
+            Command,
+            Write,
+            ["size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
+        ),
+        command!(
             "coordinateCommitTransaction",
             Command,
             Manage,
@@ -101,6 +189,46 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::sessions::no_shards,
             "refused: there are no shards",
             admin_only
+        ),
+        command!(
+            "count",
+            Read,
+            Read,
+            ["query", "limit", "skip", "hint", "collation", "fields"],
+            super::count::run,
+            "counts documents"
+        ),
+        command!(
+            "create",
+            Command,
+            Write,
+            [
+                "capped",
+                "autoIndexId",
+                "idIndex",
+                "size",
+                "max",
+                "flags",
+                "storageEngine",
+                "validator",
+                "validationLevel",
+                "validationAction",
+                "indexOptionDefaults",
+                "viewOn",
+                "pipeline",
+                "collation",
+                "temp"
+            ],
+            super::create::run,
+            "creates a collection or view"
+        ),
+        command!(
+            "createIndexes",
+            Command,
+            Write,
+            ["indexes", "commitQuorum", "ignoreUnknownIndexOptions"],
+            super::create_indexes::run,
+            "builds indexes"
         ),
         command!(
             "createRole",
@@ -120,6 +248,32 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             secret
         ),
         command!(
+            "currentOp",
+            Command,
+            Monitor,
+            ["$all", "$ownOps"],
+            super::current_op::run,
+            "what runs at the moment",
+            admin_only,
+            any_fields
+        ),
+        command!(
+            "dataSize" | "datasize",
+            Command,
+            Read,
+            ["keyPattern", "min", "max", "estimate"],
+            super::data_size::run,
+            "bytes and documents of a collection"
+        ),
+        command!(
+            "dbStats" | "dbstats",
+            Command,
+            Read,
+            ["scale", "freeStorage"],
+            super::db_stats::run,
+            "sizes of a database"
+        ),
+        command!(
             "delete",
             Write,
             Write,
@@ -127,6 +281,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::delete::run,
             "deletes documents"
         ),
+        command!(
+            "distinct",
+            Read,
+            Read,
+            ["key", "query", "collation", "hint"],
+            super::distinct::run,
+            "the different values of a field"
+        ),
+        command!("drop", Command, Write, [], super::drop::run, "drops a collection or view"),
         command!(
             "dropAllRolesFromDatabase",
             Command,
@@ -144,6 +307,22 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "removes all users of a database"
         ),
         command!(
+            "dropDatabase",
+            Command,
+            DatabaseAdmin,
+            [],
+            super::drop::database,
+            "drops all collections of a database"
+        ),
+        command!(
+            "dropIndexes" | "deleteIndexes",
+            Command,
+            Write,
+            ["index"],
+            super::drop_indexes::run,
+            "drops indexes"
+        ),
+        command!(
             "dropRole",
             Command,
             UserAdmin,
@@ -153,6 +332,8 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
         ),
         command!("dropUser", Command, UserAdmin, [], super::users::drop_one, "removes a user"),
         command!("endSessions", Command, Anybody, [], super::sessions::end, "ends sessions"),
+        command!("explain", Read, Read, ["verbosity"], super::explain::run, "how a command would be run"),
+        refused!("features"),
         command!(
             "find",
             Read,
@@ -187,12 +368,89 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "queries for documents"
         ),
         command!(
+            "findAndModify" | "findandmodify",
+            Write,
+            Write,
+            [
+                "query",
+                "sort",
+                "remove",
+                "update",
+                "new",
+                "fields",
+                "upsert",
+                "bypassDocumentValidation",
+                "collation",
+                "arrayFilters",
+                "hint",
+                "let"
+            ],
+            super::find_and_modify::run,
+            "updates or removes one document and answers with it"
+        ),
+        command!(
+            "fsync",
+            Command,
+            Manage,
+            ["async", "lock"],
+            super::fsync::run,
+            "makes a checkpoint, and locks against writes if asked to",
+            admin_only
+        ),
+        command!(
+            "fsyncUnlock",
+            Command,
+            Manage,
+            [],
+            super::fsync::unlock,
+            "ends the lock of fsync",
+            admin_only
+        ),
+        command!(
+            "getCmdLineOpts",
+            Command,
+            Monitor,
+            [],
+            super::get_cmd_line_opts::run,
+            "how the server was started",
+            admin_only
+        ),
+        command!(
+            "getDiagnosticData",
+            Command,
+            Monitor,
+            [],
+            super::get_diagnostic_data::run,
+            "serverStatus and the machine in one sample",
+            admin_only
+        ),
+        refused!("getLastError" | "getlasterror"),
+        command!(
+            "getLog",
+            Command,
+            Monitor,
+            [],
+            super::get_log::run,
+            "the last lines of the log",
+            admin_only
+        ),
+        command!(
             "getMore",
             Read,
             Anybody,
             ["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
             super::get_more::run,
             "the next batch of a cursor"
+        ),
+        command!(
+            "getParameter",
+            Command,
+            Monitor,
+            [],
+            super::get_parameter::run,
+            "parameters of the server",
+            admin_only,
+            any_fields
         ),
         command!(
             "grantPrivilegesToRole",
@@ -240,6 +498,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             secret
         ),
         command!(
+            "hostInfo",
+            Command,
+            Monitor,
+            [],
+            super::host_info::run,
+            "the machine that the server runs on"
+        ),
+        command!(
             "insert",
             Write,
             Write,
@@ -264,6 +530,7 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "kills what runs in some sessions"
         ),
         command!("killCursors", Command, Anybody, ["cursors"], super::get_more::kill, "closes cursors"),
+        command!("killOp", Command, Manage, ["op"], super::kill_op::run, "stops an operation", admin_only),
         command!(
             "killSessions",
             Command,
@@ -272,8 +539,58 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::sessions::kill,
             "kills what runs in one's own sessions"
         ),
+        command!(
+            "listCollections",
+            Command,
+            Read,
+            ["filter", "nameOnly", "cursor", "authorizedCollections"],
+            super::list_collections::run,
+            "the collections and views of a database"
+        ),
+        command!(
+            "listCommands",
+            Command,
+            Nobody,
+            [],
+            super::list_commands::run,
+            "the commands of the server"
+        ),
+        command!(
+            "listDatabases",
+            Command,
+            Anybody,
+            ["filter", "nameOnly", "authorizedDatabases"],
+            super::list_databases::run,
+            "the databases and their sizes",
+            admin_only
+        ),
+        command!(
+            "listIndexes",
+            Command,
+            Read,
+            ["cursor"],
+            super::list_indexes::run,
+            "the indexes of a collection"
+        ),
         command!("logout", Command, Nobody, [], super::sasl::log_out, "ceases to be a user"),
+        command!(
+            "logRotate",
+            Command,
+            Manage,
+            [],
+            super::log_rotate::run,
+            "begins a new log file",
+            admin_only
+        ),
         command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
+        command!(
+            "profile",
+            Command,
+            DatabaseAdmin,
+            ["slowms", "sampleRate", "filter"],
+            super::profile::run,
+            "which operations are logged and kept"
+        ),
         command!(
             "refreshSessions",
             Command,
@@ -282,6 +599,30 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::sessions::refresh,
             "keeps sessions from timing out"
         ),
+        command!(
+            "reIndex",
+            Command,
+            DatabaseAdmin,
+            [],
+            super::compact::re_index,
+            "builds all indexes of a collection anew"
+        ),
+        command!(
+            "renameCollection",
+            Command,
+            Write,
+            ["to", "dropTarget", "stayTemp"],
+            super::rename_collection::run,
+            "gives a collection another name",
+            admin_only
+        ),
+        refused!("replSetFreeze"),
+        refused!("replSetGetConfig"),
+        refused!("replSetGetRBID"),
+        refused!("replSetGetStatus"),
+        refused!("replSetInitiate"),
+        refused!("replSetReconfig"),
+        refused!("replSetStepDown"),
         command!(
             "revokePrivilegesFromRole",
             Command,
@@ -330,7 +671,45 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "begins a login",
             secret
         ),
+        command!(
+            "serverStatus",
+            Command,
+            Monitor,
+            [],
+            super::server_status::run,
+            "what the server counts of itself",
+            any_fields
+        ),
+        command!(
+            "setFeatureCompatibilityVersion",
+            Command,
+            Manage,
+            [],
+            super::set_feature_compatibility_version::run,
+            "confirms the feature compatibility version",
+            admin_only
+        ),
+        command!(
+            "setParameter",
+            Command,
+            Manage,
+            [],
+            super::set_parameter::run,
+            "changes parameters of the server",
+            admin_only,
+            any_fields
+        ),
+        command!(
+            "shutdown",
+            Command,
+            Manage,
+            ["force", "timeoutSecs"],
+            super::shutdown::run,
+            "stops the server",
+            admin_only
+        ),
         command!("startSession", Command, Anybody, [], super::sessions::start, "makes a session"),
+        command!("top", Command, Monitor, [], super::top::run, "the use of each collection", admin_only),
         command!(
             "update",
             Write,
@@ -370,6 +749,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::users_info::run,
             "the users there are"
         ),
+        command!(
+            "validate",
+            Command,
+            DatabaseAdmin,
+            ["full", "scandata", "background", "enforceFastCount"],
+            super::validate::run,
+            "checks a collection and its indexes"
+        ),
+        command!("whatsmyuri", Command, Nobody, [], super::whats_my_uri::run, "the client's own address"),
     ];
     all.iter_mut().enumerate().for_each(|(row, command)| command.row = row);
     all

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bson::{RawDocument, RawDocumentBuf};
-use fathom_query::{Code, Failure};
+use fathom_query::{Code, Failure, Rows};
 use fathom_wire::ArrayWriter;
 use parking_lot::Mutex;
 
+use super::errand::Errand;
 use super::find::{FindState, Taken, gone};
 use crate::Result;
 use crate::operation::Operation;
@@ -20,15 +21,12 @@ use crate::storage::Collection;
 /// Bytes of documents that one reply holds at most; the rest of the 48 MB is for whatever surrounds them.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// Documents that come one by one, for whichever thread asks.
-pub(crate) type OwnedRows = Box<dyn Iterator<Item = Result<RawDocumentBuf>> + Send>;
-
 /// Where a cursor's documents come from.
 pub(crate) enum Producer {
     /// A query over a collection.
     Find(Box<FindState>, Arc<Collection>),
     /// A pipeline.
-    Rows(OwnedRows, Option<RawDocumentBuf>),
+    Rows(Box<PipelineRows>),
     /// Documents that are there already (`listCollections`, `listIndexes`).
     Buffered(VecDeque<RawDocumentBuf>),
 }
@@ -82,28 +80,12 @@ impl Producer {
                 }
                 Ok(find.is_done())
             }
-            Producer::Rows(rows, waiting) => loop {
-                let next = match waiting.take() {
-                    Some(document) => document,
-                    None if batch.left == 0 => return Ok(false),
-                    None => match rows.next() {
-                        None => return Ok(true),
-                        Some(row) => row?,
-                    },
-                };
-                match batch.take(&next) {
-                    Taken::More => op.check_interrupt()?,
-                    // Only another look says whether there is more.
-                    Taken::Last => {
-                        *waiting = rows.next().transpose()?;
-                        return Ok(waiting.is_none());
-                    }
-                    Taken::No => {
-                        *waiting = Some(next);
-                        return Ok(false);
-                    }
-                }
-            },
+            Producer::Rows(pipeline) => {
+                pipeline.errand.take_up(op);
+                let done = pipeline.fill(op, batch);
+                pipeline.errand.lay_down(op);
+                done
+            }
             Producer::Buffered(rest) => {
                 while let Some(document) = rest.front() {
                     if batch.take(document) == Taken::No {
@@ -112,6 +94,53 @@ impl Producer {
                     rest.pop_front();
                 }
                 Ok(true)
+            }
+        }
+    }
+}
+
+/// The rows of a pipeline.
+pub(crate) struct PipelineRows {
+    pub(crate) rows: Rows,
+    pub(crate) errand: Arc<Errand>,
+    /// A row that did not fit into the last batch.
+    waiting: Option<RawDocumentBuf>,
+}
+
+impl PipelineRows {
+    /// Rows from their beginning.
+    pub(crate) fn new(rows: Rows, errand: Arc<Errand>) -> PipelineRows {
+        PipelineRows { rows, errand, waiting: None }
+    }
+
+    /// The next row, for an operation that reads them all by itself.
+    pub(crate) fn next(&mut self, op: &mut Operation<'_>) -> Result<Option<RawDocumentBuf>> {
+        let row = self.rows.next().transpose();
+        self.errand.lay_down(op);
+        row
+    }
+
+    fn fill(&mut self, op: &Operation<'_>, batch: &mut Batch<'_, '_>) -> Result<bool> {
+        loop {
+            let next = match self.waiting.take() {
+                Some(document) => document,
+                None if batch.left == 0 => return Ok(false),
+                None => match self.rows.next() {
+                    None => return Ok(true),
+                    Some(row) => row?,
+                },
+            };
+            match batch.take(&next) {
+                Taken::More => op.check_interrupt()?,
+                // Only another look says whether there is more.
+                Taken::Last => {
+                    self.waiting = self.rows.next().transpose()?;
+                    return Ok(self.waiting.is_none());
+                }
+                Taken::No => {
+                    self.waiting = Some(next);
+                    return Ok(false);
+                }
             }
         }
     }
@@ -130,6 +159,13 @@ pub(crate) struct QueryCursor {
     pub(crate) originating: RawDocumentBuf,
     /// Who made it; nobody else may go on with it under `--auth`.
     pub(crate) users: Vec<(String, String)>,
+    /// How long its batches may still take together, if the command that opened it said so.
+    pub(crate) time_left: Option<Duration>,
+}
+
+/// What is left of the time of an operation that opens a cursor.
+pub(crate) fn time_left(op: &Operation<'_>) -> Option<Duration> {
+    op.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
 }
 
 #[derive(Debug)]
@@ -222,6 +258,12 @@ impl CursorTable {
         }
     }
 
+    /// The command that opened a cursor, if it rests.
+    pub(crate) fn originating(&self, id: i64) -> Option<RawDocumentBuf> {
+        let cursors = self.cursors.lock();
+        cursors.get(&id)?.cursor.as_ref().map(|cursor| cursor.originating.clone())
+    }
+
     /// Kills all cursors that `killed` picks and that nobody uses at the moment; the operations that use the others are
     /// interrupted by themselves.
     pub(crate) fn kill_where(&self, killed: &dyn Fn(&QueryCursor) -> bool) {
@@ -238,6 +280,11 @@ impl CursorTable {
         self.cursors.lock().remove(&id);
     }
 
+    /// Closes all of them: the engine is about to close, and a pipeline holds a session of it.
+    pub(crate) fn clear(&self) {
+        self.cursors.lock().clear();
+    }
+
     /// Removes what nobody asked for in `timeout`.
     pub(crate) fn expire(&self, timeout: Duration) {
         let mut cursors = self.cursors.lock();
@@ -249,6 +296,11 @@ impl CursorTable {
                 .is_none_or(|cursor| cursor.no_timeout || resting.since.elapsed() < timeout)
         });
         self.timed_out.fetch_add((before - cursors.len()) as u64, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// How many are being gone on with at the moment.
+    pub(crate) fn in_use(&self) -> usize {
+        self.cursors.lock().values().filter(|resting| resting.cursor.is_none()).count()
     }
 
     /// How many are open, how many of them never time out, how many timed out so far.
