@@ -68,6 +68,11 @@ impl Client {
         }
     }
 
+    /// One of the server's own threads, which is nobody's connection.
+    pub(crate) fn internal() -> Arc<Client> {
+        Arc::new(Client::new(0, String::new(), String::new()))
+    }
+
     /// Notes that a command begins.
     pub(crate) fn begin(&self, operation: u64, database: &str, command: &RawDocument) {
         let mut current = self.current.lock();

@@ -397,14 +397,6 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "the commands of the server"
         ),
         command!(
-            "logRotate",
-            Command,
-            Manage,
-            [],
-            super::log_rotate::run,
-            "begins a new log file",
-            admin_only
-        ),
             "listCollections",
             Command,
             Read,
@@ -428,6 +420,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             ["cursor"],
             super::list_indexes::run,
             "the indexes of a collection"
+        ),
+        command!(
+            "logRotate",
+            Command,
+            Manage,
+            [],
+            super::log_rotate::run,
+            "begins a new log file",
+            admin_only
         ),
         command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
         refused!("replSetFreeze"),
