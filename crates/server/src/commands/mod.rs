@@ -6,8 +6,8 @@
 mod aggregate;
 mod build_info;
 mod coll_mod;
-mod compact;
 mod coll_stats;
+mod compact;
 mod configure_fail_point;
 mod conn_pool_stats;
 mod connection_status;
@@ -108,8 +108,8 @@ pub(crate) struct Command {
     pub(crate) secret: bool,
     /// The fields it takes beside the generic ones.
     pub(crate) fields: &'static [&'static str],
-    /// Whether it takes any field: those whose fields are names of other things, and those that are refused.
-    /// Whether it takes fields that nobody can list: the conditions of `currentOp`, sections of `serverStatus`.
+    /// Whether it takes fields that nobody can list: the conditions of `currentOp`, sections of `serverStatus`, and those of
+    /// commands that are refused.
     pub(crate) any_fields: bool,
     /// One sentence for `listCommands`.
     pub(crate) help: &'static str,

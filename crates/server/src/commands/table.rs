@@ -124,14 +124,6 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "changes a collection's validator or TTL index, or a view"
         ),
         command!(
-            "compact",
-            Command,
-            DatabaseAdmin,
-            ["force"],
-            super::compact::run,
-            "gives space of a collection back to the file system"
-        ),
-        command!(
             "collStats" | "collstats",
             Command,
             Read,
@@ -180,6 +172,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             [],
             super::conn_pool_stats::run,
             "connections to other servers"
+        ),
+        command!(
+            "convertToCapped",
+            Command,
+            Write,
+            ["size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
         ),
         command!(
             "coordinateCommitTransaction",
@@ -425,6 +425,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             admin_only
         ),
         refused!("getLastError" | "getlasterror"),
+        command!(
+            "getLog",
+            Command,
+            Monitor,
+            [],
+            super::get_log::run,
+            "the last lines of the log",
+            admin_only
+        ),
         command!(
             "getMore",
             Read,
@@ -700,40 +709,6 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             admin_only
         ),
         command!("startSession", Command, Anybody, [], super::sessions::start, "makes a session"),
-        command!(
-            "profile",
-            Command,
-            DatabaseAdmin,
-            ["slowms", "sampleRate", "filter"],
-            super::profile::run,
-            "which operations are logged and kept"
-        ),
-        command!(
-            "reIndex",
-            Command,
-            DatabaseAdmin,
-            [],
-            super::compact::re_index,
-            "builds all indexes of a collection anew"
-        ),
-        command!(
-            "renameCollection",
-            Command,
-            Write,
-            ["to", "dropTarget", "stayTemp"],
-            super::rename_collection::run,
-            "gives a collection another name",
-            admin_only
-        ),
-        command!(
-            "serverStatus",
-            Command,
-            Monitor,
-            [],
-            super::server_status::run,
-            "what the server counts of itself",
-            any_fields
-        ),
         command!("top", Command, Monitor, [], super::top::run, "the use of each collection", admin_only),
         command!(
             "update",

@@ -15,7 +15,8 @@ fn with_collection(test: impl Fn(&mut Operation<'_>, &Collection)) {
     let engine: Arc<dyn Engine> = fathom_engine::memory::open();
     let mut config = Config::default();
     config.storage.engine = EngineName::Ephemeral;
-    let (instance, _) = Instance::new(config, Arc::clone(&engine), None, Arc::new(Log::quiet())).unwrap();
+    let log = Arc::new(Log::quiet(&config));
+    let (instance, _) = Instance::new(config, Arc::clone(&engine), None, log).unwrap();
     let client = instance.clients.add("test".to_owned(), "test".to_owned());
     let session = engine.session().unwrap();
     let mut op = Operation::new(&instance, &*session, &client);
