@@ -31,6 +31,10 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         Some(size) => size,
     };
     let mut cursor = op.instance.cursors.take(id, &namespace)?;
+    if op.instance.config.auth && cursor.users != op.client.users() {
+        op.instance.cursors.put_back(id, cursor);
+        return Err(Failure::new(Code::Unauthorized, "the cursor was made by another user"));
+    }
     op.figures.namespace = namespace;
     op.figures.cursor_id = id;
     // The command that opened the cursor says how long it may take; here the time is that of one wait.
@@ -71,9 +75,6 @@ fn fill(
     awaiting: bool,
     reply: &mut Reply<'_>,
 ) -> Result<bool> {
-    if op.instance.config.auth && cursor.users != op.client.users() {
-        return Err(Failure::new(Code::Unauthorized, "the cursor was made by another user"));
-    }
     let mut out = reply.begin_document("cursor");
     let mut next = out.begin_array("nextBatch");
     let patience = if request.max_time_ms > 0 { Duration::from_millis(request.max_time_ms) } else { AWAIT };
