@@ -18,4 +18,8 @@ mod doctor;
 mod host;
 mod iostat;
 mod mongoperf;
+mod serve_durability;
+mod serve_full_disk;
+mod serve_io;
+mod serve_writers;
 mod storage;
