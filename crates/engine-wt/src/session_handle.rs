@@ -13,7 +13,7 @@ use fathom_engine_wt_sys as sys;
 use crate::connection::call;
 use crate::cursor_handle::CursorHandle;
 
-/// A session that is open as long as its connection is, or until [`SessionHandle::close`].
+/// A session that is open as long as its connection is.
 #[derive(Debug)]
 pub(crate) struct SessionHandle(NonNull<sys::WT_SESSION>);
 

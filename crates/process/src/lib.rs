@@ -6,6 +6,7 @@
 
 pub mod ledger;
 mod process_id;
+mod service;
 mod signals;
 mod thing;
 mod tool;
@@ -13,6 +14,7 @@ mod undo;
 
 pub use ledger::{Entry, Guard, Ledger};
 pub use process_id::ProcessId;
+pub use service::{Ask, ServiceSignals};
 pub use signals::Signals;
 pub use thing::{Identity, Thing};
 pub use tool::Tool;

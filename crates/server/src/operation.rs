@@ -91,16 +91,7 @@ impl<'a> Operation<'a> {
 
     /// Whether to stop: the time is over, somebody killed it, or the server stops.
     pub(crate) fn check_interrupt(&self) -> Result<()> {
-        if let Some(code) = self.client.interrupted() {
-            return Err(Failure::new(code, "operation was interrupted"));
-        }
-        if self.instance.is_stopping() {
-            return Err(Failure::new(Code::InterruptedAtShutdown, "interrupted at shutdown"));
-        }
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(out_of_time());
-        }
-        Ok(())
+        check_interrupt(self.instance, self.client, self.deadline)
     }
 
     /// A ticket to read; waits for one, no longer than the operation may take.
@@ -166,6 +157,20 @@ impl<'a> Operation<'a> {
         }
         Ok(Some(record))
     }
+}
+
+/// Whether to stop what is done for a client until a deadline.
+pub(crate) fn check_interrupt(instance: &Instance, client: &Client, deadline: Option<Instant>) -> Result<()> {
+    if let Some(code) = client.interrupted() {
+        return Err(Failure::new(code, "operation was interrupted"));
+    }
+    if instance.is_stopping() {
+        return Err(Failure::new(Code::InterruptedAtShutdown, "interrupted at shutdown"));
+    }
+    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        return Err(out_of_time());
+    }
+    Ok(())
 }
 
 fn out_of_time() -> Failure {

@@ -1,10 +1,10 @@
 //! Table: the parameters of `setParameter` and `getParameter`, and what a change does.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use fathom_errors::Error;
 
-use crate::config::Config;
+use crate::config::{Config, version};
 
 /// The values now.
 #[derive(Debug)]
@@ -14,6 +14,11 @@ pub(crate) struct Parameters {
     cursor_timeout_ms: AtomicU64,
     read_tickets: AtomicI64,
     write_tickets: AtomicI64,
+    ttl_monitor_enabled: AtomicBool,
+    ttl_monitor_sleep_secs: AtomicU64,
+    no_table_scan: AtomicBool,
+    test_commands: bool,
+    max_wire_version: i32,
 }
 
 impl Parameters {
@@ -31,6 +36,14 @@ impl Parameters {
             cursor_timeout_ms: AtomicU64::new(600_000),
             read_tickets: AtomicI64::new(128),
             write_tickets: AtomicI64::new(128),
+            ttl_monitor_enabled: AtomicBool::new(true),
+            ttl_monitor_sleep_secs: AtomicU64::new(60),
+            no_table_scan: AtomicBool::new(false),
+            test_commands: matches!(
+                config.set_parameters.get("enableTestCommands").map(String::as_str),
+                Some("1" | "true")
+            ),
+            max_wire_version: version::max_wire_version(&config.claimed_version),
         })
     }
 
@@ -62,6 +75,26 @@ impl Parameters {
 
     /// The highest wire version that goes with the claimed version.
     pub(crate) fn max_wire_version(&self) -> i32 {
-        9
+        self.max_wire_version
+    }
+
+    /// Whether documents of TTL indexes are removed.
+    pub(crate) fn ttl_monitor_enabled(&self) -> bool {
+        self.ttl_monitor_enabled.load(Ordering::Relaxed)
+    }
+
+    /// Seconds between two rounds of the TTL monitor; a change rings the bell.
+    pub(crate) fn ttl_monitor_sleep_secs(&self) -> u64 {
+        self.ttl_monitor_sleep_secs.load(Ordering::Relaxed)
+    }
+
+    /// Whether queries that would scan a whole collection are refused.
+    pub(crate) fn no_table_scan(&self) -> bool {
+        self.no_table_scan.load(Ordering::Relaxed)
+    }
+
+    /// Whether commands for tests (`configureFailPoint`) are there; decided at the start.
+    pub(crate) fn test_commands(&self) -> bool {
+        self.test_commands
     }
 }

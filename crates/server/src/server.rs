@@ -95,6 +95,7 @@ impl Server {
             // A thread that panicked has nothing more to do.
             let _ = thread.join();
         }
+        instance.cursors.clear();
         if let Some(error) = instance.take_fatal() {
             return Err(error);
         }
@@ -106,6 +107,20 @@ impl Server {
         }
         instance.log.info("CONTROL", 20565, "initandlisten", "Now exiting", doc! {});
         Ok(())
+    }
+
+    /// Begins a new log file, as `systemLog.logRotate` says; a failure is logged.
+    pub fn rotate_log(&self) {
+        if let Err(error) = self.instance.log.reopen() {
+            let attributes = doc! { "error": error.to_string() };
+            self.instance.log.warning(
+                "CONTROL",
+                23168,
+                "signalProcessingThread",
+                "Log rotation failed",
+                attributes,
+            );
+        }
     }
 
     /// Waits until somebody asks it to stop: `asked` is looked at several times a second.

@@ -6,6 +6,7 @@ mod disk;
 mod doctor;
 mod iostat;
 mod mongoperf;
+mod serve;
 
 use anyhow::Result;
 use clap::{ArgMatches, Command, FromArgMatches};
@@ -46,6 +47,7 @@ static VERBS: &[Verb] = &[
     },
     Verb { command: iostat::command, run: |matches| iostat::run(iostat::Config::from_matches(matches)?) },
     Verb { command: doctor::command, run: |matches| doctor::run(doctor::Config::from_arg_matches(matches)?) },
+    Verb { command: serve::command, run: |matches| serve::run(serve::Config::from_matches(matches)?) },
     Verb {
         command: cleanup::command,
         run: |matches| cleanup::run(cleanup::Config::from_arg_matches(matches)?),

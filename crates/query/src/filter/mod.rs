@@ -49,6 +49,22 @@ impl Filter {
         Ok(Filter { root, id })
     }
 
+    /// What both this filter and another match.
+    #[must_use]
+    pub fn and(&self, other: &Filter) -> Filter {
+        if self.is_empty() {
+            return other.clone();
+        }
+        if other.is_empty() {
+            return self.clone();
+        }
+        let parts = [&self.root, &other.root].into_iter().flat_map(|root| match root {
+            Node::And(nodes) => nodes.clone(),
+            node => vec![node.clone()],
+        });
+        Filter { root: Node::And(parts.collect()), id: None }
+    }
+
     /// Whether every document matches.
     pub fn is_empty(&self) -> bool {
         match &self.root {

@@ -66,7 +66,7 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
 }
 
 impl BucketAuto {
-    pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Result<Rows<'a>> {
+    pub(super) fn run(self, rows: Rows, context: &Context) -> Result<Rows> {
         let mut memory = Memory::of("$bucketAuto");
         let mut sorted: Vec<(Bson, RawDocumentBuf)> = Vec::new();
         for row in rows {

@@ -2,26 +2,27 @@
 
 use std::sync::Arc;
 
-use bson::RawDocumentBuf;
-
-use super::memory::Memory;
-use super::parse::take_filter;
 use super::stages::Stage;
-use super::{Host, Rows, count, sample, slice};
+use super::{Host, Query, Rows, count, plan, sample, slice};
 use crate::expression::value::malformed;
 use crate::{Filter, Result, Variables};
 
+/// After how many rows that one stage makes of few the host is asked whether to go on.
+const ROWS_BETWEEN_CHECKS: u32 = 128;
+
 /// What stages share while they run.
 #[derive(Clone)]
-pub(super) struct Context<'a> {
+pub(super) struct Context {
     /// Whoever runs the pipeline.
-    pub(super) host: &'a dyn Host,
+    pub(super) host: Arc<dyn Host>,
     /// `$$NOW` and the variables of `let`.
     pub(super) variables: Arc<Variables>,
+    /// The collection that a sub-pipeline is about; none for the command's own.
+    pub(super) collection: Option<Arc<str>>,
 }
 
 /// The rows that stages make of `rows`.
-pub(super) fn run<'a>(stages: Vec<Stage>, rows: Rows<'a>, context: &Context<'a>) -> Result<Rows<'a>> {
+pub(super) fn run(stages: Vec<Stage>, rows: Rows, context: &Context) -> Result<Rows> {
     let mut rows = rows;
     for stage in stages {
         rows = match stage {
@@ -34,7 +35,7 @@ pub(super) fn run<'a>(stages: Vec<Stage>, rows: Rows<'a>, context: &Context<'a>)
             Stage::Limit(limit) => slice::limit(rows, limit),
             Stage::Skip(skip) => slice::skip(rows, skip),
             Stage::Group(stage) => stage.run(rows, context)?,
-            Stage::Unwind(stage) => stage.run(rows),
+            Stage::Unwind(stage) => watched(stage.run(rows), Arc::clone(&context.host)),
             Stage::Lookup(stage) => stage.run(rows, context)?,
             Stage::GraphLookup(stage) => stage.run(rows, context),
             Stage::Count(field) => count::run(&field, rows)?,
@@ -50,29 +51,28 @@ pub(super) fn run<'a>(stages: Vec<Stage>, rows: Rows<'a>, context: &Context<'a>)
     Ok(rows)
 }
 
-/// The rows of stages over another collection, all of them, in at most the memory that `stage` may take.
-pub(super) fn run_over(
-    mut stages: Vec<Stage>,
-    collection: &str,
-    stage: &'static str,
-    context: &Context<'_>,
-) -> Result<Vec<RawDocumentBuf>> {
-    let found = if matches!(stages.first(), Some(Stage::Source(_))) {
-        Vec::new()
+/// Rows of a stage that makes many of one: the host sees to its own reads, but not to these.
+fn watched(rows: Rows, host: Arc<dyn Host>) -> Rows {
+    let mut passed: u32 = 0;
+    Box::new(rows.map(move |row| {
+        passed = passed.wrapping_add(1);
+        if passed.is_multiple_of(ROWS_BETWEEN_CHECKS) {
+            host.check()?;
+        }
+        row
+    }))
+}
+
+/// The rows of stages over another collection. What a query can do of them, the host's query does.
+pub(super) fn run_over(mut stages: Vec<Stage>, collection: &str, context: &Context) -> Result<Rows> {
+    let rows: Rows = if matches!(stages.first(), Some(Stage::Source(_))) {
+        Box::new(std::iter::empty())
     } else {
-        let filter = bson::RawDocumentBuf::try_from(&take_filter(&mut stages)).map_err(malformed)?;
+        let (filter, sort, limit) = plan::take_query(&mut stages);
+        let filter = bson::RawDocumentBuf::try_from(&filter).map_err(malformed)?;
         let filter = Filter::parse(&filter, &context.variables)?;
-        context.host.find(None, collection, &filter)?
+        context.host.find(collection, Query { filter, sort, limit })?
     };
-    if stages.is_empty() {
-        return Ok(found);
-    }
-    let mut memory = Memory::of(stage);
-    let mut rows = Vec::new();
-    for row in run(stages, Box::new(found.into_iter().map(Ok)), context)? {
-        let row = row?;
-        memory.take(row.as_bytes().len())?;
-        rows.push(row);
-    }
-    Ok(rows)
+    let context = Context { collection: Some(collection.into()), ..context.clone() };
+    run(stages, rows, &context)
 }

@@ -31,7 +31,7 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> R
 }
 
 /// One row with the count, or none if there is nothing to count.
-pub(super) fn run<'a>(field: &str, rows: Rows<'a>) -> Result<Rows<'a>> {
+pub(super) fn run(field: &str, rows: Rows) -> Result<Rows> {
     let mut count = 0;
     for row in rows {
         row?;

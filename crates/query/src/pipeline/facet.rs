@@ -50,7 +50,7 @@ impl Facet {
         self.facets.iter().flat_map(|(_, stages)| super::plan::collections_read(stages)).collect()
     }
 
-    pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Result<Rows<'a>> {
+    pub(super) fn run(self, rows: Rows, context: &Context) -> Result<Rows> {
         let mut memory = Memory::of("$facet");
         let mut held: Vec<RawDocumentBuf> = Vec::new();
         for row in rows {
@@ -58,12 +58,14 @@ impl Facet {
             memory.take(row.as_bytes().len())?;
             held.push(row);
         }
+        let held = std::sync::Arc::new(held);
         let mut result = RawDocumentBuf::new();
         for (name, stages) in self.facets {
             let mut array = RawArrayBuf::new();
-            let rows = Box::new(held.iter().cloned().map(Ok));
-            let inner = Context { host: context.host, variables: context.variables.clone() };
-            for row in run(stages, rows, &inner)? {
+            // The rows are shared by all pipelines, so that each has them one by one as its own.
+            let shared = std::sync::Arc::clone(&held);
+            let rows = (0..held.len()).filter_map(move |place| shared.get(place).cloned().map(Ok));
+            for row in run(stages, Box::new(rows), context)? {
                 let row = row?;
                 memory.take(row.as_bytes().len())?;
                 array.push(row);

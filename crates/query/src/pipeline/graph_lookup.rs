@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use bson::{Bson, Document, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
-use super::Rows;
 use super::context::Context;
 use super::document::with;
 use super::memory::{Memory, sized};
 use super::options::{kind, members, object, refused, whole};
 use super::parse::Limits;
 use super::stages::Stage;
+use super::{Query, Rows};
 use crate::expression::canonical;
 use crate::expression::path::{of_document, split};
 use crate::expression::value::{Value, decode_document, malformed};
@@ -112,7 +112,7 @@ impl GraphLookup {
         &self.from
     }
 
-    pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Rows<'a> {
+    pub(super) fn run(self, rows: Rows, context: &Context) -> Rows {
         let context = context.clone();
         Box::new(rows.map(move |row| {
             let row = row?;
@@ -121,7 +121,7 @@ impl GraphLookup {
         }))
     }
 
-    fn search(&self, row: &RawDocument, context: &Context<'_>) -> Result<RawArrayBuf> {
+    fn search(&self, row: &RawDocument, context: &Context) -> Result<RawArrayBuf> {
         let mut memory = Memory::of("$graphLookup");
         let mut found = RawArrayBuf::new();
         let (mut asked, mut visited) = (HashSet::new(), HashSet::new());
@@ -152,13 +152,14 @@ impl GraphLookup {
     }
 
     /// The documents that are linked at one of the values.
-    fn level(&self, values: Vec<Bson>, context: &Context<'_>) -> Result<Vec<RawDocumentBuf>> {
+    fn level(&self, values: Vec<Bson>, context: &Context) -> Result<Vec<RawDocumentBuf>> {
         let mut filter = doc! { self.connect_to.as_str(): { "$in": values } };
         if let Some(restriction) = &self.restriction {
             filter = doc! { "$and": [filter, restriction.clone()] };
         }
         let filter = RawDocumentBuf::try_from(&filter).map_err(malformed)?;
-        context.host.find(None, &self.from, &Filter::parse(&filter, &context.variables)?)
+        let filter = Filter::parse(&filter, &context.variables)?;
+        context.host.find(&self.from, Query { filter, sort: None, limit: None })?.collect()
     }
 }
 

@@ -151,7 +151,7 @@ impl Group {
             && self.fields.iter().all(|field| field.expression.collect_fields(fields))
     }
 
-    pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Result<Rows<'a>> {
+    pub(super) fn run(self, rows: Rows, context: &Context) -> Result<Rows> {
         let mut groups = Groups::new(&self.fields);
         let variables = &context.variables;
         match self.id.constant() {
@@ -231,7 +231,7 @@ impl<'f> Groups<'f> {
         if bytes > 0 { self.memory.take(bytes) } else { Ok(()) }
     }
 
-    fn finish<'a>(self, fields: &[Field]) -> Result<Rows<'a>> {
+    fn finish(self, fields: &[Field]) -> Result<Rows> {
         let names: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
         Ok(Box::new(self.groups.into_iter().map(move |(id, accumulators)| {
             let mut row = RawDocumentBuf::new();

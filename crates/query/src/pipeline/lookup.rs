@@ -5,13 +5,13 @@
 
 use bson::{Bson, Document, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
-use super::Rows;
 use super::context::{Context, run_over};
 use super::document::with;
-use super::memory::DOCUMENT_BYTES_MAX;
+use super::memory::{DOCUMENT_BYTES_MAX, Memory};
 use super::options::{kind, members, object, refused};
 use super::parse::{Limits, Place, documents_of, stages, sub_pipeline};
 use super::stages::Stage;
+use super::{Query, Rows};
 use crate::expression::path::{of_document, split};
 use crate::expression::value::{Value, malformed};
 use crate::{Code, Expression, Failure, Filter, Result, Variables};
@@ -125,7 +125,7 @@ impl Lookup {
         collections
     }
 
-    pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Result<Rows<'a>> {
+    pub(super) fn run(self, rows: Rows, context: &Context) -> Result<Rows> {
         let context = context.clone();
         let mut once: Option<Vec<RawDocumentBuf>> = None;
         Ok(Box::new(rows.map(move |row| {
@@ -134,16 +134,19 @@ impl Lookup {
                 Form::Equality { local, foreign } => {
                     let filter = equality(&row, local, foreign)?;
                     let filter = Filter::parse(&filter, &context.variables)?;
-                    self.attach(&row, &context.host.find(None, &self.from, &filter)?)
+                    self.attach(
+                        &row,
+                        context.host.find(&self.from, Query { filter, sort: None, limit: None })?,
+                    )
                 }
                 Form::Pipeline { variables, stages, .. } if variables.is_empty() => {
                     if once.is_none() {
-                        once = Some(run_over(stages.clone(), &self.from, "$lookup", &context)?);
+                        once = Some(held(run_over(stages.clone(), &self.from, &context)?)?);
                     }
-                    self.attach(&row, once.as_deref().unwrap_or_default())
+                    self.attach(&row, once.iter().flatten().map(Ok))
                 }
                 Form::Pipeline { variables, raw, .. } => {
-                    self.attach(&row, &self.correlated(variables, raw, &row, &context)?)
+                    self.attach(&row, self.correlated(variables, raw, &row, &context)?)
                 }
             }
         })))
@@ -155,8 +158,8 @@ impl Lookup {
         bound: &[(String, Expression)],
         raw: &RawArrayBuf,
         row: &RawDocument,
-        context: &Context<'_>,
-    ) -> Result<Vec<RawDocumentBuf>> {
+        context: &Context,
+    ) -> Result<Rows> {
         let mut variables: Variables = (*context.variables).clone();
         for (name, expression) in bound {
             let value = expression.evaluate(row, &context.variables)?;
@@ -164,14 +167,20 @@ impl Lookup {
             variables.named.insert(name.as_str(), value.unwrap_or(Bson::Null));
         }
         let stages = stages(&documents_of(raw)?, &Limits::new(&variables), Place::Sub("$lookup"))?;
-        let context = Context { host: context.host, variables: variables.into() };
-        run_over(stages, &self.from, "$lookup", &context)
+        let context = Context { variables: variables.into(), ..context.clone() };
+        run_over(stages, &self.from, &context)
     }
 
-    fn attach(&self, row: &RawDocument, found: &[RawDocumentBuf]) -> Result<RawDocumentBuf> {
+    fn attach<D: std::borrow::Borrow<RawDocumentBuf>>(
+        &self,
+        row: &RawDocument,
+        found: impl Iterator<Item = Result<D>>,
+    ) -> Result<RawDocumentBuf> {
         let mut bytes = row.as_bytes().len();
         let mut array = RawArrayBuf::new();
         for document in found {
+            let document: D = document?;
+            let document: &RawDocumentBuf = document.borrow();
             bytes += document.as_bytes().len();
             if bytes > DOCUMENT_BYTES_MAX {
                 let message = format!(
@@ -184,6 +193,17 @@ impl Lookup {
         }
         with(row, &self.into, &Value::Raw(RawBsonRef::Array(&array)))
     }
+}
+
+/// Rows that are wanted again and again, in the memory that a stage may take.
+fn held(rows: Rows) -> Result<Vec<RawDocumentBuf>> {
+    let mut memory = Memory::of("$lookup");
+    rows.map(|row| {
+        let row = row?;
+        memory.take(row.as_bytes().len())?;
+        Ok(row)
+    })
+    .collect()
 }
 
 /// The filter of the equality form: an array matches by any of its elements, what is missing as null.

@@ -29,7 +29,7 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
 }
 
 impl Match {
-    pub(super) fn run(self, rows: Rows<'_>) -> Rows<'_> {
+    pub(super) fn run(self, rows: Rows) -> Rows {
         Box::new(rows.filter_map(move |row| match row {
             Ok(row) => match self.filter.matches(&row) {
                 Ok(Some(_)) => Some(Ok(row)),

@@ -2,13 +2,13 @@
 
 use bson::{Bson, Document, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
+use super::Rows;
 use super::context::Context;
 use super::options::{kind, members, object, refused};
 use super::parse::{Limits, Place, documents_of, stages};
 use super::stages::Stage;
-use super::{Pipeline, Rows};
 use crate::expression::value::{decode_document, malformed};
-use crate::{Code, Expression, Failure, Result, Variables};
+use crate::{Code, Expression, Result, Update, Variables};
 
 /// The options, with defaults filled in.
 #[derive(Clone, Debug)]
@@ -177,7 +177,14 @@ fn when_matched(
 }
 
 impl Merge {
-    pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Result<Rows<'a>> {
+    /// Where to: the database, if it is named, and the collection.
+    pub(super) fn target(&self) -> (Option<&str>, &str) {
+        let into = self.options.get_document("into").ok();
+        let text = |name: &str| into.and_then(|into| into.get_str(name).ok());
+        (text("db"), text("coll").unwrap_or_default())
+    }
+
+    pub(super) fn run(self, rows: Rows, context: &Context) -> Result<Rows> {
         context.host.merge(&self.options, rows)?;
         Ok(Box::new(std::iter::empty()))
     }
@@ -217,18 +224,13 @@ impl MergePipeline {
         Ok(MergePipeline { bound: expressions, stages: stages_of.to_owned(), variables: variables.clone() })
     }
 
-    /// What becomes of the document `there` when the row `new` meets it.
-    pub fn apply(&self, there: &RawDocument, new: &RawDocument) -> Result<RawDocumentBuf> {
+    /// The update that the row `new` makes of the document that it meets. It may not change `_id` (66).
+    pub fn update_for(&self, new: &RawDocument) -> Result<Update> {
         let mut variables = self.variables.clone();
         for (name, expression) in &self.bound {
             let value = expression.evaluate(new, &self.variables)?.unwrap_or(Bson::Null);
             variables.named.insert(name.as_str(), value);
         }
-        let result = Pipeline::parse_update(&documents_of(&self.stages)?, &variables)?.transform(there)?;
-        if result.get("_id").map_err(malformed)? != there.get("_id").map_err(malformed)? {
-            let message = "$merge failed to update the matching document, did you attempt to modify the _id or the shard key?";
-            return Err(Failure::new(Code::ImmutableField, message));
-        }
-        Ok(result)
+        Update::parse(RawBsonRef::Array(&self.stages), &[], &variables)
     }
 }

@@ -50,7 +50,12 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> R
 }
 
 impl Out {
-    pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Result<Rows<'a>> {
+    /// Where to: the database, if it is named, and the collection.
+    pub(super) fn target(&self) -> (Option<&str>, &str) {
+        (self.database.as_deref(), &self.collection)
+    }
+
+    pub(super) fn run(self, rows: Rows, context: &Context) -> Result<Rows> {
         context.host.out(self.database.as_deref(), &self.collection, rows)?;
         Ok(Box::new(std::iter::empty()))
     }

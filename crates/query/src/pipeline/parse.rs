@@ -5,8 +5,8 @@ use std::cell::Cell;
 use bson::raw::RawArray;
 use bson::{RawBsonRef, RawDocument};
 
+use super::sort;
 use super::stages::{self, Form, Rule, Stage};
-use super::{plan, sort};
 use crate::expression::show::show;
 use crate::expression::value::{Value, malformed};
 use crate::{Code, Failure, Result, Variables};
@@ -50,6 +50,32 @@ impl<'p> Limits<'p> {
 
 /// Parses the stages of one pipeline.
 pub(super) fn stages(documents: &[&RawDocument], limits: &Limits<'_>, place: Place) -> Result<Vec<Stage>> {
+    parse_all(documents, limits, place, |_, _| Ok(()))
+}
+
+/// A document of a pipeline, and how many stages it gave.
+pub(super) type Text = (usize, bson::Document);
+
+/// As [`stages`], with the documents that they were read from.
+pub(super) fn stages_with_texts(
+    documents: &[&RawDocument],
+    limits: &Limits<'_>,
+    place: Place,
+) -> Result<(Vec<Stage>, Vec<Text>)> {
+    let mut texts = Vec::new();
+    let stages = parse_all(documents, limits, place, |document, count| {
+        texts.push((count, crate::expression::value::decode_document(document)?));
+        Ok(())
+    })?;
+    Ok((stages, texts))
+}
+
+fn parse_all(
+    documents: &[&RawDocument],
+    limits: &Limits<'_>,
+    place: Place,
+    mut note: impl FnMut(&RawDocument, usize) -> Result<()>,
+) -> Result<Vec<Stage>> {
     let mut parsed = Vec::new();
     for (index, document) in documents.iter().enumerate() {
         limits.stages.set(limits.stages.get() + 1);
@@ -57,7 +83,9 @@ pub(super) fn stages(documents: &[&RawDocument], limits: &Limits<'_>, place: Pla
             let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
             return Err(Failure::new(Code::FailedToParse, message));
         }
-        parsed.extend(stage(document, index, documents.len(), limits, place)?);
+        let stages = stage(document, index, documents.len(), limits, place)?;
+        note(document, stages.len())?;
+        parsed.extend(stages);
     }
     sort::fold_limits(&mut parsed);
     Ok(parsed)
@@ -145,9 +173,4 @@ fn check_place(
         return refuse(40601, format!("{name} can only be the final stage in the pipeline"));
     }
     Ok(())
-}
-
-/// The leading `$match`es of stages, taken off.
-pub(super) fn take_filter(stages: &mut Vec<Stage>) -> bson::Document {
-    plan::take_matches(stages)
 }

@@ -86,7 +86,7 @@ impl Project {
         self.projection.included_paths()
     }
 
-    pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Rows<'a> {
+    pub(super) fn run(self, rows: Rows, context: &Context) -> Rows {
         let variables = context.variables.clone();
         Box::new(rows.map(move |row| self.apply(&row?, &variables)))
     }

@@ -37,7 +37,7 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
 }
 
 impl Redact {
-    pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Rows<'a> {
+    pub(super) fn run(self, rows: Rows, context: &Context) -> Rows {
         let variables = with_answers(&context.variables);
         Box::new(rows.filter_map(move |row| {
             let redacted = row.and_then(|row| self.document(&row, &row, &variables, 0));

@@ -59,7 +59,7 @@ impl ReplaceRoot {
         sized(root)
     }
 
-    pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Rows<'a> {
+    pub(super) fn run(self, rows: Rows, context: &Context) -> Rows {
         let variables = context.variables.clone();
         Box::new(rows.map(move |row| self.apply(&row?, &variables)))
     }

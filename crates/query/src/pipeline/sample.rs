@@ -22,8 +22,8 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> R
     }
 }
 
-pub(super) fn run<'a>(size: usize, rows: Rows<'a>, context: &Context<'a>) -> Result<Rows<'a>> {
-    let host = context.host;
+pub(super) fn run(size: usize, rows: Rows, context: &Context) -> Result<Rows> {
+    let host = &context.host;
     let below = |count: usize| ((host.random() * count as f64) as usize).min(count.saturating_sub(1));
     let mut memory = Memory::of("$sample");
     let mut chosen: Vec<RawDocumentBuf> = Vec::new();

@@ -39,12 +39,12 @@ fn is_number(value: RawBsonRef<'_>) -> bool {
 }
 
 /// The first rows.
-pub(super) fn limit(rows: Rows<'_>, limit: u64) -> Rows<'_> {
+pub(super) fn limit(rows: Rows, limit: u64) -> Rows {
     Box::new(rows.take(usize::try_from(limit).unwrap_or(usize::MAX)))
 }
 
 /// The rows after the first. A failure among those that are skipped is not skipped.
-pub(super) fn skip(rows: Rows<'_>, skip: u64) -> Rows<'_> {
+pub(super) fn skip(rows: Rows, skip: u64) -> Rows {
     let mut left = skip;
     Box::new(rows.filter(move |row| {
         if left == 0 || row.is_err() {

@@ -38,7 +38,7 @@ pub(super) fn fold_limits(stages: &mut [Stage]) {
 }
 
 impl SortStage {
-    pub(super) fn run(self, rows: Rows<'_>) -> Result<Rows<'_>> {
+    pub(super) fn run(self, rows: Rows) -> Result<Rows> {
         let mut sorter = Sorter::new(self.sort, self.limit, STAGE_BYTES_MAX);
         for row in rows {
             sorter.push(row?)?;

@@ -38,8 +38,13 @@ pub(super) fn parse(name: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -
 }
 
 impl Source {
-    pub(super) fn run<'a>(self, context: &Context<'a>) -> Result<Rows<'a>> {
-        let documents = context.host.special(self.name, &self.options)?;
+    /// Its name.
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(super) fn run(self, context: &Context) -> Result<Rows> {
+        let documents = context.host.special(context.collection.as_deref(), self.name, &self.options)?;
         Ok(Box::new(documents.into_iter().map(Ok)))
     }
 }

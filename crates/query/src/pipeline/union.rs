@@ -69,14 +69,12 @@ impl Union {
         collections
     }
 
-    pub(super) fn run<'a>(self, rows: Rows<'a>, context: &Context<'a>) -> Rows<'a> {
+    pub(super) fn run(self, rows: Rows, context: &Context) -> Rows {
         let context = context.clone();
         // Asked for only when one's own rows have come to an end.
         let other = std::iter::once_with(move || {
-            match run_over(self.stages, &self.collection, "$unionWith", &context) {
-                Ok(rows) => rows.into_iter().map(Ok).collect(),
-                Err(failure) => vec![Err(failure)],
-            }
+            run_over(self.stages, &self.collection, &context)
+                .unwrap_or_else(|failure| Box::new(std::iter::once(Err(failure))))
         });
         Box::new(rows.chain(other.flatten()))
     }

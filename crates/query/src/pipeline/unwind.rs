@@ -98,7 +98,7 @@ impl Unwind {
         )
     }
 
-    pub(super) fn run(self, mut rows: Rows<'_>) -> Rows<'_> {
+    pub(super) fn run(self, mut rows: Rows) -> Rows {
         let mut open: Option<Open> = None;
         Box::new(std::iter::from_fn(move || {
             loop {

@@ -1,9 +1,19 @@
 //! What a server is started with: the options of mongod that it has, under mongod's names and defaults.
 
+mod assemble;
+mod file;
+mod options;
+mod setting;
+pub(crate) mod version;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bson::Bson;
+
+pub use assemble::Given;
+pub use options::SETTINGS;
+pub use setting::{Flag, Sets, Setting, Shape};
 
 /// All options. The table of their flags and file keys is in `options`.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,12 +26,18 @@ pub struct Config {
     pub log_path: Option<PathBuf>,
     /// Whether an old log file is kept and added to.
     pub log_append: bool,
+    /// What rotating does to the log file.
+    pub log_rotate: LogRotate,
+    /// Connections that come and go are not logged.
+    pub quiet: bool,
     /// 0 to 5; debug messages up to this level are logged.
     pub verbosity: u8,
     /// Operations at least this long are logged, in milliseconds.
     pub slow_ms: i64,
     /// 0 off, 1 slow operations, 2 all.
     pub profile: i32,
+    /// Whether the server goes on in the background.
+    pub fork: bool,
     /// Where the process id is written.
     pub pid_file: Option<PathBuf>,
     /// Whether clients must prove who they are.
@@ -36,6 +52,16 @@ pub struct Config {
     pub argv: Vec<String>,
     /// The options as given, nested by their file keys, for `getCmdLineOpts`.
     pub parsed: BTreeMap<String, Bson>,
+}
+
+/// What rotating does to the log file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogRotate {
+    /// The old file gets the time as a suffix, and a new one begins.
+    #[default]
+    Rename,
+    /// The file is opened again: somebody else has moved it.
+    Reopen,
 }
 
 /// Where and how a server listens.
@@ -106,6 +132,9 @@ impl EngineName {
 
     /// From what `--storageEngine` was given.
     pub fn parse(name: &str) -> Option<EngineName> {
+        if name == "inMemory" {
+            return Some(EngineName::Ephemeral);
+        }
         [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral]
             .into_iter()
             .find(|one| one.as_str() == name)
@@ -206,9 +235,12 @@ impl Default for Config {
             },
             log_path: None,
             log_append: false,
+            log_rotate: LogRotate::Rename,
+            quiet: false,
             verbosity: 0,
             slow_ms: 100,
             profile: 0,
+            fork: false,
             pid_file: None,
             auth: false,
             key_file: None,

@@ -1,9 +1,13 @@
 //! What the server counts of itself and says about itself.
 
+pub(crate) mod build;
+pub(crate) mod collection_stats;
 mod counters;
+pub(crate) mod current_op;
 mod finish;
 mod latency;
 mod profiler;
+pub(crate) mod stages;
 mod usage;
 
 pub(crate) use counters::Counters;

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bson::{RawDocument, RawDocumentBuf};
-use fathom_query::{Code, Failure};
+use fathom_query::{Code, Failure, Rows};
 use fathom_wire::ArrayWriter;
 use parking_lot::Mutex;
 
+use super::errand::Errand;
 use super::find::{FindState, Taken, gone};
 use crate::Result;
 use crate::operation::Operation;
@@ -20,15 +21,12 @@ use crate::storage::Collection;
 /// Bytes of documents that one reply holds at most; the rest of the 48 MB is for whatever surrounds them.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// Documents that come one by one, for whichever thread asks.
-pub(crate) type OwnedRows = Box<dyn Iterator<Item = Result<RawDocumentBuf>> + Send>;
-
 /// Where a cursor's documents come from.
 pub(crate) enum Producer {
     /// A query over a collection.
     Find(Box<FindState>, Arc<Collection>),
     /// A pipeline.
-    Rows(OwnedRows, Option<RawDocumentBuf>),
+    Rows(Box<PipelineRows>),
     /// Documents that are there already (`listCollections`, `listIndexes`).
     Buffered(VecDeque<RawDocumentBuf>),
 }
@@ -82,28 +80,12 @@ impl Producer {
                 }
                 Ok(find.is_done())
             }
-            Producer::Rows(rows, waiting) => loop {
-                let next = match waiting.take() {
-                    Some(document) => document,
-                    None if batch.left == 0 => return Ok(false),
-                    None => match rows.next() {
-                        None => return Ok(true),
-                        Some(row) => row?,
-                    },
-                };
-                match batch.take(&next) {
-                    Taken::More => op.check_interrupt()?,
-                    // Only another look says whether there is more.
-                    Taken::Last => {
-                        *waiting = rows.next().transpose()?;
-                        return Ok(waiting.is_none());
-                    }
-                    Taken::No => {
-                        *waiting = Some(next);
-                        return Ok(false);
-                    }
-                }
-            },
+            Producer::Rows(pipeline) => {
+                pipeline.errand.take_up(op);
+                let done = pipeline.fill(op, batch);
+                pipeline.errand.lay_down(op);
+                done
+            }
             Producer::Buffered(rest) => {
                 while let Some(document) = rest.front() {
                     if batch.take(document) == Taken::No {
@@ -112,6 +94,46 @@ impl Producer {
                     rest.pop_front();
                 }
                 Ok(true)
+            }
+        }
+    }
+}
+
+/// The rows of a pipeline.
+pub(crate) struct PipelineRows {
+    pub(crate) rows: Rows,
+    pub(crate) errand: Arc<Errand>,
+    /// A row that did not fit into the last batch.
+    waiting: Option<RawDocumentBuf>,
+}
+
+impl PipelineRows {
+    /// Rows from their beginning.
+    pub(crate) fn new(rows: Rows, errand: Arc<Errand>) -> PipelineRows {
+        PipelineRows { rows, errand, waiting: None }
+    }
+
+    fn fill(&mut self, op: &Operation<'_>, batch: &mut Batch<'_, '_>) -> Result<bool> {
+        loop {
+            let next = match self.waiting.take() {
+                Some(document) => document,
+                None if batch.left == 0 => return Ok(false),
+                None => match self.rows.next() {
+                    None => return Ok(true),
+                    Some(row) => row?,
+                },
+            };
+            match batch.take(&next) {
+                Taken::More => op.check_interrupt()?,
+                // Only another look says whether there is more.
+                Taken::Last => {
+                    self.waiting = self.rows.next().transpose()?;
+                    return Ok(self.waiting.is_none());
+                }
+                Taken::No => {
+                    self.waiting = Some(next);
+                    return Ok(false);
+                }
             }
         }
     }
@@ -221,6 +243,11 @@ impl CursorTable {
     /// Forgets a cursor that is at its end.
     pub(crate) fn remove(&self, id: i64) {
         self.cursors.lock().remove(&id);
+    }
+
+    /// Closes all of them: the engine is about to close, and a pipeline holds a session of it.
+    pub(crate) fn clear(&self) {
+        self.cursors.lock().clear();
     }
 
     /// Removes what nobody asked for in `timeout`.

@@ -14,7 +14,7 @@ use crate::operation::Operation;
 use crate::storage::{Collection, Index, State};
 
 /// The most memory that a sort may take, as `internalQueryMaxBlockingSortMemoryUsageBytes` of 4.4.
-const SORT_MEMORY_BYTES: usize = 100 << 20;
+pub(crate) const SORT_MEMORY_BYTES: usize = 100 << 20;
 
 /// What is asked for.
 #[derive(Clone, Debug)]

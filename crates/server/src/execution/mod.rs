@@ -1,11 +1,15 @@
 //! Queries and writes over collections: scans, finds, cursors, transactions that are tried again.
 
 mod cursors;
+mod errand;
 mod find;
+mod output;
 mod pipeline_host;
 mod retry;
 mod scan;
+mod scan_rows;
 mod validator;
+mod views;
 mod write;
 
 pub(crate) use cursors::{Batch, CursorTable, Producer, QueryCursor};

@@ -1,127 +1,129 @@
-//! What a pipeline needs of the server: the rows of a collection, look-ups in others, and where `$out` and `$merge` write.
+//! What a pipeline needs of the server: look-ups in other collections and views, and where `$out` and `$merge` write.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bson::{Document, RawDocumentBuf};
-use fathom_engine::Session;
-use fathom_query::{Code, Failure, Filter, Host, Rows};
+use bson::{Document, RawDocument, RawDocumentBuf};
+use fathom_query::{Code, Failure, Filter, Host, Pipeline, Query, Rows, Sorter, Variables};
 
-use super::find::{FindQuery, FindState, Taken, gone};
+use super::errand::Errand;
+use super::find::{FindQuery, FindState, SORT_MEMORY_BYTES};
+use super::output;
+use super::scan_rows::ScanRows;
+use super::views::{self, VIEWS_DEEP};
 use crate::Result;
-use crate::client::Client;
-use crate::instance::Instance;
-use crate::operation::Operation;
-use crate::storage::Collection;
-
-/// Rows that are read from the engine at once, so that a pipeline that stops early has not read everything.
-const ROWS_AT_ONCE: usize = 128;
-
-/// The rows of a query, pulled one by one; it has an engine session of its own, so that it may rest between two batches of
-/// a client's cursor.
-pub(crate) struct ScanRows {
-    instance: Arc<Instance>,
-    client: Arc<Client>,
-    session: Box<dyn Session>,
-    collection: Arc<Collection>,
-    find: FindState,
-    rows: VecDeque<RawDocumentBuf>,
-    deadline: Option<std::time::Instant>,
-    failed: bool,
-}
-
-impl ScanRows {
-    /// Rows of `find` over `collection`.
-    pub(crate) fn new(op: &Operation<'_>, collection: &Arc<Collection>, find: FindState) -> Result<ScanRows> {
-        Ok(ScanRows {
-            instance: Arc::clone(op.instance),
-            client: Arc::clone(op.client),
-            session: op.instance.engine.session()?,
-            collection: Arc::clone(collection),
-            find,
-            rows: VecDeque::new(),
-            deadline: op.deadline,
-            failed: false,
-        })
-    }
-
-    fn pull(&mut self) -> Result<()> {
-        let mut op = Operation::new(&self.instance, &*self.session, &self.client);
-        op.deadline = self.deadline;
-        let state = self.collection.lock();
-        if state.gone {
-            return Err(gone(self.collection.namespace()));
-        }
-        let rows = &mut self.rows;
-        self.find.fill(&mut op, &self.collection, &state, &mut |document| {
-            rows.push_back(document.to_owned());
-            Ok(if rows.len() < ROWS_AT_ONCE { Taken::More } else { Taken::Last })
-        })?;
-        self.instance.counters.scanned(op.figures.keys_examined, op.figures.docs_examined);
-        Ok(())
-    }
-}
-
-impl Iterator for ScanRows {
-    type Item = Result<RawDocumentBuf>;
-
-    fn next(&mut self) -> Option<Result<RawDocumentBuf>> {
-        if self.rows.is_empty()
-            && !self.failed
-            && !self.find.is_done()
-            && let Err(failure) = self.pull()
-        {
-            self.failed = true;
-            return Some(Err(failure));
-        }
-        self.rows.pop_front().map(Ok)
-    }
-}
 
 /// The server as a pipeline sees it.
+#[derive(Clone, Debug)]
 pub(crate) struct ServerHost {
-    pub(crate) instance: Arc<Instance>,
-    pub(crate) client: Arc<Client>,
-    pub(crate) database: String,
+    pub(crate) errand: Arc<Errand>,
+    /// `database.collection` that the command is about.
+    pub(crate) namespace: String,
+    /// What `$out` and `$merge` check documents with: not at all if `bypassDocumentValidation`.
+    pub(crate) validate: bool,
+    pub(crate) variables: Arc<Variables>,
+    /// How many views this pipeline stands in.
+    pub(crate) depth: usize,
 }
 
 impl ServerHost {
-    fn rows(
-        &self,
-        database: Option<&str>,
-        collection: &str,
-        query: FindQuery,
-    ) -> Result<Vec<RawDocumentBuf>> {
-        let namespace = format!("{}.{collection}", database.unwrap_or(&self.database));
-        let Some(collection) = self.instance.catalog.get(&namespace) else { return Ok(Vec::new()) };
-        let session = self.instance.engine.session()?;
-        let mut op = Operation::new(&self.instance, &*session, &self.client);
-        let state = collection.lock();
-        let mut find = FindState::new(&mut op, &state, query)?;
-        let mut rows = Vec::new();
-        find.fill(&mut op, &collection, &state, &mut |document| {
-            rows.push(document.to_owned());
-            Ok(Taken::More)
-        })?;
-        Ok(rows)
+    /// The database of the command.
+    pub(crate) fn database(&self) -> &str {
+        self.namespace.split('.').next().unwrap_or_default()
+    }
+
+    /// The rows of a query over a collection, none if it is not there.
+    pub(crate) fn scan(&self, namespace: &str, query: FindQuery) -> Result<Rows> {
+        let Some(collection) = self.errand.instance().catalog.get(namespace) else {
+            return Ok(Box::new(std::iter::empty()));
+        };
+        let session = self.errand.session()?;
+        let find = self.errand.run(&*session, |op| FindState::new(op, &collection.lock(), query));
+        self.errand.give_back(session);
+        Ok(Box::new(ScanRows::new(&self.errand, &collection, find?)?))
+    }
+
+    /// The rows of a view: those of its pipeline, of which the query takes its own.
+    fn view_rows(&self, resolved: views::Resolved, query: Query) -> Result<Rows> {
+        if self.depth >= VIEWS_DEEP {
+            let what = format!("View depth limit exceeded; maximum depth is {VIEWS_DEEP}");
+            return Err(Failure::new(Code::ViewDepthLimitExceeded, what));
+        }
+        let stages: Vec<&RawDocument> = resolved.stages.iter().map(AsRef::as_ref).collect();
+        let mut pipeline = Pipeline::parse(&stages, &self.variables)?;
+        let (filter, sort, limit) = pipeline.take_query();
+        let filter = Filter::parse(&crate::parse::raw_of(&filter)?, &self.variables)?;
+        let mut base = FindQuery::of(filter);
+        base.sort = sort;
+        base.limit = limit;
+        let plain = pipeline.is_empty() && base.sort.is_none() && base.limit.is_none();
+        if plain {
+            // A view that only filters: the indexes of what it stands on serve the query too.
+            base.filter = base.filter.and(&query.filter);
+        }
+        let rows = self.scan(&resolved.namespace, base)?;
+        let host = ServerHost { depth: self.depth + 1, ..self.clone() };
+        let rows = pipeline.run(rows, Arc::new(host))?;
+        take_query(rows, query, plain)
     }
 }
 
+/// Filters, sorts and limits rows that no plan did it for.
+fn take_query(rows: Rows, query: Query, filtered: bool) -> Result<Rows> {
+    let Query { filter, sort, limit } = query;
+    let mut rows = rows;
+    if !filtered && !filter.is_empty() {
+        rows = Box::new(rows.filter_map(move |row| {
+            let matched = row.and_then(|row| Ok(filter.matches(&row)?.map(|_| row)));
+            matched.transpose()
+        }));
+    }
+    let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    if let Some(sort) = sort {
+        let mut sorter = Sorter::new(sort, limit, SORT_MEMORY_BYTES);
+        for row in rows {
+            sorter.push(row?)?;
+        }
+        rows = Box::new(sorter.finish().into_iter().map(Ok));
+    }
+    Ok(match limit {
+        Some(limit) => Box::new(rows.take(limit)),
+        None => rows,
+    })
+}
+
 impl Host for ServerHost {
-    fn find(&self, database: Option<&str>, collection: &str, filter: &Filter) -> Result<Vec<RawDocumentBuf>> {
-        self.rows(database, collection, FindQuery::of(filter.clone()))
+    fn find(&self, collection: &str, query: Query) -> Result<Rows> {
+        let namespace = format!("{}.{collection}", self.database());
+        let resolved = views::resolve(&self.errand.instance().catalog, &namespace)?;
+        if resolved.is_view {
+            return self.view_rows(resolved, query);
+        }
+        let mut find = FindQuery::of(query.filter);
+        find.sort = query.sort;
+        find.limit = query.limit;
+        self.scan(&namespace, find)
     }
 
-    fn out(&self, _database: Option<&str>, _collection: &str, _rows: Rows<'_>) -> Result<()> {
-        Err(Failure::new(Code::CommandNotSupported, "this server does not have $out"))
+    fn out(&self, database: Option<&str>, collection: &str, rows: Rows) -> Result<()> {
+        let namespace = format!("{}.{collection}", database.unwrap_or(self.database()));
+        output::replace(self, &namespace, rows)
     }
 
-    fn merge(&self, _options: &Document, _rows: Rows<'_>) -> Result<()> {
-        Err(Failure::new(Code::CommandNotSupported, "this server does not have $merge"))
+    fn merge(&self, options: &Document, rows: Rows) -> Result<()> {
+        output::merge(self, options, rows)
     }
 
-    fn special(&self, stage: &str, _options: &Document) -> Result<Vec<RawDocumentBuf>> {
+    fn special(
+        &self,
+        _collection: Option<&str>,
+        stage: &str,
+        _options: &Document,
+    ) -> Result<Vec<RawDocumentBuf>> {
         Err(Failure::new(Code::CommandNotSupported, format!("this server does not have {stage}")))
+    }
+
+    fn check(&self) -> Result<()> {
+        self.errand.check()
     }
 
     fn random(&self) -> f64 {

@@ -1,0 +1,161 @@
+//! From flags and a configuration file to one [`Config`]: what was given where, which of both counts, and what does not fit.
+//!
+//! The command line counts before the file, as in mongod. Nothing but the configuration file is opened here.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bson::{Bson, Document};
+use fathom_errors::{Error, Result};
+
+use super::Config;
+use super::file;
+use super::options::SETTINGS;
+use super::setting::{Flag, Sets, Setting, Shape, refused};
+
+/// A flag as it was typed: its name and its values, none for one that takes none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// The name in the table, without the dashes.
+    pub flag: String,
+    /// Its values; for a flag that counts, one empty text for each time.
+    pub values: Vec<String>,
+}
+
+/// What was given, by key.
+pub(super) type Values = BTreeMap<&'static str, Bson>;
+
+impl Config {
+    /// The configuration of a command line (`argv` whole, for `getCmdLineOpts`), and of a file if there is one.
+    pub fn assemble(argv: Vec<String>, flags: &[Given], file: Option<&Path>) -> Result<Config> {
+        let mut values = match file {
+            Some(file) => file::read(file)?,
+            None => Values::new(),
+        };
+        for (key, value) in of_flags(flags)? {
+            merge(&mut values, key, value);
+        }
+        let mut config = Config { argv, ..Config::default() };
+        for setting in SETTINGS {
+            if let Some(value) = values.get(setting.key) {
+                (setting.set)(&mut config, value)?;
+            }
+        }
+        check(&mut config, &mut values)?;
+        let mut parsed = Document::new();
+        if let Some(file) = file {
+            parsed.insert("config", file.display().to_string());
+        }
+        for (key, value) in values {
+            nest(&mut parsed, key, value);
+        }
+        config.parsed = parsed.into_iter().collect();
+        Ok(config)
+    }
+}
+
+/// The flag of a name, and its setting.
+fn flag_of(name: &str) -> Option<(&'static Setting, &'static Flag)> {
+    SETTINGS.iter().find_map(|setting| Some((setting, setting.flags.iter().find(|flag| flag.name == name)?)))
+}
+
+fn of_flags(flags: &[Given]) -> Result<Values> {
+    let mut values = Values::new();
+    let mut by: BTreeMap<&str, &str> = BTreeMap::new();
+    for given in flags {
+        let Some((setting, flag)) = flag_of(&given.flag) else {
+            return Err(Error::usage(format!("--{} is no option of fathom serve", given.flag)));
+        };
+        let name = format!("--{}", flag.name);
+        if let Some(other) = by.insert(setting.key, flag.name) {
+            return Err(Error::usage(format!("--{other} and {name} cannot both be given")));
+        }
+        if let Shape::Refused(reason) = setting.shape {
+            return Err(refused(&name, reason));
+        }
+        let value = match flag.sets {
+            Sets::Always(value) => setting.shape.read(&name, value)?,
+            Sets::Count(_) => setting.shape.read(&name, &given.values.len().to_string())?,
+            Sets::Place(_) => place(setting.shape, &name, only(given))?,
+            Sets::Value(_) => setting.shape.read(&name, only(given))?,
+            Sets::Pair => pairs(setting.shape, &name, &given.values)?,
+        };
+        values.insert(setting.key, value);
+    }
+    Ok(values)
+}
+
+fn only(given: &Given) -> &str {
+    given.values.first().map_or("", String::as_str)
+}
+
+fn place(shape: Shape, name: &str, text: &str) -> Result<Bson> {
+    let words = if let Shape::Choice(words) = shape { words } else { &[] };
+    let word = text.parse::<usize>().ok().and_then(|place| words.get(place));
+    match word {
+        Some(word) => Ok(Bson::String((*word).to_owned())),
+        None => {
+            Err(Error::usage(format!("{name} takes a number from 0 to {}, not '{text}'", words.len() - 1)))
+        }
+    }
+}
+
+fn pairs(shape: Shape, name: &str, texts: &[String]) -> Result<Bson> {
+    let mut all = Document::new();
+    for text in texts {
+        if let Bson::Document(pair) = shape.read(name, text)? {
+            all.extend(pair);
+        }
+    }
+    Ok(Bson::Document(all))
+}
+
+/// The later value counts; of names with values, each for itself.
+fn merge(values: &mut Values, key: &'static str, value: Bson) {
+    match (values.get_mut(key), value) {
+        (Some(Bson::Document(before)), Bson::Document(more)) => before.extend(more),
+        (_, value) => {
+            values.insert(key, value);
+        }
+    }
+}
+
+/// What one setting alone cannot tell.
+fn check(config: &mut Config, values: &mut Values) -> Result<()> {
+    if values.contains_key("net.bindIp") && values.get("net.bindIpAll") == Some(&Bson::Boolean(true)) {
+        return Err(Error::usage("--bind_ip and --bind_ip_all cannot both be given"));
+    }
+    if config.fork && config.log_path.is_none() {
+        return Err(Error::usage(
+            "--fork needs --logpath: a server in the background has no standard output",
+        ));
+    }
+    match (&config.log_path, values.contains_key("systemLog.destination")) {
+        (None, true) => return Err(Error::usage("systemLog.destination needs systemLog.path")),
+        (Some(_), false) => {
+            values.insert("systemLog.destination", Bson::from("file"));
+        }
+        _ => {}
+    }
+    if config.log_rotate == super::LogRotate::Reopen && !config.log_append {
+        return Err(Error::usage("--logRotate reopen needs --logappend, or a restart would empty the log"));
+    }
+    config.auth |= config.key_file.is_some();
+    Ok(())
+}
+
+/// Puts a value under its key with dots.
+fn nest(into: &mut Document, key: &str, value: Bson) {
+    match key.split_once('.') {
+        None => {
+            into.insert(key, value);
+        }
+        Some((first, rest)) => {
+            if let Bson::Document(inner) =
+                into.entry(first.to_owned()).or_insert_with(|| Bson::Document(Document::new()))
+            {
+                nest(inner, rest, value);
+            }
+        }
+    }
+}

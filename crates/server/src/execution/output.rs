@@ -1,0 +1,302 @@
+//! Where `$out` and `$merge` write.
+//!
+//! `$out` fills a collection of its own and then puts it in the target's place with one rename, so that readers see all of the
+//! old or all of the new; the target's options and indexes go with the new one. `$merge` is one write for each row.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use fathom_query::{Code, Failure, Filter, MergePipeline, Rows, Update, Variables};
+
+use super::pipeline_host::ServerHost;
+use super::write::{Target, UpdateRequest, insert_documents, prepare, update};
+use crate::Result;
+use crate::operation::Operation;
+use crate::storage::{CollectionOptions, IndexSpec};
+
+/// Rows and bytes that are written at once.
+const GROUP_ROWS: usize = 1000;
+const GROUP_BYTES: usize = 4 << 20;
+
+/// Refuses a target that `$out` and `$merge` may not write to.
+fn check_target(namespace: &str, stage: &str) -> Result<()> {
+    crate::namespace::check(namespace)?;
+    let database = namespace.split('.').next().unwrap_or_default();
+    if crate::namespace::is_internal(namespace) {
+        return Err(Failure::new(Code(17385), format!("Can't {stage} to special collection: {namespace}")));
+    }
+    if matches!(database, "admin" | "config" | "local") {
+        return Err(Failure::new(Code(31321), format!("Can't {stage} to internal database: {database}")));
+    }
+    Ok(())
+}
+
+/// `$out`.
+pub(super) fn replace(host: &ServerHost, namespace: &str, rows: Rows) -> Result<()> {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    check_target(namespace, "$out")?;
+    let instance = host.errand.instance();
+    let (options, indexes) = like(host, namespace)?;
+    let database = namespace.split('.').next().unwrap_or_default();
+    let temporary = format!("{database}.tmp.agg_out.{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let collection = instance.catalog.create(&temporary, options)?;
+    let filled = add_indexes(host, &collection, indexes).and_then(|()| fill(host, &temporary, rows));
+    let done = filled.and_then(|()| instance.catalog.rename(&temporary, namespace, true));
+    if done.is_err() {
+        // What failed is what the client hears of; a leftover would only take room.
+        let _ = instance.catalog.drop_collection(&temporary);
+    }
+    done
+}
+
+/// The options and indexes of what is replaced.
+fn like(host: &ServerHost, namespace: &str) -> Result<(CollectionOptions, Vec<IndexSpec>)> {
+    let Some(target) = host.errand.instance().catalog.get(namespace) else {
+        return Ok((CollectionOptions::default(), Vec::new()));
+    };
+    let state = target.lock();
+    if state.options.is_view() {
+        return Err(Failure::new(
+            Code::CommandNotSupportedOnView,
+            format!("Namespace {namespace} is a view, not a collection"),
+        ));
+    }
+    if state.options.is_capped() {
+        return Err(Failure::new(
+            Code(17152),
+            format!("namespace '{namespace}' is capped so it can't be used for $out"),
+        ));
+    }
+    let specs = state.indexes.iter().map(|index| index.spec()).filter(|spec| !spec.is_id());
+    Ok((state.options.clone(), specs.cloned().collect()))
+}
+
+fn add_indexes(
+    host: &ServerHost,
+    collection: &crate::storage::Collection,
+    specs: Vec<IndexSpec>,
+) -> Result<()> {
+    if specs.is_empty() {
+        return Ok(());
+    }
+    let catalog = &host.errand.instance().catalog;
+    let indexes: Result<Vec<_>> =
+        specs.into_iter().map(|spec| catalog.new_index(spec).map(Arc::new)).collect();
+    catalog.add_indexes(collection, &mut collection.lock_exclusive(), indexes?)
+}
+
+fn fill(host: &ServerHost, namespace: &str, rows: Rows) -> Result<()> {
+    let mut group: Vec<RawDocumentBuf> = Vec::new();
+    let mut bytes = 0;
+    for row in rows {
+        let row = row?;
+        bytes += row.as_bytes().len();
+        group.push(row);
+        if group.len() >= GROUP_ROWS || bytes >= GROUP_BYTES {
+            insert(host, namespace, &group)?;
+            group.clear();
+            bytes = 0;
+        }
+    }
+    if group.is_empty() { Ok(()) } else { insert(host, namespace, &group) }
+}
+
+fn insert(host: &ServerHost, namespace: &str, group: &[RawDocumentBuf]) -> Result<()> {
+    let documents: Vec<&RawDocument> = group.iter().map(AsRef::as_ref).collect();
+    work(host, |op| {
+        let _ticket = op.write_ticket()?;
+        let (_, failures) = insert_documents(op, namespace, &documents, true, host.validate)?;
+        failures.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure))
+    })
+}
+
+/// Runs a piece of work with a session of the pipeline's own.
+fn work<T>(host: &ServerHost, work: impl FnOnce(&mut Operation<'_>) -> Result<T>) -> Result<T> {
+    let session = host.errand.session()?;
+    let result = host.errand.run(&*session, |op| {
+        op.set_variables(Variables::clone(&host.variables));
+        work(op)
+    });
+    host.errand.give_back(session);
+    result
+}
+
+/// What `$merge` does with a row that meets a document.
+enum Matched {
+    Replace,
+    Merge,
+    Keep,
+    Fail,
+    Pipeline(MergePipeline),
+}
+
+/// `$merge`.
+pub(super) fn merge(host: &ServerHost, options: &Document, rows: Rows) -> Result<()> {
+    let into = options.get_document("into").cloned().unwrap_or_default();
+    let database = into.get_str("db").unwrap_or(host.database());
+    let namespace = format!("{database}.{}", into.get_str("coll").unwrap_or_default());
+    check_target(&namespace, "$merge")?;
+    let on: Vec<String> = options
+        .get_array("on")
+        .map(|on| on.iter().filter_map(|path| path.as_str().map(str::to_owned)).collect())
+        .unwrap_or_default();
+    check_unique(host, &namespace, &on)?;
+    let matched = match options.get("whenMatched") {
+        Some(Bson::String(mode)) => match mode.as_str() {
+            "replace" => Matched::Replace,
+            "keepExisting" => Matched::Keep,
+            "fail" => Matched::Fail,
+            _ => Matched::Merge,
+        },
+        _ => match MergePipeline::of(options, &host.variables)? {
+            Some(pipeline) => Matched::Pipeline(pipeline),
+            None => Matched::Merge,
+        },
+    };
+    let not_matched = options.get_str("whenNotMatched").unwrap_or("insert");
+    for row in rows {
+        let row = prepare(&row?)?.into_owned();
+        merge_row(host, &namespace, &on, &matched, not_matched, &row)?;
+    }
+    Ok(())
+}
+
+/// The fields that say which document is meant must be the fields of a unique index.
+fn check_unique(host: &ServerHost, namespace: &str, on: &[String]) -> Result<()> {
+    let Some(collection) = host.errand.instance().catalog.get(namespace) else { return Ok(()) };
+    let state = collection.lock();
+    if state.options.is_view() {
+        return Err(Failure::new(
+            Code::CommandNotSupportedOnView,
+            format!("Namespace {namespace} is a view, not a collection"),
+        ));
+    }
+    let unique = state.indexes.iter().any(|index| {
+        let fields = &index.pattern().fields;
+        index.is_unique()
+            && index.spec().partial().is_none()
+            && fields.len() == on.len()
+            && fields.iter().all(|field| on.contains(&field.path))
+    });
+    if unique {
+        return Ok(());
+    }
+    Err(Failure::new(Code(51183), "Cannot find index to verify that join fields will be unique"))
+}
+
+fn merge_row(
+    host: &ServerHost,
+    namespace: &str,
+    on: &[String],
+    matched: &Matched,
+    not_matched: &str,
+    row: &RawDocument,
+) -> Result<()> {
+    let insert_row = || insert(host, namespace, &[row.to_owned()]);
+    let Some(change) = change_of(matched, row)? else {
+        return match (matched, insert_row()) {
+            // It is there, and it is to stay.
+            (Matched::Keep, Err(failure)) if failure.code() == Code::DuplicateKey => {
+                keep_existing(host, namespace, on, row, failure)
+            }
+            (_, result) => result,
+        };
+    };
+    if apply(host, namespace, on, row, change.clone())? {
+        return Ok(());
+    }
+    match not_matched {
+        "discard" => Ok(()),
+        "fail" => Err(Failure::new(
+            Code(13113),
+            "$merge could not find a matching document in the target collection for at least one document in the source collection",
+        )),
+        _ => match insert_row() {
+            // Another connection inserted it in between.
+            Err(failure) if failure.code() == Code::DuplicateKey => {
+                if apply(host, namespace, on, row, change)? { Ok(()) } else { Err(failure) }
+            }
+            result => result,
+        },
+    }
+}
+
+/// The update that a row means where something is to be updated.
+fn change_of(matched: &Matched, row: &RawDocument) -> Result<Option<Update>> {
+    let variables = Variables::at(bson::DateTime::now());
+    match matched {
+        Matched::Keep | Matched::Fail => Ok(None),
+        Matched::Replace => Update::parse(RawBsonRef::Document(row), &[], &variables).map(Some),
+        Matched::Merge => {
+            let set = crate::parse::raw_of(&doc! { "$set": crate::parse::owned(row)? })?;
+            Update::parse(RawBsonRef::Document(&set), &[], &variables).map(Some)
+        }
+        Matched::Pipeline(pipeline) => pipeline.update_for(row).map(Some),
+    }
+}
+
+/// Updates the document that a row means; false if there is none.
+fn apply(
+    host: &ServerHost,
+    namespace: &str,
+    on: &[String],
+    row: &RawDocument,
+    change: Update,
+) -> Result<bool> {
+    let request = UpdateRequest {
+        target: Target { filter: filter_of(on, row)?, hint: None, sort: None },
+        update: change,
+        multi: false,
+        upsert: false,
+        validate: host.validate,
+    };
+    work(host, |op| {
+        let _ticket = op.write_ticket()?;
+        Ok(update(op, namespace, &request)?.matched > 0)
+    })
+}
+
+/// A duplicate is what `keepExisting` means only if it is one of the `on` fields.
+fn keep_existing(
+    host: &ServerHost,
+    namespace: &str,
+    on: &[String],
+    row: &RawDocument,
+    failure: Failure,
+) -> Result<()> {
+    let mut query = super::find::FindQuery::of(filter_of(on, row)?);
+    query.limit = Some(1);
+    match host.scan(namespace, query)?.next() {
+        Some(there) => there.map(|_| ()),
+        None => Err(failure),
+    }
+}
+
+/// The filter that finds what a row means.
+fn filter_of(on: &[String], row: &RawDocument) -> Result<Filter> {
+    let document = crate::parse::owned(row)?;
+    let mut filter = Document::new();
+    for path in on {
+        let value = at(&document, path);
+        match value {
+            None | Some(Bson::Null | Bson::Undefined) if path != "_id" => {
+                let what = "$merge write error: 'on' field cannot be missing, null, undefined or an array";
+                return Err(Failure::new(Code(51132), what));
+            }
+            Some(Bson::Array(_)) => {
+                let what = "$merge write error: 'on' field cannot be missing, null, undefined or an array";
+                return Err(Failure::new(Code(51185), what));
+            }
+            value => filter.insert(path, doc! { "$eq": value.cloned().unwrap_or(Bson::Null) }),
+        };
+    }
+    Filter::parse(&crate::parse::raw_of(&filter)?, &Variables::at(bson::DateTime::now()))
+}
+
+fn at<'d>(document: &'d Document, path: &str) -> Option<&'d Bson> {
+    match path.split_once('.') {
+        None => document.get(path),
+        Some((first, rest)) => at(document.get_document(first).ok()?, rest),
+    }
+}

@@ -1,0 +1,87 @@
+//! The rows of a query, pulled one by one by the stages of a pipeline.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bson::RawDocumentBuf;
+use fathom_engine::Session;
+
+use super::errand::Errand;
+use super::find::{FindState, Taken, gone};
+use crate::Result;
+use crate::storage::Collection;
+
+/// Rows that are read from the engine at once, so that a pipeline that stops early has not read everything.
+const ROWS_AT_ONCE: usize = 128;
+/// Their bytes, so that a few large documents do not fill the memory.
+const BYTES_AT_ONCE: usize = 1 << 20;
+
+/// Rows of a query. It has an engine session of its own, so that it may rest between two batches of a client's cursor.
+pub(crate) struct ScanRows {
+    errand: Arc<Errand>,
+    session: Option<Box<dyn Session>>,
+    collection: Arc<Collection>,
+    find: FindState,
+    rows: VecDeque<RawDocumentBuf>,
+    failed: bool,
+}
+
+impl ScanRows {
+    /// Rows of `find` over `collection`.
+    pub(crate) fn new(
+        errand: &Arc<Errand>,
+        collection: &Arc<Collection>,
+        find: FindState,
+    ) -> Result<ScanRows> {
+        Ok(ScanRows {
+            errand: Arc::clone(errand),
+            session: Some(errand.session()?),
+            collection: Arc::clone(collection),
+            find,
+            rows: VecDeque::new(),
+            failed: false,
+        })
+    }
+
+    fn pull(&mut self) -> Result<()> {
+        let ScanRows { errand, session, collection, find, rows, .. } = self;
+        let Some(session) = session else { return Ok(()) };
+        errand.run(&**session, |op| {
+            let state = collection.lock();
+            if state.gone {
+                return Err(gone(collection.namespace()));
+            }
+            let mut bytes = 0;
+            find.fill(op, collection, &state, &mut |document| {
+                bytes += document.as_bytes().len();
+                rows.push_back(document.to_owned());
+                let full = rows.len() >= ROWS_AT_ONCE || bytes >= BYTES_AT_ONCE;
+                Ok(if full { Taken::Last } else { Taken::More })
+            })
+        })
+    }
+}
+
+impl Iterator for ScanRows {
+    type Item = Result<RawDocumentBuf>;
+
+    fn next(&mut self) -> Option<Result<RawDocumentBuf>> {
+        if self.rows.is_empty()
+            && !self.failed
+            && !self.find.is_done()
+            && let Err(failure) = self.pull()
+        {
+            self.failed = true;
+            return Some(Err(failure));
+        }
+        self.rows.pop_front().map(Ok)
+    }
+}
+
+impl Drop for ScanRows {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            self.errand.give_back(session);
+        }
+    }
+}
