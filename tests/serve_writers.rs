@@ -110,6 +110,11 @@ fn write(
         let asked = Instant::now();
         memory.sent.insert(key, version);
         match connection.run(DATABASE, &command) {
+            // A server whose storage failed may still say so in good form.
+            Ok(reply) if reply.get("writeErrors").unwrap().is_some() => {
+                memory.ended = format!("{reply:?}");
+                return memory;
+            }
             Ok(reply) => {
                 assert_eq!(reply.get_i32("n").unwrap(), 1, "{reply:?}");
                 versions.insert(key, version);
@@ -181,7 +186,9 @@ fn same_fields(one: &RawDocument, other: &RawDocument) -> bool {
     let fields = |document: &RawDocument| {
         let mut fields: Vec<_> = document
             .iter()
-            .map(|field| field.map(|(name, value)| (name.to_string(), bson::Bson::try_from(value).unwrap())).unwrap())
+            .map(|field| {
+                field.map(|(name, value)| (name.to_string(), bson::Bson::try_from(value).unwrap())).unwrap()
+            })
             .collect();
         fields.sort_by(|a, b| a.0.cmp(&b.0));
         fields

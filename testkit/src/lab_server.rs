@@ -4,6 +4,7 @@
 //! server's own log says it.
 
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
 use fathom_client::{Address, Connection, Target};
@@ -11,9 +12,8 @@ use rustix::process::Signal;
 
 use crate::{Fathom, Output, Running};
 
-/// The log line that says that clients may come, and the field in it that says where.
+/// What the log line says when clients may come.
 const READY: &str = "Waiting for connections";
-const PORT: &str = "\"port\":";
 
 /// A running `fathom serve`.
 #[derive(Debug)]
@@ -45,6 +45,7 @@ impl LabServer {
             if let Some(port) = port_of(&running.stdout()) {
                 break port;
             }
+            thread::sleep(Duration::from_millis(1));
         };
         Ok(LabServer { running, port })
     }
@@ -91,10 +92,9 @@ impl LabServer {
 
 /// The port in the line that says that the server is ready, once the line is whole.
 fn port_of(log: &str) -> Option<u16> {
-    let (line, _) = log.get(log.find(READY)?..)?.split_once('\n')?;
-    let number = line.get(line.find(PORT)? + PORT.len()..)?;
-    let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
-    number.get(..end)?.parse().ok()
+    let line = log.split_inclusive('\n').find(|line| line.contains(READY) && line.ends_with('\n'))?;
+    let line: serde_json::Value = serde_json::from_str(line).ok()?;
+    line.get("attr")?.get("port")?.as_u64()?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -105,6 +105,6 @@ mod tests {
     fn the_port_is_read_from_a_whole_line() {
         let line = r#"{"s":"I","msg":"Waiting for connections","attr":{"port":4711,"ssl":"off"}}"#;
         assert_eq!(port_of(line), None);
-        assert_eq!(port_of(&format!("{{\"port\":1}}\n{line}\n")), Some(4711));
+        assert_eq!(port_of(&format!("{{\"attr\":{{\"port\":1}}}}\n{line}\n")), Some(4711));
     }
 }

@@ -77,7 +77,8 @@ fn answer(mut socket: TcpStream, mut reply: Vec<u8>) -> io::Result<()> {
 /// The length of the first message, if all of it is there.
 fn whole_frame(bytes: &[u8]) -> io::Result<Option<usize>> {
     let Some(header) = bytes.first_chunk::<{ Header::BYTES }>() else { return Ok(None) };
-    let header = Header::parse(header).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
+    let header =
+        Header::parse(header).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
     Ok((bytes.len() >= header.length_bytes).then_some(header.length_bytes))
 }
 
