@@ -37,7 +37,7 @@ pub use key_pattern::{FieldKind, KeyField, KeyPattern};
 pub use keystring::{Bound, KeyBuilder, KeyString, decode, leading_record_id, record_id_of, split_record_id};
 pub use order::{canonical_type, compare, compare_documents, compare_mixed, compare_owned};
 pub use pipeline::{CountForm, Host, MergePipeline, Pipeline, Query, Rows};
-pub use plan::{Access, Hint, IndexInfo, Plan, Range, choose};
+pub use plan::{Access, Hint, IndexInfo, Plan, Range, between, choose};
 pub use projection::{Dialect, Projection};
 pub use sort::Sort;
 pub use sorter::Sorter;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Instant;
 
-use bson::{Document, RawDocument};
+use bson::{Document, RawBsonRef, RawDocument};
 use fathom_query::Code;
+use fathom_wire::DocumentWriter;
 use parking_lot::Mutex;
 
 /// As much of a running command as `currentOp` keeps.
@@ -47,7 +48,7 @@ pub(crate) struct Activity {
     pub(crate) operation: u64,
     pub(crate) since: Option<Instant>,
     pub(crate) database: String,
-    /// The command, or its first bytes made a document by its name alone.
+    /// The command, or its first field and `$truncated` if it is long.
     pub(crate) command: Document,
 }
 
@@ -69,9 +70,9 @@ impl Client {
 
     /// Notes that a command begins.
     pub(crate) fn begin(&self, operation: u64, database: &str, command: &RawDocument) {
+        let mut current = self.current.lock();
         self.interrupt.store(0, Ordering::Relaxed);
         self.operation.store(operation, Ordering::Relaxed);
-        let mut current = self.current.lock();
         current.since = Some(Instant::now());
         current.database.clear();
         current.database.push_str(database);
@@ -79,12 +80,24 @@ impl Client {
         let bytes = command.as_bytes();
         if bytes.len() <= KEPT_COMMAND_BYTES {
             current.command.extend_from_slice(bytes);
+        } else if let Some(Ok((name, target))) = command.iter().next() {
+            let mut short = DocumentWriter::new(&mut current.command);
+            match target {
+                RawBsonRef::String(target) => short.string(name.as_str(), target),
+                _ => short.i32(name.as_str(), 1),
+            }
+            short.string("$truncated", "");
         }
     }
 
     /// Notes that it ended.
     pub(crate) fn end(&self) {
         self.current.lock().since = None;
+    }
+
+    /// Whether it runs a command.
+    pub(crate) fn is_active(&self) -> bool {
+        self.current.lock().since.is_some()
     }
 
     /// What it does.
@@ -100,7 +113,9 @@ impl Client {
 
     /// Asks its operation to stop with this code.
     pub(crate) fn interrupt(&self, operation: u64, code: Code) -> bool {
-        let here = self.operation.load(Ordering::Relaxed) == operation && self.current.lock().since.is_some();
+        // Under the lock that `begin` takes, so that what comes next is never meant.
+        let current = self.current.lock();
+        let here = self.operation.load(Ordering::Relaxed) == operation && current.since.is_some();
         if here {
             self.interrupt.store(code.0, Ordering::Relaxed);
         }

@@ -193,6 +193,7 @@ fn read_common(request: &mut Request<'_>) -> Result<()> {
                 return Err(Failure::new(Code::IllegalOperation, what));
             }
             name if request.command.fields.contains(&name) || GENERIC_FIELDS.contains(&name) => {}
+            _ if request.command.any_fields => {}
             name => return Err(unknown_field(request.command, name)),
         }
     }

@@ -19,6 +19,7 @@ use crate::log::{Log, Severity};
 use crate::parameters::Parameters;
 use crate::storage::background::{Bell, CheckpointFigures};
 use crate::storage::{Catalog, Collection, DataDirectory, Journal, Tickets};
+use crate::write_gate::WriteGate;
 
 /// What a server is made of.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(crate) struct Instance {
     pub(crate) journal: Journal,
     pub(crate) read_tickets: Tickets,
     pub(crate) write_tickets: Tickets,
+    pub(crate) write_gate: WriteGate,
     pub(crate) cursors: CursorTable,
     pub(crate) clients: Clients,
     pub(crate) parameters: Parameters,
@@ -68,6 +70,7 @@ impl Instance {
             engine,
             read_tickets: Tickets::new(parameters.read_tickets()),
             write_tickets: Tickets::new(parameters.write_tickets()),
+            write_gate: WriteGate::default(),
             cursors: CursorTable::default(),
             clients: Clients::default(),
             counters: Counters::default(),
@@ -137,6 +140,10 @@ impl Instance {
         figures.count += 1;
         figures.last_ms = took_ms;
         figures.total_ms += took_ms;
+        drop(figures);
+        self.log.debug(1, "STORAGE", 22308, "Checkpointer", "Checkpoint made", || {
+            doc! { "durationMillis": i64::try_from(took_ms).unwrap_or(i64::MAX) }
+        });
         Ok(())
     }
 

@@ -22,10 +22,13 @@ mod network;
 mod operation;
 mod parameters;
 mod parse;
+mod pid_file;
 mod random;
 mod server;
+mod startup_warnings;
 mod storage;
 mod write_concern;
+mod write_gate;
 
 pub use config::Config;
 pub use server::Server;

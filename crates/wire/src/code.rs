@@ -138,6 +138,7 @@ codes! {
     WriteConflict = 112,
     InitialSyncFailure = 113,
     CommandNotSupported = 115,
+    CappedPositionLost = 136,
     CommandNotSupportedOnView = 166,
     ConflictingOperationInProgress = 117,
     NamespaceNotSharded = 118,

@@ -1,6 +1,6 @@
 //! `$count`, and counting without looking at documents.
 
-use bson::{Bson, RawBsonRef, RawDocumentBuf};
+use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc};
 
 use super::Rows;
 use super::options::refused;
@@ -37,7 +37,7 @@ pub(super) fn run(field: &str, rows: Rows) -> Result<Rows> {
         row?;
         count += 1;
     }
-    Ok(Box::new(document(None, &[(field.to_owned(), 1)], count)?.map(Ok).into_iter()))
+    Ok(Box::new(made(None, &[(field.to_owned(), 1)], count)?.map(Ok).into_iter()))
 }
 
 /// A count that needs no document: how many rows there are says all.
@@ -54,15 +54,31 @@ pub struct CountForm {
 }
 
 impl CountForm {
+    /// The stages that it stands for, for explain.
+    pub fn to_documents(&self) -> Vec<Document> {
+        let number = |rows: u64| i64::try_from(rows).unwrap_or(i64::MAX);
+        let mut stages = Vec::new();
+        if self.skip > 0 {
+            stages.push(doc! { "$skip": number(self.skip) });
+        }
+        if let Some(limit) = self.limit {
+            stages.push(doc! { "$limit": number(limit) });
+        }
+        let mut group = doc! { "_id": self.id.clone().unwrap_or(Bson::Null) };
+        group.extend(self.sums.iter().map(|(name, each)| (name.clone(), doc! { "$sum": each }.into())));
+        stages.push(doc! { "$group": group });
+        stages
+    }
+
     /// The one document that comes of so many rows before `skip` and `limit`; none of no rows.
     pub fn document(&self, rows: u64) -> Result<Option<RawDocumentBuf>> {
         let rows = rows.saturating_sub(self.skip);
         let rows = self.limit.map_or(rows, |limit| rows.min(limit));
-        document(self.id.as_ref(), &self.sums, i64::try_from(rows).unwrap_or(i64::MAX))
+        made(self.id.as_ref(), &self.sums, i64::try_from(rows).unwrap_or(i64::MAX))
     }
 }
 
-fn document(id: Option<&Bson>, sums: &[(String, i64)], rows: i64) -> Result<Option<RawDocumentBuf>> {
+fn made(id: Option<&Bson>, sums: &[(String, i64)], rows: i64) -> Result<Option<RawDocumentBuf>> {
     if rows == 0 {
         return Ok(None);
     }

@@ -16,6 +16,7 @@ mod choose;
 mod hint;
 mod implied;
 mod interval;
+mod min_max;
 mod predicates;
 mod prefix;
 mod ranges;
@@ -26,6 +27,15 @@ use crate::{Filter, KeyPattern};
 use bson::{Bson, Document};
 
 pub use choose::choose;
+pub use min_max::between;
+
+/// Whether the keys of an index come in the order of a sort, and then whether from its end; no sort is any order.
+fn covers_sort(pattern: &KeyPattern, sort: Option<&crate::Sort>) -> Option<bool> {
+    match sort {
+        None => Some(false),
+        Some(sort) => sorting::order(pattern, sort, |_| false),
+    }
+}
 
 /// What the planner knows of an index.
 #[derive(Clone, Copy, Debug)]

@@ -21,7 +21,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     check_batch(items.len())?;
     let ordered = is_ordered(request)?;
     refuse_internal(&namespace)?;
-    read_let(op, request)?;
+    read_let(op, request.body)?;
     let _ticket = op.write_ticket()?;
     let mut deleted = 0;
     let mut failures = Vec::new();
@@ -40,11 +40,12 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     }
     op.figures.namespace = namespace;
     reply.i32("n", i32::try_from(deleted).unwrap_or(i32::MAX));
+    op.instance.counters.asserts.users(failures.len());
     write_errors(reply, &failures);
     Ok(())
 }
 
-fn delete_of(op: &mut Operation<'_>, item: &RawDocument) -> Result<DeleteRequest> {
+pub(super) fn delete_of(op: &mut Operation<'_>, item: &RawDocument) -> Result<DeleteRequest> {
     for element in item {
         let (name, _) = element.map_err(|error| parse::malformed(&error))?;
         if !FIELDS.contains(&name.as_str()) {

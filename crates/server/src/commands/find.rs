@@ -8,7 +8,7 @@ use fathom_query::{Code, Dialect, Failure, Filter, Projection, Sort};
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
 use crate::dispatch::Request;
-use crate::execution::{Batch, FindQuery, FindState, Producer, QueryCursor, document_of};
+use crate::execution::{Batch, FindQuery, FindState, Planned, Producer, QueryCursor, document_of, time_left};
 use crate::operation::Operation;
 use crate::parse;
 
@@ -30,17 +30,21 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let namespace = request.namespace()?;
     op.instance.counters.operations.query(1);
     op.figures.namespace = namespace;
-    read_let(op, request)?;
+    read_let(op, request.body)?;
     let (query, options) = parse_find(op, request)?;
     let _ticket = op.read_ticket()?;
     let Some(collection) = op.instance.catalog.get(&op.figures.namespace) else {
         op.figures.plan = Some("EOF".to_owned());
         return write_empty(op, reply);
     };
+    op.collection = Some(Arc::clone(&collection));
     let state = collection.lock();
     if state.options.is_view() {
         drop(state);
-        return super::aggregate::run_on_view(op, &collection, &query, options.batch_size, reply);
+        let asked = super::aggregate::find_on_view(&op.figures.namespace, request.body)?;
+        let planned = Planned::new(op, &asked)?;
+        let Options { batch_size, single_batch, .. } = options;
+        return super::aggregate::write_cursor(op, planned, batch_size, single_batch, request.body, reply);
     }
     if is_point_read(&query) {
         return point_read(op, &collection, &query, reply);
@@ -70,6 +74,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
             await_data: options.await_data,
             originating: request.body.to_owned(),
             users: op.client.users(),
+            time_left: time_left(op),
         })
     } else {
         0
@@ -89,6 +94,8 @@ fn is_point_read(query: &FindQuery) -> bool {
         && query.skip == 0
         && !query.show_record_id
         && !query.return_key
+        && query.min.is_none()
+        && query.max.is_none()
 }
 
 fn point_read(
@@ -158,12 +165,6 @@ fn parse_find(op: &mut Operation<'_>, request: &Request<'_>) -> Result<(FindQuer
 
 /// The query of a `find` command, also within `explain`.
 pub(super) fn query_of(op: &mut Operation<'_>, body: &RawDocument) -> Result<FindQuery> {
-    for refused in ["min", "max"] {
-        if parse::document(body, refused)?.is_some_and(|bound| !bound.is_empty()) {
-            let what = format!("this server does not have '{refused}' of find; use a range in the filter");
-            return Err(Failure::new(Code::CommandNotSupported, what));
-        }
-    }
     refuse_collation(parse::field(body, "collation"))?;
     let variables = op.variables();
     let filter = parse::document(body, "filter")?.unwrap_or_else(|| parse::empty());
@@ -196,6 +197,9 @@ pub(super) fn query_of(op: &mut Operation<'_>, body: &RawDocument) -> Result<Fin
         show_record_id: parse::boolean(body, "showRecordId")?,
         return_key: parse::boolean(body, "returnKey")?,
         count_only: false,
+        min: parse::document(body, "min")?.filter(|end| !end.is_empty()).map(RawDocument::to_owned),
+        max: parse::document(body, "max")?.filter(|end| !end.is_empty()).map(RawDocument::to_owned),
+        needed: None,
     })
 }
 

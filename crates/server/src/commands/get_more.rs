@@ -14,8 +14,8 @@ use crate::parse;
 
 /// How long a tailable cursor waits for new documents when the client gives no time.
 const AWAIT: Duration = Duration::from_secs(1);
-/// How often it looks.
-const AWAIT_POLL: Duration = Duration::from_millis(5);
+/// How often it looks whether it was killed meanwhile.
+const AWAIT_LOOK: Duration = Duration::from_millis(100);
 
 /// Writes the next batch.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
@@ -37,12 +37,20 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let awaiting = cursor.tailable && cursor.await_data;
     if awaiting {
         op.deadline = None;
+    } else if request.max_time_ms > 0 {
+        op.instance.cursors.put_back(id, cursor);
+        let what = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
+        return Err(Failure::new(Code::BadValue, what));
+    } else {
+        op.deadline = cursor.time_left.map(|left| op.begun + left);
     }
     let result = fill(op, request, &mut cursor, batch_size, awaiting, reply);
+    cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(op.begun.elapsed()));
     match result {
         Ok(true) => {
             op.figures.cursor_exhausted = true;
             op.instance.cursors.remove(id);
+            op.originating = Some(cursor.originating);
             Ok(())
         }
         Ok(false) => {
@@ -51,6 +59,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         }
         Err(failure) => {
             op.instance.cursors.remove(id);
+            op.originating = Some(cursor.originating);
             Err(failure)
         }
     }
@@ -72,6 +81,7 @@ fn fill(
     let patience = if request.max_time_ms > 0 { Duration::from_millis(request.max_time_ms) } else { AWAIT };
     let until = Instant::now() + patience;
     let done = loop {
+        let seen = inserts(cursor);
         let ticket = op.read_ticket()?;
         if cursor.tailable
             && let Producer::Find(find, _) = &mut cursor.producer
@@ -84,7 +94,9 @@ fn fill(
             break done;
         }
         op.check_interrupt()?;
-        std::thread::sleep(AWAIT_POLL);
+        if let Producer::Find(_, collection) = &cursor.producer {
+            collection.wait_for_insert(seen, until.min(Instant::now() + AWAIT_LOOK));
+        }
     };
     let done = done && !cursor.tailable;
     op.figures.returned = Some(next.count() as u64);
@@ -92,6 +104,14 @@ fn fill(
     out.i64("id", if done { 0 } else { op.figures.cursor_id });
     out.string("ns", &op.figures.namespace);
     Ok(done)
+}
+
+/// How many documents came into the collection of a tailable cursor; to be known before it is read.
+fn inserts(cursor: &QueryCursor) -> u64 {
+    match &cursor.producer {
+        Producer::Find(_, collection) => collection.inserts(),
+        _ => 0,
+    }
 }
 
 /// Closes cursors.

@@ -34,7 +34,7 @@ pub(super) fn run(
         .flatten()
         .is_some_and(|(name, _)| name.as_str() != "hello");
     reply.bool(if old_name { "ismaster" } else { "isWritablePrimary" }, true);
-    reply.i32("maxBsonObjectSize", i32::try_from(MAX_DOCUMENT_BYTES).unwrap_or(i32::MAX));
+    reply.i32("maxBsonObjectSize", max_document_bytes());
     reply.i32("maxMessageSizeBytes", i32::try_from(MAX_MESSAGE_BYTES).unwrap_or(i32::MAX));
     reply.i32("maxWriteBatchSize", i32::try_from(MAX_WRITE_BATCH).unwrap_or(i32::MAX));
     reply.date_time("localTime", DateTime::now());
@@ -50,6 +50,11 @@ pub(super) fn run(
         crate::auth::speculate(op, login, conversation, reply)?;
     }
     Ok(())
+}
+
+/// The largest document, as replies say it.
+pub(super) fn max_document_bytes() -> i32 {
+    i32::try_from(MAX_DOCUMENT_BYTES).unwrap_or(i32::MAX)
 }
 
 fn note_client(op: &Operation<'_>, request: &Request<'_>) -> Result<()> {

@@ -4,14 +4,60 @@
 //! with the reason, so that it is refused by name.
 
 mod aggregate;
+mod build_info;
+mod coll_mod;
+mod coll_stats;
+mod conn_pool_stats;
+mod count;
+mod convert_to_capped;
+mod create;
+mod create_indexes;
+mod current_op;
+mod data_size;
+mod db_stats;
 mod delete;
+mod distinct;
+mod documents;
+mod drop;
+mod drop_indexes;
+mod explain;
 mod find;
+mod fsync;
+mod get_cmd_line_opts;
+mod get_log;
+mod get_diagnostic_data;
+mod find_and_modify;
 mod get_more;
+mod get_parameter;
 mod hello;
+mod host_info;
 mod insert;
+mod list_commands;
+mod log_rotate;
 mod ping;
+mod refused;
+mod set_feature_compatibility_version;
+mod set_parameter;
+mod shutdown;
 mod table;
 mod update;
+mod whats_my_uri;
+mod index_conflicts;
+mod index_options;
+mod insert;
+mod kill_op;
+mod list_collections;
+mod list_databases;
+mod list_indexes;
+mod partial_filter;
+mod ping;
+mod profile;
+mod rename_collection;
+mod server_status;
+mod table;
+mod top;
+mod update;
+mod view_definition;
 
 use bson::RawBsonRef;
 
@@ -57,6 +103,9 @@ pub(crate) struct Command {
     pub(crate) secret: bool,
     /// The fields it takes beside the generic ones.
     pub(crate) fields: &'static [&'static str],
+    /// Whether it takes any field: those whose fields are names of other things, and those that are refused.
+    /// Whether it takes fields that nobody can list: the conditions of `currentOp`, sections of `serverStatus`.
+    pub(crate) any_fields: bool,
     /// One sentence for `listCommands`.
     pub(crate) help: &'static str,
     pub(crate) run: Run,
@@ -140,8 +189,8 @@ pub(crate) fn hint_of(value: Option<RawBsonRef<'_>>) -> Result<Option<fathom_que
 }
 
 /// Variables of a command with `let`.
-pub(crate) fn read_let(op: &mut Operation<'_>, request: &Request<'_>) -> Result<()> {
-    let Some(named) = crate::parse::document(request.body, "let")? else { return Ok(()) };
+pub(crate) fn read_let(op: &mut Operation<'_>, body: &bson::RawDocument) -> Result<()> {
+    let Some(named) = crate::parse::document(body, "let")? else { return Ok(()) };
     let mut variables = op.variables().clone();
     for element in named {
         let (name, value) = element.map_err(|error| crate::parse::malformed(&error))?;

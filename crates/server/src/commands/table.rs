@@ -16,7 +16,9 @@ macro_rules! command {
             admin_only: false,
             access: Access::$access,
             secret: false,
+            any_fields: false,
             fields: &[$($field),*],
+            any_fields: false,
             help: $help,
             run: Run::Plain($run),
             row: 0,
@@ -36,7 +38,9 @@ macro_rules! login {
             admin_only: false,
             access: Access::$access,
             secret: false,
+            any_fields: false,
             fields: &[$($field),*],
+            any_fields: false,
             help: $help,
             run: Run::Login($run),
             row: 0,
@@ -46,9 +50,149 @@ macro_rules! login {
     }};
 }
 
+/// A command that is refused by name, whatever its fields.
+macro_rules! refused {
+    ($name:literal $(| $alias:literal)*) => {
+        command!(
+            $name $(| $alias)*, Command, Anybody, [], super::refused::run, "is refused, with the reason", any_fields
+        )
+    };
+}
+
 /// All commands.
 pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
     let mut all = vec![
+        refused!("applyOps"),
+        refused!("balancerStart"),
+        refused!("balancerStatus"),
+        refused!("balancerStop"),
+        command!(
+            "buildInfo" | "buildinfo",
+            Command,
+            Nobody,
+            [],
+            super::build_info::run,
+            "version and engines of the server"
+        ),
+        command!(
+            "aggregate",
+            Read,
+            Read,
+            [
+                "pipeline",
+                "cursor",
+                "explain",
+                "allowDiskUse",
+                "bypassDocumentValidation",
+                "hint",
+                "collation",
+                "let"
+            ],
+            super::aggregate::run,
+            "runs a pipeline"
+        ),
+        command!(
+            "cloneCollectionAsCapped",
+            Command,
+            Write,
+            ["toCollection", "size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
+        ),
+        command!(
+            "collMod",
+            Command,
+            DatabaseAdmin,
+            ["index", "validator", "validationLevel", "validationAction", "viewOn", "pipeline"],
+            super::coll_mod::run,
+            "changes a collection's validator or TTL index, or a view"
+        ),
+        command!(
+            "collStats" | "collstats",
+            Command,
+            Read,
+            ["scale"],
+            super::coll_stats::run,
+            "sizes and engine counters of a collection"
+        ),
+        command!(
+            "connPoolStats",
+            Command,
+            Monitor,
+            [],
+            super::conn_pool_stats::run,
+            "connections to other servers"
+            "count",
+            Read,
+            Read,
+            ["query", "limit", "skip", "hint", "collation", "fields"],
+            super::count::run,
+            "counts documents"
+            "convertToCapped",
+            Command,
+            Write,
+            ["size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
+        ),
+        command!(
+            "create",
+            Command,
+            Write,
+            [
+                "capped",
+                "autoIndexId",
+                "idIndex",
+                "size",
+                "max",
+                "flags",
+                "storageEngine",
+                "validator",
+                "validationLevel",
+                "validationAction",
+                "indexOptionDefaults",
+                "viewOn",
+                "pipeline",
+                "collation",
+                "temp"
+            ],
+            super::create::run,
+            "creates a collection or view"
+        ),
+        command!(
+            "createIndexes",
+            Command,
+            Write,
+            ["indexes", "commitQuorum", "ignoreUnknownIndexOptions"],
+            super::create_indexes::run,
+            "builds indexes"
+        ),
+        command!(
+            "currentOp",
+            Command,
+            Monitor,
+            ["$all", "$ownOps"],
+            super::current_op::run,
+            "what runs at the moment",
+            admin_only,
+            any_fields
+        ),
+        command!(
+            "dataSize" | "datasize",
+            Command,
+            Read,
+            ["keyPattern", "min", "max", "estimate"],
+            super::data_size::run,
+            "bytes and documents of a collection"
+        ),
+        command!(
+            "dbStats" | "dbstats",
+            Command,
+            Read,
+            ["scale", "freeStorage"],
+            super::db_stats::run,
+            "sizes of a database"
+        ),
         command!(
             "delete",
             Write,
@@ -57,6 +201,33 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::delete::run,
             "deletes documents"
         ),
+        refused!("features"),
+        command!("drop", Command, Write, [], super::drop::run, "drops a collection or view"),
+        command!(
+            "dropDatabase",
+            Command,
+            DatabaseAdmin,
+            [],
+            super::drop::database,
+            "drops all collections of a database"
+        ),
+        command!(
+            "dropIndexes" | "deleteIndexes",
+            Command,
+            Write,
+            ["index"],
+            super::drop_indexes::run,
+            "drops indexes"
+        ),
+        command!(
+            "distinct",
+            Read,
+            Read,
+            ["key", "query", "collation", "hint"],
+            super::distinct::run,
+            "the different values of a field"
+        ),
+        command!("explain", Read, Read, ["verbosity"], super::explain::run, "how a command would be run"),
         command!(
             "find",
             Read,
@@ -91,12 +262,84 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "queries for documents"
         ),
         command!(
+            "fsync",
+            Command,
+            Manage,
+            ["async", "lock"],
+            super::fsync::run,
+            "makes a checkpoint, and locks against writes if asked to",
+            admin_only
+        ),
+        command!(
+            "fsyncUnlock",
+            Command,
+            Manage,
+            [],
+            super::fsync::unlock,
+            "ends the lock of fsync",
+            admin_only
+        ),
+        command!(
+            "getCmdLineOpts",
+            Command,
+            Monitor,
+            [],
+            super::get_cmd_line_opts::run,
+            "how the server was started",
+            admin_only
+        ),
+        refused!("getLastError" | "getlasterror"),
+        command!(
+            "getLog",
+            Command,
+            Monitor,
+            [],
+            super::get_log::run,
+            "the last lines of the log",
+            "getDiagnosticData",
+            Command,
+            Monitor,
+            [],
+            super::get_diagnostic_data::run,
+            "serverStatus and the machine in one sample",
+            admin_only
+            "findAndModify" | "findandmodify",
+            Write,
+            Write,
+            [
+                "query",
+                "sort",
+                "remove",
+                "update",
+                "new",
+                "fields",
+                "upsert",
+                "bypassDocumentValidation",
+                "collation",
+                "arrayFilters",
+                "hint",
+                "let"
+            ],
+            super::find_and_modify::run,
+            "updates or removes one document and answers with it"
+        ),
+        command!(
             "getMore",
             Read,
             Anybody,
             ["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
             super::get_more::run,
             "the next batch of a cursor"
+        ),
+        command!(
+            "getParameter",
+            Command,
+            Monitor,
+            [],
+            super::get_parameter::run,
+            "parameters of the server",
+            admin_only,
+            any_fields
         ),
         login!(
             "hello" | "isMaster" | "ismaster",
@@ -120,6 +363,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             secret
         ),
         command!(
+            "hostInfo",
+            Command,
+            Monitor,
+            [],
+            super::host_info::run,
+            "the machine that the server runs on"
+        ),
+        command!(
             "insert",
             Write,
             Write,
@@ -128,7 +379,111 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "inserts documents"
         ),
         command!("killCursors", Command, Anybody, ["cursors"], super::get_more::kill, "closes cursors"),
+        command!("killOp", Command, Manage, ["op"], super::kill_op::run, "stops an operation", admin_only),
+        command!(
+            "listCommands",
+            Command,
+            Nobody,
+            [],
+            super::list_commands::run,
+            "the commands of the server"
+        ),
+        command!(
+            "logRotate",
+            Command,
+            Manage,
+            [],
+            super::log_rotate::run,
+            "begins a new log file",
+            admin_only
+        ),
+            "listCollections",
+            Command,
+            Read,
+            ["filter", "nameOnly", "cursor", "authorizedCollections"],
+            super::list_collections::run,
+            "the collections and views of a database"
+        ),
+        command!(
+            "listDatabases",
+            Command,
+            Anybody,
+            ["filter", "nameOnly", "authorizedDatabases"],
+            super::list_databases::run,
+            "the databases and their sizes",
+            admin_only
+        ),
+        command!(
+            "listIndexes",
+            Command,
+            Read,
+            ["cursor"],
+            super::list_indexes::run,
+            "the indexes of a collection"
+        ),
         command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
+        refused!("replSetFreeze"),
+        refused!("replSetGetConfig"),
+        refused!("replSetGetRBID"),
+        refused!("replSetGetStatus"),
+        refused!("replSetInitiate"),
+        refused!("replSetReconfig"),
+        refused!("replSetStepDown"),
+        command!(
+            "setFeatureCompatibilityVersion",
+            Command,
+            Manage,
+            [],
+            super::set_feature_compatibility_version::run,
+            "confirms the feature compatibility version",
+            admin_only
+        ),
+        command!(
+            "setParameter",
+            Command,
+            Manage,
+            [],
+            super::set_parameter::run,
+            "changes parameters of the server",
+            admin_only,
+            any_fields
+        ),
+        command!(
+            "shutdown",
+            Command,
+            Manage,
+            ["force", "timeoutSecs"],
+            super::shutdown::run,
+            "stops the server",
+            admin_only
+        ),
+        command!(
+            "profile",
+            Command,
+            DatabaseAdmin,
+            ["slowms", "sampleRate", "filter"],
+            super::profile::run,
+            "which operations are logged and kept"
+        ),
+        command!(
+            "renameCollection",
+            Command,
+            Write,
+            ["to", "dropTarget", "stayTemp"],
+            super::rename_collection::run,
+            "gives a collection another name",
+            admin_only
+        ),
+        command!(
+            "serverStatus",
+            Command,
+            Monitor,
+            [],
+            super::server_status::run,
+            "what the server counts of itself",
+            any_fields
+        ),
+        command!("top", Command, Monitor, [], super::top::run, "the use of each collection", admin_only),
         command!(
             "update",
             Write,
@@ -137,6 +492,7 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::update::run,
             "updates documents"
         ),
+        command!("whatsmyuri", Command, Nobody, [], super::whats_my_uri::run, "the client's own address"),
     ];
     all.iter_mut().enumerate().for_each(|(row, command)| command.row = row);
     all

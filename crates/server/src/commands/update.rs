@@ -22,7 +22,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let ordered = is_ordered(request)?;
     let validate = !parse::boolean(request.body, "bypassDocumentValidation")?;
     refuse_internal(&namespace)?;
-    read_let(op, request)?;
+    read_let(op, request.body)?;
     let _ticket = op.write_ticket()?;
     let (mut matched, mut modified) = (0, 0);
     let mut upserted = Vec::new();
@@ -58,11 +58,12 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         }
     }
     reply.i32("nModified", count(modified));
+    op.instance.counters.asserts.users(failures.len());
     write_errors(reply, &failures);
     Ok(())
 }
 
-fn update_of(op: &mut Operation<'_>, item: &RawDocument, validate: bool) -> Result<UpdateRequest> {
+pub(super) fn update_of(op: &mut Operation<'_>, item: &RawDocument, validate: bool) -> Result<UpdateRequest> {
     for element in item {
         let (name, _) = element.map_err(|error| parse::malformed(&error))?;
         if !FIELDS.contains(&name.as_str()) {

@@ -61,10 +61,14 @@ pub(crate) fn document(write: impl FnOnce(&mut DocumentWriter<'_>) -> Result<()>
 /// The machine's name and our port, as mongod calls itself; the port stays away where it is the usual one.
 pub(crate) fn host(instance: &Instance) -> String {
     const USUAL_PORT: u16 = 27017;
-    let machine = rustix::system::uname();
-    let name = machine.nodename().to_string_lossy();
+    let name = machine();
     match instance.port.get() {
         Some(port) if *port != USUAL_PORT => format!("{name}:{port}"),
-        _ => name.into_owned(),
+        _ => name,
     }
+}
+
+/// The machine's name.
+pub(crate) fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -113,6 +113,13 @@ impl PipelineRows {
         PipelineRows { rows, errand, waiting: None }
     }
 
+    /// The next row, for an operation that reads them all by itself.
+    pub(crate) fn next(&mut self, op: &mut Operation<'_>) -> Result<Option<RawDocumentBuf>> {
+        let row = self.rows.next().transpose();
+        self.errand.lay_down(op);
+        row
+    }
+
     fn fill(&mut self, op: &Operation<'_>, batch: &mut Batch<'_, '_>) -> Result<bool> {
         loop {
             let next = match self.waiting.take() {
@@ -152,6 +159,13 @@ pub(crate) struct QueryCursor {
     pub(crate) originating: RawDocumentBuf,
     /// Who made it; nobody else may go on with it under `--auth`.
     pub(crate) users: Vec<(String, String)>,
+    /// How long its batches may still take together, if the command that opened it said so.
+    pub(crate) time_left: Option<Duration>,
+}
+
+/// What is left of the time of an operation that opens a cursor.
+pub(crate) fn time_left(op: &Operation<'_>) -> Option<Duration> {
+    op.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
 }
 
 #[derive(Debug)]
@@ -240,6 +254,12 @@ impl CursorTable {
         }
     }
 
+    /// The command that opened a cursor, if it rests.
+    pub(crate) fn originating(&self, id: i64) -> Option<RawDocumentBuf> {
+        let cursors = self.cursors.lock();
+        cursors.get(&id)?.cursor.as_ref().map(|cursor| cursor.originating.clone())
+    }
+
     /// Forgets a cursor that is at its end.
     pub(crate) fn remove(&self, id: i64) {
         self.cursors.lock().remove(&id);
@@ -261,6 +281,11 @@ impl CursorTable {
                 .is_none_or(|cursor| cursor.no_timeout || resting.since.elapsed() < timeout)
         });
         self.timed_out.fetch_add((before - cursors.len()) as u64, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// How many are being gone on with at the moment.
+    pub(crate) fn in_use(&self) -> usize {
+        self.cursors.lock().values().filter(|resting| resting.cursor.is_none()).count()
     }
 
     /// How many are open, how many of them never time out, how many timed out so far.

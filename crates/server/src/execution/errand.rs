@@ -41,6 +41,11 @@ impl Errand {
         &self.instance
     }
 
+    /// Who waits for the pipeline.
+    pub(crate) fn client(&self) -> Arc<Client> {
+        Arc::clone(&self.now.lock().0)
+    }
+
     /// An operation goes on with the pipeline.
     pub(crate) fn take_up(&self, op: &Operation<'_>) {
         *self.now.lock() = (Arc::clone(op.client), op.deadline);

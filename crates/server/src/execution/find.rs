@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bson::{RawDocument, RawDocumentBuf};
 use fathom_query::{
-    Access, Code, Failure, Filter, Hint, IndexInfo, Plan, Projection, Sort, Sorter, Variables, choose,
+    Access, Code, Failure, Filter, Hint, IndexInfo, Plan, Projection, Sort, Sorter, Variables, between,
+    choose,
 };
 
 use super::scan::{Fetch, Flow, Scan};
@@ -30,6 +31,11 @@ pub(crate) struct FindQuery {
     pub(crate) return_key: bool,
     /// Whether only the number of matches is wanted.
     pub(crate) count_only: bool,
+    /// The ends of a walk through the hinted index.
+    pub(crate) min: Option<RawDocumentBuf>,
+    pub(crate) max: Option<RawDocumentBuf>,
+    /// The fields that whoever asks looks at, where no projection says so: an index that has them all spares the records.
+    pub(crate) needed: Option<Projection>,
 }
 
 impl FindQuery {
@@ -45,6 +51,9 @@ impl FindQuery {
             show_record_id: false,
             return_key: false,
             count_only: false,
+            min: None,
+            max: None,
+            needed: None,
         }
     }
 }
@@ -82,13 +91,7 @@ impl FindState {
     /// Plans a query over a collection.
     pub(crate) fn new(op: &mut Operation<'_>, state: &State, query: FindQuery) -> Result<FindState> {
         let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
-        let (plan, rejected) = choose(
-            &query.filter,
-            query.sort.as_ref(),
-            query.projection.as_ref(),
-            query.hint.as_ref(),
-            &indexes,
-        )?;
+        let (plan, rejected) = plan_of(&query, &indexes)?;
         op.figures.plan = Some(plan_summary(&plan, state));
         let covered = plan.covered && !query.show_record_id && !query.return_key;
         let fetch = match (query.count_only && !plan.filter, covered) {
@@ -120,6 +123,16 @@ impl FindState {
     /// The plan, and those that lost.
     pub(crate) fn plans(&self) -> (&Plan, &[Plan]) {
         (&self.plan, &self.rejected)
+    }
+
+    /// The walk, with what it did so far.
+    pub(crate) fn scan(&self) -> &Scan {
+        &self.scan
+    }
+
+    /// How many documents were handed over.
+    pub(crate) fn returned(&self) -> u64 {
+        self.returned
     }
 
     /// The query.
@@ -216,6 +229,18 @@ impl FindState {
         let skip = usize::try_from(self.query.skip).unwrap_or(usize::MAX);
         Ok(sorter.finish().into_iter().skip(skip).collect())
     }
+}
+
+/// The plan of a query, and those that lost.
+fn plan_of(query: &FindQuery, indexes: &[IndexInfo<'_>]) -> Result<(Plan, Vec<Plan>)> {
+    let FindQuery { filter, sort, hint, .. } = query;
+    let (sort, hint) = (sort.as_ref(), hint.as_ref());
+    if query.min.is_some() || query.max.is_some() {
+        let plan = between(query.min.as_deref(), query.max.as_deref(), filter, sort, hint, indexes)?;
+        return Ok((plan, Vec::new()));
+    }
+    let projection = query.projection.as_ref().or(query.needed.as_ref());
+    choose(filter, sort, projection, hint, indexes)
 }
 
 /// How a match becomes a document of the reply.

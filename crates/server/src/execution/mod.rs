@@ -1,20 +1,27 @@
 //! Queries and writes over collections: scans, finds, cursors, transactions that are tried again.
 
+mod aggregate;
 mod cursors;
+mod distinct;
 mod errand;
+pub(crate) mod explain;
+mod explain_stages;
 mod find;
 mod output;
 mod pipeline_host;
 mod retry;
 mod scan;
 mod scan_rows;
+mod step;
 mod validator;
 mod views;
 mod write;
 
-pub(crate) use cursors::{Batch, CursorTable, Producer, QueryCursor};
-pub(crate) use find::{FindQuery, FindState, plan_summary};
+pub(crate) use aggregate::{Aggregation, Planned, needed};
+pub(crate) use cursors::{Batch, CursorTable, Producer, QueryCursor, time_left};
+pub(crate) use distinct::{Values, distinct_index, first_values};
+pub(crate) use find::{FindQuery, FindState, Taken, plan_summary};
 pub(crate) use retry::write_transaction;
 pub(crate) use scan::document_of;
 pub(crate) use validator::Validator;
-pub(crate) use write::{DeleteRequest, Target, UpdateRequest, delete, insert_documents, update};
+pub(crate) use write::{DeleteRequest, Target, UpdateRequest, delete, delete_one, insert_documents, update};

@@ -81,9 +81,11 @@ fn add_indexes(
         return Ok(());
     }
     let catalog = &host.errand.instance().catalog;
+    let mut state = collection.lock_exclusive();
+    let defaults = state.options.index_defaults();
     let indexes: Result<Vec<_>> =
-        specs.into_iter().map(|spec| catalog.new_index(spec).map(Arc::new)).collect();
-    catalog.add_indexes(collection, &mut collection.lock_exclusive(), indexes?)
+        specs.into_iter().map(|spec| catalog.new_index(spec, &defaults).map(Arc::new)).collect();
+    catalog.add_indexes(collection, &mut state, indexes?)
 }
 
 fn fill(host: &ServerHost, namespace: &str, rows: Rows) -> Result<()> {

@@ -11,6 +11,7 @@ use super::output;
 use super::scan_rows::ScanRows;
 use super::views::{self, VIEWS_DEEP};
 use crate::Result;
+use crate::diagnostics::stages;
 
 /// The server as a pipeline sees it.
 #[derive(Clone, Debug)]
@@ -39,7 +40,8 @@ impl ServerHost {
         let session = self.errand.session()?;
         let find = self.errand.run(&*session, |op| FindState::new(op, &collection.lock(), query));
         self.errand.give_back(session);
-        Ok(Box::new(ScanRows::new(&self.errand, &collection, find?)?))
+        let find = Arc::new(parking_lot::Mutex::new(find?));
+        Ok(Box::new(ScanRows::new(&self.errand, &collection, find)?))
     }
 
     /// The rows of a view: those of its pipeline, of which the query takes its own.
@@ -48,8 +50,8 @@ impl ServerHost {
             let what = format!("View depth limit exceeded; maximum depth is {VIEWS_DEEP}");
             return Err(Failure::new(Code::ViewDepthLimitExceeded, what));
         }
-        let stages: Vec<&RawDocument> = resolved.stages.iter().map(AsRef::as_ref).collect();
-        let mut pipeline = Pipeline::parse(&stages, &self.variables)?;
+        let parts: Vec<&RawDocument> = resolved.stages.iter().map(AsRef::as_ref).collect();
+        let mut pipeline = Pipeline::parse(&parts, &self.variables)?;
         let (filter, sort, limit) = pipeline.take_query();
         let filter = Filter::parse(&crate::parse::raw_of(&filter)?, &self.variables)?;
         let mut base = FindQuery::of(filter);
@@ -115,11 +117,23 @@ impl Host for ServerHost {
 
     fn special(
         &self,
-        _collection: Option<&str>,
+        collection: Option<&str>,
         stage: &str,
-        _options: &Document,
+        options: &Document,
     ) -> Result<Vec<RawDocumentBuf>> {
-        Err(Failure::new(Code::CommandNotSupported, format!("this server does not have {stage}")))
+        let instance = self.errand.instance();
+        let other = collection.map(|collection| format!("{}.{collection}", self.database()));
+        let namespace = other.as_deref().unwrap_or(&self.namespace);
+        let documents = match stage {
+            "$collStats" => stages::coll_stats_stage(instance, namespace, options)?,
+            "$indexStats" => stages::index_stats_stage(instance, namespace),
+            "$currentOp" => stages::current_op_stage(instance, &self.errand.client(), options)?,
+            _ => {
+                let what = format!("this server does not have {stage}");
+                return Err(Failure::new(Code::CommandNotSupported, what));
+            }
+        };
+        documents.iter().map(crate::parse::raw_of).collect()
     }
 
     fn check(&self) -> Result<()> {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use bson::RawDocumentBuf;
 use fathom_engine::Session;
 
+use super::aggregate::SharedFind;
 use super::errand::Errand;
-use super::find::{FindState, Taken, gone};
+use super::find::{Taken, gone};
 use crate::Result;
 use crate::storage::Collection;
 
@@ -21,7 +22,7 @@ pub(crate) struct ScanRows {
     errand: Arc<Errand>,
     session: Option<Box<dyn Session>>,
     collection: Arc<Collection>,
-    find: FindState,
+    find: SharedFind,
     rows: VecDeque<RawDocumentBuf>,
     failed: bool,
 }
@@ -31,7 +32,7 @@ impl ScanRows {
     pub(crate) fn new(
         errand: &Arc<Errand>,
         collection: &Arc<Collection>,
-        find: FindState,
+        find: SharedFind,
     ) -> Result<ScanRows> {
         Ok(ScanRows {
             errand: Arc::clone(errand),
@@ -52,7 +53,7 @@ impl ScanRows {
                 return Err(gone(collection.namespace()));
             }
             let mut bytes = 0;
-            find.fill(op, collection, &state, &mut |document| {
+            find.lock().fill(op, collection, &state, &mut |document| {
                 bytes += document.as_bytes().len();
                 rows.push_back(document.to_owned());
                 let full = rows.len() >= ROWS_AT_ONCE || bytes >= BYTES_AT_ONCE;
@@ -68,7 +69,7 @@ impl Iterator for ScanRows {
     fn next(&mut self) -> Option<Result<RawDocumentBuf>> {
         if self.rows.is_empty()
             && !self.failed
-            && !self.find.is_done()
+            && !self.find.lock().is_done()
             && let Err(failure) = self.pull()
         {
             self.failed = true;

@@ -12,8 +12,6 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::instance::Instance;
 
-/// How long between two looks at cursors and counts.
-const HOUSEKEEPING: Duration = Duration::from_secs(4);
 /// How often the counts are written down, as mongod's sizeStorer.
 const COUNTS_SECONDS: u64 = 60;
 
@@ -31,11 +29,20 @@ impl Bell {
         self.changed.notify_all();
     }
 
+    /// How often it has rung. Ask before looking at what a ring may be about, so that none in between is missed.
+    pub(crate) fn rings(&self) -> u64 {
+        *self.rings.lock()
+    }
+
     /// Sleeps until `until` (for ever if none) or the bell.
     pub(crate) fn sleep_until(&self, until: Option<Instant>) {
+        self.sleep_since(self.rings(), until);
+    }
+
+    /// Sleeps until `until` (for ever if none), or until it has rung more often than `heard`.
+    pub(crate) fn sleep_since(&self, heard: u64, until: Option<Instant>) {
         let mut rings = self.rings.lock();
-        let before = *rings;
-        while *rings == before {
+        while *rings == heard {
             match until {
                 None => self.changed.wait(&mut rings),
                 Some(until) => {
@@ -73,10 +80,14 @@ pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<std::thread::JoinHan
 
 fn flush_journal(instance: &Instance) {
     let mut next = Instant::now();
-    while !instance.is_stopping() {
+    loop {
+        let heard = instance.bell.rings();
+        if instance.is_stopping() {
+            return;
+        }
         let interval = Duration::from_millis(instance.parameters.journal_commit_interval_ms());
         next = (next + interval).max(Instant::now());
-        instance.bell.sleep_until(Some(next));
+        instance.bell.sleep_since(heard, Some(next));
         if instance.is_stopping() {
             return;
         }
@@ -96,12 +107,16 @@ fn flush_journal(instance: &Instance) {
 
 fn make_checkpoints(instance: &Instance) {
     let mut last = Instant::now();
-    while !instance.is_stopping() {
+    loop {
+        let heard = instance.bell.rings();
+        if instance.is_stopping() {
+            return;
+        }
         let seconds = instance.parameters.sync_delay_seconds();
         // 0 switches checkpoints off.
         let due = (seconds > 0.0).then(|| last + Duration::from_secs_f64(seconds));
         if due.is_none_or(|due| Instant::now() < due) {
-            instance.bell.sleep_until(due);
+            instance.bell.sleep_since(heard, due);
             continue;
         }
         last = Instant::now();
@@ -114,9 +129,15 @@ fn make_checkpoints(instance: &Instance) {
 fn keep_house(instance: &Instance) {
     let mut counted = Instant::now();
     while !instance.is_stopping() {
-        let until = Instant::now() + HOUSEKEEPING;
-        while Instant::now() < until && !instance.is_stopping() {
-            instance.bell.sleep_until(Some(until));
+        let begun = Instant::now();
+        // Asked anew after each bell: somebody may have changed it.
+        loop {
+            let heard = instance.bell.rings();
+            let until = begun + Duration::from_secs(instance.parameters.cursor_monitor_secs());
+            if Instant::now() >= until || instance.is_stopping() {
+                break;
+            }
+            instance.bell.sleep_since(heard, Some(until));
         }
         instance.cursors.expire(Duration::from_millis(instance.parameters.cursor_timeout_ms()));
         instance.catalog.drop_pending();

@@ -167,7 +167,7 @@ impl Catalog {
         if self.get(namespace).is_some() {
             return Err(Failure::new(
                 Code::NamespaceExists,
-                format!("a collection '{namespace}' already exists"),
+                format!("Collection already exists. NS: {namespace}"),
             ));
         }
         self.refuse_other_case(namespace)?;
@@ -176,7 +176,11 @@ impl Catalog {
         let mut spec = TableSpec::records();
         spec.config = options.engine_config(self.engine.name());
         let table = if view { None } else { Some(self.engine.create_table(&ident, &spec)?) };
-        let indexes = if view { Vec::new() } else { vec![Arc::new(self.new_index(IndexSpec::id())?)] };
+        let indexes = if view {
+            Vec::new()
+        } else {
+            vec![Arc::new(self.new_index(IndexSpec::id(), &options.index_defaults())?)]
+        };
         let collection = Arc::new(Collection::new(Parts {
             namespace: namespace.to_owned(),
             uuid: bson::Uuid::new(),
@@ -190,7 +194,12 @@ impl Catalog {
             bytes: 0,
             recounting: false,
         }));
-        self.write(&collection, &collection.lock())?;
+        let written = self.write(&collection, &collection.lock());
+        if let Err(failure) = written {
+            // Nobody names its tables.
+            self.drops.push_all(&collection);
+            return Err(failure);
+        }
         self.collections.write().insert(namespace.to_owned(), Arc::clone(&collection));
         Ok(collection)
     }
@@ -230,42 +239,81 @@ impl Catalog {
 
     /// Drops a collection or view with all its indexes; returns it as it was.
     pub(crate) fn drop_collection(&self, namespace: &str) -> Result<Arc<Collection>> {
-        let _change = self.changes.lock();
-        let collection = self
-            .get(namespace)
-            .ok_or_else(|| Failure::new(Code::NamespaceNotFound, "ns not found".to_owned()))?;
+        let not_found = || Failure::new(Code::NamespaceNotFound, "ns not found".to_owned());
+        // A writer holds the collection before it asks for the catalog; so must we.
+        let collection = self.get(namespace).ok_or_else(not_found)?;
         let mut state = collection.lock_exclusive();
+        let change = self.changes.lock();
+        if state.gone {
+            return Err(not_found());
+        }
+        self.remove(&collection, &mut state)?;
+        drop((change, state));
+        self.drop_pending();
+        Ok(collection)
+    }
+
+    /// Takes a collection out of the catalog; the caller holds it alone, and the catalog.
+    fn remove(&self, collection: &Arc<Collection>, state: &mut State) -> Result<()> {
         let session = self.engine.session()?;
         session.begin()?;
         session.remove(&self.table, Key::Number(collection.catalog_record()))?;
         self.sizes.forget(&*session, collection.ident())?;
         session.commit(Durability::Durable)?;
         state.gone = true;
-        self.collections.write().remove(namespace);
+        self.collections.write().remove(collection.namespace());
+        collection.capped().announce();
         collection.table().into_iter().for_each(|table| self.drops.push(table.clone()));
         state.indexes.iter().for_each(|index| self.drops.push(index.table().clone()));
-        drop(state);
-        session.release(None);
-        self.drop_pending();
-        Ok(collection)
+        Ok(())
     }
 
-    /// Gives a collection another name; the collection that has it now goes if `replace`.
+    /// Gives a collection another name; the collection that has it now goes if `replace`, in the same commit.
     pub(crate) fn rename(&self, from: &str, to: &str, replace: bool) -> Result<()> {
-        if self.get(from).is_none() {
-            return Err(Failure::new(Code::NamespaceNotFound, "source namespace does not exist".to_owned()));
-        }
-        if self.get(to).is_some() {
-            if !replace {
+        loop {
+            let old = self.get(from).ok_or_else(|| {
+                Failure::new(Code::NamespaceNotFound, format!("Source collection {from} does not exist"))
+            })?;
+            let target = self.get(to);
+            if target.is_some() && !replace {
                 return Err(Failure::new(Code::NamespaceExists, "target namespace exists".to_owned()));
             }
-            self.drop_collection(to)?;
+            let mut state = old.lock_exclusive();
+            // Two collections are never waited for at once: somebody may hold the one and wait for the other.
+            let mut target_state = match &target {
+                None => None,
+                Some(target) => match target.try_lock_exclusive() {
+                    None => continue,
+                    state => state,
+                },
+            };
+            let change = self.changes.lock();
+            let other = match (self.get(to), &target) {
+                (None, None) => false,
+                (Some(now), Some(then)) => !Arc::ptr_eq(&now, then),
+                _ => true,
+            };
+            if state.gone || other {
+                continue;
+            }
+            let replaced = target.as_ref().zip(target_state.as_deref_mut());
+            self.rename_locked(&old, &mut state, to, replaced)?;
+            drop((change, state, target_state));
+            self.drop_pending();
+            return Ok(());
         }
-        let _change = self.changes.lock();
-        let old = self
-            .get(from)
-            .ok_or_else(|| Failure::new(Code::NamespaceNotFound, "source namespace does not exist"))?;
-        let mut state = old.lock_exclusive();
+    }
+
+    fn rename_locked(
+        &self,
+        old: &Arc<Collection>,
+        state: &mut State,
+        to: &str,
+        replaced: Option<(&Arc<Collection>, &mut State)>,
+    ) -> Result<()> {
+        if self.get(to).is_none() {
+            self.refuse_other_case(to)?;
+        }
         let renamed = Arc::new(Collection::new(Parts {
             namespace: to.to_owned(),
             uuid: old.uuid(),
@@ -283,19 +331,35 @@ impl Catalog {
             bytes: old.bytes(),
             recounting: old.recounting().load(Ordering::Relaxed),
         }));
-        self.write(&renamed, &renamed.lock())?;
+        renamed.take_over(old);
+        let session = self.engine.session()?;
+        session.begin()?;
+        self.put(&*session, &renamed, state)?;
+        if let Some((target, _)) = &replaced {
+            session.remove(&self.table, Key::Number(target.catalog_record()))?;
+            self.sizes.forget(&*session, target.ident())?;
+        }
+        session.commit(Durability::Durable)?;
+        if let Some((target, target_state)) = replaced {
+            target_state.gone = true;
+            target.capped().announce();
+            target.table().into_iter().for_each(|table| self.drops.push(table.clone()));
+            target_state.indexes.iter().for_each(|index| self.drops.push(index.table().clone()));
+        }
         state.gone = true;
+        old.capped().announce();
         let mut collections = self.collections.write();
-        collections.remove(from);
+        collections.remove(old.namespace());
         collections.insert(to.to_owned(), renamed);
         Ok(())
     }
 
     /// A new table for an index that is about to be built; it is nobody's until [`Catalog::add_indexes`].
-    pub(crate) fn new_index(&self, spec: IndexSpec) -> Result<Index> {
+    /// `defaults` are the collection's `indexOptionDefaults`.
+    pub(crate) fn new_index(&self, spec: IndexSpec, defaults: &Document) -> Result<Index> {
         let ident = self.new_ident("index");
         let mut table = TableSpec::index();
-        table.config = spec.engine_config(self.engine.name());
+        table.config = spec.engine_config(self.engine.name(), defaults);
         Index::new(spec, self.engine.create_table(&ident, &table)?, false)
     }
 
@@ -309,24 +373,32 @@ impl Catalog {
         let _change = self.changes.lock();
         let before = state.indexes.len();
         state.indexes.extend(indexes);
-        self.write(collection, state).inspect_err(|_| state.indexes.truncate(before))
+        if let Err(failure) = self.write(collection, state) {
+            let new = state.indexes.split_off(before);
+            new.iter().for_each(|index| self.drops.push(index.table().clone()));
+            return Err(failure);
+        }
+        state.indexes.iter().filter(|index| index.is_multikey()).for_each(|index| index.note_multikey());
+        Ok(())
     }
 
-    /// Drops one index by name; the caller checked that it is there and is not `_id_`.
-    pub(crate) fn drop_index(&self, collection: &Collection, state: &mut State, name: &str) -> Result<()> {
-        {
-            let _change = self.changes.lock();
-            let before = state.indexes.clone();
-            state.indexes.retain(|index| index.name() != name);
-            if let Err(failure) = self.write(collection, state) {
-                state.indexes = before;
-                return Err(failure);
-            }
-            before
-                .iter()
-                .filter(|index| index.name() == name)
-                .for_each(|index| self.drops.push(index.table().clone()));
+    /// Drops indexes by name; the caller checked that they are there and that `_id_` is not among them.
+    pub(crate) fn drop_indexes(
+        &self,
+        collection: &Collection,
+        state: &mut State,
+        names: &[String],
+    ) -> Result<()> {
+        let change = self.changes.lock();
+        let before = state.indexes.clone();
+        let goes = |index: &Arc<Index>| names.iter().any(|name| name == index.name());
+        state.indexes.retain(|index| !goes(index));
+        if let Err(failure) = self.write(collection, state) {
+            state.indexes = before;
+            return Err(failure);
         }
+        before.iter().filter(|index| goes(index)).for_each(|index| self.drops.push(index.table().clone()));
+        drop(change);
         self.drop_pending();
         Ok(())
     }
@@ -339,22 +411,43 @@ impl Catalog {
 
     /// Writes down a collection after its options or indexes changed.
     pub(crate) fn write(&self, collection: &Collection, state: &State) -> Result<()> {
+        let session = self.engine.session()?;
+        session.begin()?;
+        self.put(&*session, collection, state)?;
+        session.commit(Durability::Durable)?;
+        Ok(())
+    }
+
+    fn put(&self, session: &dyn Session, collection: &Collection, state: &State) -> Result<()> {
+        let index = |index: &Arc<Index>| {
+            (IndexSpec::new(index.document()), index.table().ident().to_owned(), index.is_multikey())
+        };
         let entry = CatalogEntry {
             namespace: collection.namespace().to_owned(),
             ident: collection.ident().to_owned(),
             uuid: collection.uuid(),
             options: state.options.clone(),
-            indexes: state
-                .indexes
-                .iter()
-                .map(|index| (index.spec().clone(), index.table().ident().to_owned(), index.is_multikey()))
-                .collect(),
+            indexes: state.indexes.iter().map(index).collect(),
         };
-        let session = self.engine.session()?;
         let bytes = crate::parse::bytes_of(&entry.to_document())?;
-        session.begin()?;
-        session.put(&self.table, Key::Number(collection.catalog_record()), &bytes)?;
-        session.commit(Durability::Durable)?;
+        Ok(session.put(&self.table, Key::Number(collection.catalog_record()), &bytes)?)
+    }
+
+    /// Writes down what `change` makes of a collection's options or indexes (`collMod`); if that fails, nothing changed.
+    pub(crate) fn change_options(
+        &self,
+        collection: &Collection,
+        state: &mut State,
+        options: CollectionOptions,
+    ) -> Result<()> {
+        let _change = self.changes.lock();
+        let validator = Validator::of(&options.document)?.map(Arc::new);
+        let before = std::mem::replace(&mut state.options, options);
+        if let Err(failure) = self.write(collection, state) {
+            state.options = before;
+            return Err(failure);
+        }
+        state.validator = validator;
         Ok(())
     }
 
@@ -369,14 +462,19 @@ impl Catalog {
         indexes.iter().for_each(|index| news |= index.become_multikey());
         if news {
             let _change = self.changes.lock();
-            self.write(collection, state)?;
+            // Somebody else may have noted all of them while we waited.
+            if indexes.iter().any(|index| !index.is_noted_multikey()) {
+                let multikey: Vec<_> = state.indexes.iter().filter(|index| index.is_multikey()).collect();
+                self.write(collection, state)?;
+                multikey.iter().for_each(|index| index.note_multikey());
+            }
         }
         Ok(())
     }
 
     /// Notes before a collection's first write of this run that its counts on disk are about to be wrong.
     pub(crate) fn before_write(&self, collection: &Collection) -> Result<()> {
-        if collection.touch() { self.sizes.mark_unclean(collection) } else { Ok(()) }
+        collection.touch(|| self.sizes.mark_unclean(collection))
     }
 
     /// Writes all counts down; `clean` at the end only.

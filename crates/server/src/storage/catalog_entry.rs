@@ -37,6 +37,11 @@ impl CollectionOptions {
     pub(crate) fn engine_config(&self, engine: &str) -> String {
         engine_config(&self.document, engine)
     }
+
+    /// What its indexes are made with where they say nothing themselves (`indexOptionDefaults`).
+    pub(crate) fn index_defaults(&self) -> Document {
+        self.document.get_document("indexOptionDefaults").cloned().unwrap_or_default()
+    }
 }
 
 /// What an index was created with: the document that `listIndexes` shows, without `ns`.
@@ -109,9 +114,10 @@ impl IndexSpec {
         integer(&self.document, "expireAfterSeconds")
     }
 
-    /// The engine's own settings for the table.
-    pub(crate) fn engine_config(&self, engine: &str) -> String {
-        engine_config(&self.document, engine)
+    /// The engine's own settings for the table, over the collection's `defaults`.
+    pub(crate) fn engine_config(&self, engine: &str, defaults: &Document) -> String {
+        let own = engine_config(&self.document, engine);
+        if own.is_empty() { engine_config(defaults, engine) } else { own }
     }
 }
 

@@ -9,36 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use bson::RawDocument;
 use fathom_engine::{Key, Session, Splice, Table};
 use fathom_query::{Code, Failure, Update};
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::RwLockWriteGuard;
 
-use super::{CollectionOptions, Index};
+use super::capped::{Capped, Limits};
+use super::state::{SharedState, StateLock};
+use super::{Index, State};
 use crate::Result;
 use crate::diagnostics::Usage;
-
-/// What may change while a collection is open; operations hold it shared, changes of the schema hold it alone.
-#[derive(Debug)]
-pub(crate) struct State {
-    /// `_id` first, then in the order they were made.
-    pub(crate) indexes: Vec<Arc<Index>>,
-    /// What it was created with, as `collMod` left it.
-    pub(crate) options: CollectionOptions,
-    /// The filter that documents must pass, from `options.validator`.
-    pub(crate) validator: Option<Arc<crate::execution::Validator>>,
-    /// Whether it was dropped or renamed since the caller looked it up.
-    pub(crate) gone: bool,
-}
-
-impl State {
-    /// The `_id` index; a view has none.
-    pub(crate) fn id_index(&self) -> Option<&Arc<Index>> {
-        self.indexes.first().filter(|index| index.spec().is_id())
-    }
-
-    /// An index by its name.
-    pub(crate) fn index(&self, name: &str) -> Option<&Arc<Index>> {
-        self.indexes.iter().find(|index| index.name() == name)
-    }
-}
 
 /// A collection or view that is open.
 #[derive(Debug)]
@@ -51,14 +28,17 @@ pub(crate) struct Collection {
     table: Option<Table>,
     /// Outside the state, because it stays as long as the collection and every point operation wants it.
     id_index: Option<Arc<Index>>,
-    state: RwLock<State>,
+    /// What a capped collection may hold; it stays as it was created.
+    limits: Option<Limits>,
+    state: StateLock,
     next_record: AtomicI64,
     records: AtomicI64,
     bytes: AtomicI64,
     touched: AtomicBool,
+    /// Held while the first write is being noted, so that no other write comes before the note.
+    touching: parking_lot::Mutex<()>,
     recounting: AtomicBool,
-    /// One writer at a time where documents fall out at the other end.
-    capped: parking_lot::Mutex<()>,
+    capped: Capped,
     usage: Usage,
 }
 
@@ -86,13 +66,15 @@ impl Collection {
             catalog_record: parts.catalog_record,
             table: parts.table,
             id_index: parts.state.id_index().cloned(),
-            state: RwLock::new(parts.state),
+            limits: Limits::of(&parts.state.options),
+            state: StateLock::new(parts.state),
             next_record: AtomicI64::new(parts.next_record),
             records: AtomicI64::new(parts.records),
             bytes: AtomicI64::new(parts.bytes),
             touched: AtomicBool::new(false),
             recounting: AtomicBool::new(parts.recounting),
-            capped: parking_lot::Mutex::new(()),
+            touching: parking_lot::Mutex::new(()),
+            capped: Capped::default(),
             usage: Usage::default(),
         }
     }
@@ -150,14 +132,31 @@ impl Collection {
     }
 
     /// The state, shared with other operations.
-    pub(crate) fn lock(&self) -> RwLockReadGuard<'_, State> {
-        // Recursive: a pipeline may come back to a collection that it reads already.
-        self.state.read_recursive()
+    pub(crate) fn lock(&self) -> SharedState<'_> {
+        self.state.shared()
+    }
+
+    /// As [`Collection::lock`], giving up when `check` says so: a change of the schema may take long.
+    pub(crate) fn lock_unless(&self, check: &dyn Fn() -> Result<()>) -> Result<SharedState<'_>> {
+        self.state.shared_unless(check)
     }
 
     /// The state, alone.
     pub(crate) fn lock_exclusive(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write()
+        self.state.exclusive()
+    }
+
+    /// The state, alone, if it can be had soon.
+    pub(crate) fn try_lock_exclusive(&self) -> Option<RwLockWriteGuard<'_, State>> {
+        self.state.try_exclusive()
+    }
+
+    /// As [`Collection::lock_exclusive`], giving up when `check` says so.
+    pub(crate) fn lock_exclusive_unless(
+        &self,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<RwLockWriteGuard<'_, State>> {
+        self.state.exclusive_unless(check)
     }
 
     pub(crate) fn records(&self) -> i64 {
@@ -181,9 +180,23 @@ impl Collection {
         &self.recounting
     }
 
-    /// True for the first write of this run, which must be noted before it happens.
-    pub(crate) fn touch(&self) -> bool {
-        !self.touched.load(Ordering::Relaxed) && !self.touched.swap(true, Ordering::Relaxed)
+    /// Calls `note` once, before the first write of this run.
+    pub(crate) fn touch(&self, note: impl FnOnce() -> Result<()>) -> Result<()> {
+        if self.touched.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let _alone = self.touching.lock();
+        if !self.touched.load(Ordering::Acquire) {
+            note()?;
+            self.touched.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Goes on where the same collection under its old name stopped.
+    pub(crate) fn take_over(&self, old: &Collection) {
+        self.touched.store(old.is_touched(), Ordering::Release);
+        self.capped.set_oldest(old.capped.oldest());
     }
 
     /// Counts what a committed write changed.
@@ -198,13 +211,28 @@ impl Collection {
 
     /// Puts counts right after a recount.
     pub(crate) fn correct(&self, records: i64, bytes: i64) {
-        self.touched.store(true, Ordering::Relaxed);
+        self.touched.store(true, Ordering::Release);
         self.note(records, bytes);
     }
 
-    /// Held by writers of a capped collection, one at a time.
-    pub(crate) fn lock_capped(&self) -> parking_lot::MutexGuard<'_, ()> {
-        self.capped.lock()
+    /// What it may hold, if it is capped.
+    pub(crate) fn limits(&self) -> Option<Limits> {
+        self.limits
+    }
+
+    /// What only capped collections use.
+    pub(crate) fn capped(&self) -> &Capped {
+        &self.capped
+    }
+
+    /// How many inserts a capped collection saw; for [`Collection::wait_for_insert`].
+    pub(crate) fn inserts(&self) -> u64 {
+        self.capped.inserts()
+    }
+
+    /// Waits until a capped collection saw more than `seen` inserts, no longer than `until`; how many it saw.
+    pub(crate) fn wait_for_insert(&self, seen: u64, until: std::time::Instant) -> u64 {
+        self.capped.wait(seen, until)
     }
 
     /// Adds a document that has an `_id`; its RecordId, and the indexes that have become multikey by it.
@@ -220,7 +248,7 @@ impl Collection {
         session.put(table, Key::Number(record), document.as_bytes())?;
         let mut multikey = Vec::new();
         for index in &state.indexes {
-            if index.insert(session, document, record, &self.namespace)? && !index.is_multikey() {
+            if index.insert(session, document, record, &self.namespace)? && !index.is_noted_multikey() {
                 multikey.push(Arc::clone(index));
             }
         }
@@ -246,7 +274,7 @@ impl Collection {
             if paths.is_some_and(|paths| !index.may_depend_on(paths)) {
                 continue;
             }
-            if index.replace(session, before, after, record, &self.namespace)? && !index.is_multikey() {
+            if index.replace(session, before, after, record, &self.namespace)? && !index.is_noted_multikey() {
                 multikey.push(Arc::clone(index));
             }
         }

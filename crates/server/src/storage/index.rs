@@ -3,7 +3,7 @@
 //! A standard index keeps `KeyString + RecordId` with the type bits as value; a unique one keeps the KeyString alone, and
 //! RecordId and type bits as value, so that the engine itself refuses a second owner (server.md, 5).
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use bson::{Document, RawDocument};
 use fathom_engine::{Key, Kind, Session, Table};
@@ -22,6 +22,10 @@ pub(crate) struct Index {
     partial: Option<Filter>,
     table: Table,
     multikey: AtomicBool,
+    /// Whether the catalog on the disk says that it is multikey; only then may a write that made it so be committed.
+    noted_multikey: AtomicBool,
+    /// `expireAfterSeconds`, which `collMod` changes; negative if it has none.
+    expire_after_seconds: AtomicI64,
     /// How many operations used it since `since_ms`, for `$indexStats`.
     accesses: AtomicU64,
     since: bson::DateTime,
@@ -47,6 +51,7 @@ impl Index {
             None => None,
         };
         let extractor = KeyExtractor::new(pattern.clone(), spec.sparse());
+        let expire_after_seconds = spec.expire_after_seconds().unwrap_or(-1);
         Ok(Index {
             spec,
             pattern,
@@ -54,14 +59,38 @@ impl Index {
             partial,
             table,
             multikey: AtomicBool::new(multikey),
+            noted_multikey: AtomicBool::new(multikey),
+            expire_after_seconds: AtomicI64::new(expire_after_seconds),
             accesses: AtomicU64::new(0),
             since: bson::DateTime::now(),
         })
     }
 
-    /// What it was created with.
+    /// What it was created with; `expireAfterSeconds` may have changed since.
     pub(crate) fn spec(&self) -> &IndexSpec {
         &self.spec
+    }
+
+    /// What it is now, as `listIndexes` shows it and the catalog keeps it.
+    pub(crate) fn document(&self) -> Document {
+        let mut document = self.spec.document().clone();
+        if let Some(seconds) = self.expire_after_seconds()
+            && self.spec.expire_after_seconds() != Some(seconds)
+        {
+            let short = i32::try_from(seconds).map(bson::Bson::Int32);
+            document.insert("expireAfterSeconds", short.unwrap_or(bson::Bson::Int64(seconds)));
+        }
+        document
+    }
+
+    /// After how many seconds a document expires, for a TTL index.
+    pub(crate) fn expire_after_seconds(&self) -> Option<i64> {
+        Some(self.expire_after_seconds.load(Ordering::Relaxed)).filter(|seconds| *seconds >= 0)
+    }
+
+    /// Changes `expireAfterSeconds` of a TTL index; the caller writes it down.
+    pub(crate) fn set_expire_after_seconds(&self, seconds: i64) {
+        self.expire_after_seconds.store(seconds, Ordering::Relaxed);
     }
 
     /// Its name.
@@ -95,9 +124,20 @@ impl Index {
             || self.pattern.fields.iter().any(|field| paths.iter().any(|path| overlap(&field.path, path)))
     }
 
-    /// Notes that it is multikey; true if that is new and must be written to the catalog.
+    /// Notes that it is multikey; true if the catalog does not say so yet.
     pub(crate) fn become_multikey(&self) -> bool {
-        !self.multikey.swap(true, Ordering::Relaxed)
+        self.multikey.store(true, Ordering::Relaxed);
+        !self.is_noted_multikey()
+    }
+
+    /// Whether the catalog on the disk says that it is multikey.
+    pub(crate) fn is_noted_multikey(&self) -> bool {
+        self.noted_multikey.load(Ordering::Acquire)
+    }
+
+    /// Notes that the catalog says so now.
+    pub(crate) fn note_multikey(&self) {
+        self.noted_multikey.store(true, Ordering::Release);
     }
 
     /// Counts one use.
@@ -194,7 +234,14 @@ impl Index {
         }
     }
 
-    fn add(&self, session: &dyn Session, key: &KeyString, record: i64, namespace: &str) -> Result<()> {
+    /// Writes one entry; in a unique index a key that has an owner is refused.
+    pub(super) fn add(
+        &self,
+        session: &dyn Session,
+        key: &KeyString,
+        record: i64,
+        namespace: &str,
+    ) -> Result<()> {
         let (entry, value) = self.entry_bytes(key, record);
         if !self.is_unique() {
             return Ok(session.put(&self.table, Key::Bytes(&entry), &value)?);

@@ -4,6 +4,8 @@
 //! its own, and so are the counts. What an operation must not do twice (retry after a write conflict) happens above.
 
 pub(crate) mod background;
+mod build;
+mod capped;
 mod catalog;
 mod catalog_entry;
 mod collection;
@@ -12,13 +14,17 @@ mod index;
 mod journal;
 mod pending_drops;
 mod sizes;
+mod state;
 mod tickets;
 
+pub(crate) use build::build_indexes;
+pub(crate) use capped::Limits;
 pub(crate) use catalog::Catalog;
-pub(crate) use catalog_entry::{CollectionOptions, IndexSpec};
-pub(crate) use collection::{Collection, State};
+pub(crate) use catalog_entry::{CollectionOptions, IndexSpec, truthy as is_true};
+pub(crate) use collection::Collection;
 pub(crate) use directory::DataDirectory;
-pub(crate) use index::{Index, leading_record_id};
+pub(crate) use index::{Index, IndexEntry, leading_record_id};
 pub(crate) use journal::Journal;
 pub(crate) use sizes::recount;
+pub(crate) use state::{SharedState, State};
 pub(crate) use tickets::{Ticket, Tickets};

@@ -7,6 +7,8 @@
 use fathom_engine::{Engine, Kind, Table};
 use parking_lot::Mutex;
 
+use super::Collection;
+
 /// The tables that wait.
 #[derive(Debug, Default)]
 pub(crate) struct PendingDrops {
@@ -17,6 +19,18 @@ impl PendingDrops {
     /// Adds one.
     pub(crate) fn push(&self, table: Table) {
         self.tables.lock().push(table);
+    }
+
+    /// Adds all tables of a collection.
+    pub(crate) fn push_all(&self, collection: &Collection) {
+        let state = collection.lock();
+        let tables = collection.table().into_iter().chain(state.indexes.iter().map(|index| index.table()));
+        self.tables.lock().extend(tables.cloned());
+    }
+
+    /// How many wait.
+    pub(crate) fn count(&self) -> usize {
+        self.tables.lock().len()
     }
 
     /// Drops what can be dropped now.

@@ -27,6 +27,7 @@ pub(crate) fn delete(op: &mut Operation<'_>, namespace: &str, request: &DeleteRe
     }
     let deleted = with_collection(op, namespace, false, |op, found| {
         let Some((collection, state)) = found else { return Ok(0) };
+        refuse_capped(collection)?;
         let mut deleted = 0;
         for record in request.target.all(op, collection, state)? {
             op.check_interrupt()?;
@@ -53,6 +54,7 @@ pub(crate) fn delete_one(
 ) -> Result<Option<RawDocumentBuf>> {
     let gone = with_collection(op, namespace, false, |op, found| {
         let Some((collection, state)) = found else { return Ok(None) };
+        refuse_capped(collection)?;
         let gone = write_transaction(op, |op| {
             let located = target.first(op, collection, state)?;
             located.map(|located| remove(op, collection, state, located)).transpose()
@@ -70,12 +72,17 @@ fn remove(
     state: &State,
     located: Located,
 ) -> Result<RawDocumentBuf> {
-    if state.options.is_capped() {
-        let what = format!("cannot remove from a capped collection: {}", collection.namespace());
-        return Err(Failure::new(Code::IllegalOperation, what));
-    }
     collection.remove(op.session(), state, located.record, &located.document)?;
     Ok(located.document)
+}
+
+/// Only what comes in later may push documents out of a capped collection.
+fn refuse_capped(collection: &Collection) -> Result<()> {
+    if collection.limits().is_none() {
+        return Ok(());
+    }
+    let what = format!("cannot remove from a capped collection: {}", collection.namespace());
+    Err(Failure::new(Code::IllegalOperation, what))
 }
 
 fn count(collection: &Collection, gone: &RawDocument) {

@@ -5,8 +5,8 @@ mod insert;
 mod target;
 mod update;
 
-pub(crate) use delete::{DeleteRequest, delete};
-pub(crate) use insert::{insert_documents, prepare};
+pub(crate) use delete::{DeleteRequest, delete, delete_one};
+pub(crate) use insert::{insert_documents, now, prepare};
 pub(crate) use target::Target;
 pub(crate) use update::{UpdateRequest, update};
 
@@ -29,7 +29,7 @@ pub(crate) fn with_collection<T>(
         let catalog = &op.instance.catalog;
         let found = if create { Some(catalog.get_or_create(namespace)?) } else { catalog.get(namespace) };
         let Some(collection) = found else { return work(op, None) };
-        let state = collection.lock();
+        let state = op.lock(&collection)?;
         if state.gone {
             continue;
         }
@@ -40,6 +40,7 @@ pub(crate) fn with_collection<T>(
             ));
         }
         op.instance.catalog.before_write(&collection)?;
+        op.collection = Some(Arc::clone(&collection));
         return work(op, Some((&collection, &state)));
     }
 }

@@ -133,7 +133,7 @@ fn change(
     if let (true, Some(validator)) = (request.validate, &state.validator) {
         validator.check(&after, Some(before))?;
     }
-    if state.options.is_capped() && after.as_bytes().len() != before.as_bytes().len() {
+    if collection.limits().is_some() && after.as_bytes().len() != before.as_bytes().len() {
         return Err(Failure::new(
             Code(10003),
             format!(

@@ -1,0 +1,94 @@
+//! `min` and `max` of find: the ends of a walk through one index, given as keys of it.
+
+use bson::{Document, RawDocument};
+
+use super::{Access, Hint, IndexInfo, Plan, Range, covers_sort, hint, hint::Hinted};
+use crate::filter::show;
+use crate::{Bound, Code, Failure, FieldKind, Filter, KeyBuilder, KeyPattern, Result, Sort};
+
+/// The plan that walks the hinted index from `min` on up to, not including, `max`. The filter is asked of every document.
+pub fn between(
+    min: Option<&RawDocument>,
+    max: Option<&RawDocument>,
+    filter: &Filter,
+    sort: Option<&Sort>,
+    hint: Option<&Hint>,
+    indexes: &[IndexInfo<'_>],
+) -> Result<Plan> {
+    let Some(hint) = hint else {
+        return Err(Failure::new(
+            Code(51173),
+            "When using min()/max() a hint of which index to use must be provided",
+        ));
+    };
+    let Hinted::Index(place) = hint::find(hint, indexes)? else { return Err(incompatible()) };
+    let Some(index) = indexes.get(place) else { return Err(incompatible()) };
+    let key = |end: Option<&RawDocument>, open: Bound| match end {
+        None => Ok(KeyBuilder::new().finish(open).bytes),
+        Some(end) => key_of(index.pattern, end),
+    };
+    let (low, high) = (key(min, Bound::Before)?, key(max, Bound::After)?);
+    if low >= high {
+        return Err(Failure::new(
+            Code(51175),
+            "The value provided for min() does not come before the value provided for max() in the hinted index",
+        ));
+    }
+    let order = if index.multikey { None } else { covers_sort(index.pattern, sort) };
+    Ok(Plan {
+        access: Access::Index {
+            index: place,
+            ranges: vec![Range { low, high }],
+            backwards: order.unwrap_or(false),
+            bounds: shown(index.pattern, min, max, order.unwrap_or(false)),
+        },
+        filter: !filter.is_empty(),
+        sorted: sort.is_none() || order.is_some(),
+        covered: false,
+    })
+}
+
+fn incompatible() -> Failure {
+    Failure::new(Code(51174), "The index chosen is not compatible with min/max")
+}
+
+/// The key before which everything less than `end` stands. `end` must have the index's fields, in its order.
+fn key_of(pattern: &KeyPattern, end: &RawDocument) -> Result<Vec<u8>> {
+    let mut key = KeyBuilder::new();
+    let mut fields = pattern.fields.iter();
+    for element in end {
+        let (name, value) = element.map_err(crate::filter::malformed)?;
+        let field = fields.next().filter(|field| field.path == name.as_str()).ok_or_else(incompatible)?;
+        if field.kind == FieldKind::Hashed {
+            return Err(incompatible());
+        }
+        key.append(value, field.kind == FieldKind::Descending);
+    }
+    if fields.next().is_some() {
+        return Err(incompatible());
+    }
+    key.check()?;
+    Ok(key.finish(Bound::Before).bytes)
+}
+
+fn shown(
+    pattern: &KeyPattern,
+    min: Option<&RawDocument>,
+    max: Option<&RawDocument>,
+    backwards: bool,
+) -> Document {
+    let text = |end: Option<&RawDocument>, path: &str, default: &str| {
+        end.and_then(|end| end.get(path).ok().flatten()).map_or_else(|| default.to_owned(), show::value)
+    };
+    let mut bounds = Document::new();
+    for field in &pattern.fields {
+        let (first, last) = match field.kind {
+            FieldKind::Descending => ("MaxKey", "MinKey"),
+            _ => ("MinKey", "MaxKey"),
+        };
+        let (low, high) = (text(min, &field.path, first), text(max, &field.path, last));
+        let shown = if backwards { format!("({high}, {low}]") } else { format!("[{low}, {high})") };
+        bounds.insert(&field.path, vec![bson::Bson::String(shown)]);
+    }
+    bounds
+}

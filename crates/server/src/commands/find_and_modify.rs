@@ -1,0 +1,136 @@
+//! `findAndModify`: updates or removes one document and answers with it.
+
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
+use fathom_query::{Code, Dialect, Failure, Filter, Hint, Matched, Projection, Sort, Update};
+
+use super::insert::refuse_internal;
+use super::{Reply, hint_of, read_let, refuse_collation};
+use crate::Result;
+use crate::dispatch::Request;
+use crate::execution::{Target, UpdateRequest, delete_one, update};
+use crate::operation::Operation;
+use crate::parse;
+
+/// What is asked for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) target: Target,
+    /// None: remove.
+    pub(super) update: Option<UpdateRequest>,
+    new: bool,
+    projection: Option<Projection>,
+}
+
+/// Runs it.
+pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    let namespace = request.namespace()?;
+    refuse_internal(&namespace)?;
+    op.figures.namespace.clone_from(&namespace);
+    read_let(op, request.body)?;
+    let asked = asked_of(op, request.body)?;
+    let _ticket = op.write_ticket()?;
+    match &asked.update {
+        None => remove(op, &namespace, &asked, reply),
+        Some(change) => modify(op, &namespace, &asked, change, reply),
+    }
+}
+
+/// Reads the command, also within `explain`.
+pub(super) fn asked_of(op: &mut Operation<'_>, body: &RawDocument) -> Result<Asked> {
+    let (remove, upsert, new) =
+        (parse::boolean(body, "remove")?, parse::boolean(body, "upsert")?, parse::boolean(body, "new")?);
+    let change = parse::field(body, "update").filter(|change| *change != RawBsonRef::Null);
+    let refused = |what: &'static str| Err(Failure::new(Code::FailedToParse, what));
+    match (remove, change) {
+        (true, Some(_)) => return refused("Cannot specify both an update and remove=true"),
+        (true, None) if upsert => return refused("Cannot specify both upsert=true and remove=true "),
+        (true, None) if new => {
+            return refused(
+                "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document",
+            );
+        }
+        (false, None) => return refused("Either an update or remove=true must be specified"),
+        _ => {}
+    }
+    refuse_collation(parse::field(body, "collation"))?;
+    let filter = parse::document(body, "query")?.unwrap_or_else(|| parse::empty());
+    let sort = parse::document(body, "sort")?.map(Sort::parse).transpose()?.flatten();
+    let hint: Option<Hint> = hint_of(parse::field(body, "hint"))?;
+    let array_filters = parse::documents(body, "arrayFilters")?.unwrap_or_default();
+    if remove && !array_filters.is_empty() {
+        return refused("Cannot specify arrayFilters and remove=true");
+    }
+    let fields = parse::document(body, "fields")?;
+    let validate = !parse::boolean(body, "bypassDocumentValidation")?;
+    let variables = op.variables();
+    let target = Target { filter: Filter::parse(filter, variables)?, hint, sort };
+    let projection = match fields {
+        Some(fields) => Projection::parse(fields, Dialect::Find, variables)?,
+        None => None,
+    };
+    let update = match change {
+        None => None,
+        Some(change) => Some(UpdateRequest {
+            target: target.clone(),
+            update: Update::parse(change, &array_filters, variables)?,
+            multi: false,
+            upsert,
+            validate,
+        }),
+    };
+    if new && projection.as_ref().is_some_and(Projection::is_positional) {
+        return refused("Cannot use a positional projection and return the new document");
+    }
+    Ok(Asked { target, update, new, projection })
+}
+
+fn remove(op: &mut Operation<'_>, namespace: &str, asked: &Asked, reply: &mut Reply<'_>) -> Result<()> {
+    let gone = delete_one(op, namespace, &asked.target)?;
+    let mut last = reply.begin_document("lastErrorObject");
+    last.i32("n", i32::from(gone.is_some()));
+    last.end();
+    write_value(op, asked, gone, reply)
+}
+
+fn modify(
+    op: &mut Operation<'_>,
+    namespace: &str,
+    asked: &Asked,
+    change: &UpdateRequest,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    let outcome = update(op, namespace, change)?;
+    let existed = outcome.matched > 0;
+    let mut last = reply.begin_document("lastErrorObject");
+    last.i32("n", i32::from(existed || outcome.upserted.is_some()));
+    last.bool("updatedExisting", existed);
+    if let Some(id) = &outcome.upserted {
+        last.bson("upserted", id);
+    }
+    last.end();
+    write_value(op, asked, if asked.new { outcome.after } else { outcome.before }, reply)
+}
+
+fn write_value(
+    op: &mut Operation<'_>,
+    asked: &Asked,
+    document: Option<RawDocumentBuf>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    let Some(document) = document else {
+        reply.null("value");
+        return Ok(());
+    };
+    match &asked.projection {
+        None => reply.document("value", &document),
+        Some(projection) => {
+            let matched = if projection.is_positional() {
+                asked.target.filter.matches(&document)?.unwrap_or_default()
+            } else {
+                Matched::default()
+            };
+            reply.document("value", &projection.apply(&document, matched, op.variables())?);
+        }
+    }
+    Ok(())
+}

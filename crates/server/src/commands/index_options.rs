@@ -1,0 +1,193 @@
+//! What an index may be created with: `createIndexes`' documents, checked with MongoDB's complaints.
+//!
+//! Collations other than the simple one, hidden indexes and the options of text, geo and wildcard indexes are refused by
+//! name. `background` is kept and changes nothing, as since 4.2; version 1 and 2 keep the same keys here.
+
+use bson::{Bson, Document, RawBsonRef, RawDocument};
+use fathom_query::{Code, Failure, FieldKind, KeyPattern};
+
+use super::create::{engine_options, number};
+use super::refuse_collation;
+use crate::Result;
+use crate::operation::Operation;
+use crate::parse;
+use crate::storage::IndexSpec;
+
+/// What the index on `_id` may say.
+const FIELDS_OF_ID: &[&str] = &["key", "name", "v", "ns", "collation"];
+
+fn cannot(what: impl Into<String>) -> Failure {
+    Failure::new(Code::CannotCreateIndex, what.into())
+}
+
+/// Checks one document of `indexes`; what the catalog keeps of it, in mongod's order: `v`, `key`, `name`, the rest.
+pub(super) fn check(op: &Operation<'_>, given: &RawDocument) -> Result<IndexSpec> {
+    let Some(key) = parse::document(given, "key")? else {
+        return Err(required("key"));
+    };
+    let pattern = KeyPattern::parse(key)?;
+    let Some(name) = parse::string(given, "name")? else { return Err(required("name")) };
+    check_name(name, &pattern, key)?;
+    let mut spec = Document::new();
+    spec.insert("v", version(given)?);
+    spec.insert("key", parse::owned(key)?);
+    spec.insert("name", if pattern.is_id() { "_id_" } else { name });
+    for element in given {
+        let (field, value) = element.map_err(|error| parse::malformed(&error))?;
+        let field = field.as_str();
+        if pattern.is_id() && !FIELDS_OF_ID.contains(&field) {
+            let what = format!(
+                "The field '{field}' is not valid for an _id index specification. Specification: {}",
+                parse::owned(given)?
+            );
+            return Err(Failure::new(Code::InvalidIndexSpecificationOption, what));
+        }
+        option(op, given, &pattern, field, value, &mut spec)?;
+    }
+    if spec.contains_key("partialFilterExpression") && crate::storage::is_true(&spec, "sparse") {
+        return Err(cannot("cannot mix \"partialFilterExpression\" and \"sparse\" options"));
+    }
+    let hashed = pattern.fields.iter().any(|field| field.kind == FieldKind::Hashed);
+    if hashed && crate::storage::is_true(&spec, "unique") {
+        return Err(Failure::new(
+            Code(16764),
+            "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.",
+        ));
+    }
+    Ok(IndexSpec::new(spec))
+}
+
+fn required(field: &str) -> Failure {
+    Failure::new(
+        Code::FailedToParse,
+        format!("The '{field}' field is a required property of an index specification"),
+    )
+}
+
+fn check_name(name: &str, pattern: &KeyPattern, key: &RawDocument) -> Result<()> {
+    if name.is_empty() {
+        return Err(cannot("index name cannot be empty"));
+    }
+    if name == "*" {
+        return Err(Failure::new(Code::BadValue, "The index name '*' is not valid."));
+    }
+    if name.contains('\0') {
+        return Err(cannot("index names cannot contain NUL characters"));
+    }
+    if name == "_id_" && !pattern.is_id() {
+        let what = format!(
+            "The index name '_id_' is reserved for the _id index, which must have key pattern {{_id: 1}}, found key: {}",
+            parse::owned(key)?
+        );
+        return Err(Failure::new(Code::BadValue, what));
+    }
+    Ok(())
+}
+
+fn version(given: &RawDocument) -> Result<i32> {
+    match parse::field(given, "v") {
+        None => Ok(2),
+        Some(value) => match parse::integer_of(value) {
+            Some(1) => Ok(1),
+            Some(2) => Ok(2),
+            Some(other) => Err(cannot(format!(
+                "Invalid index specification {}; cannot create an index with v={other}",
+                parse::owned(given)?
+            ))),
+            None => Err(parse::wrong_type("v", value, "number")),
+        },
+    }
+}
+
+/// Adds one option to what is kept.
+fn option(
+    op: &Operation<'_>,
+    given: &RawDocument,
+    pattern: &KeyPattern,
+    field: &str,
+    value: RawBsonRef<'_>,
+    spec: &mut Document,
+) -> Result<()> {
+    match field {
+        // Read already, or obsolete and of no effect.
+        "key" | "name" | "v" | "ns" | "dropDups" => {}
+        "unique" | "sparse" | "background" => {
+            // What is false is as if it had not been said, but for background, which mongod keeps as it was given.
+            if parse::boolean(given, field)? || field == "background" {
+                spec.insert(field, parse::owned_value(value)?);
+            }
+        }
+        "expireAfterSeconds" => {
+            spec.insert(field, seconds(given, pattern, value)?);
+        }
+        "partialFilterExpression" => {
+            let RawBsonRef::Document(filter) = value else {
+                return Err(parse::wrong_type(field, value, "object"));
+            };
+            super::partial_filter::check(filter)?;
+            spec.insert(field, parse::owned(filter)?);
+        }
+        "storageEngine" => {
+            let RawBsonRef::Document(engines) = value else {
+                return Err(parse::wrong_type(field, value, "object"));
+            };
+            spec.insert(field, engine_options(op, engines)?);
+        }
+        "collation" => refuse_collation(Some(value))?,
+        "hidden" => {
+            if parse::boolean(given, field)? {
+                return Err(Failure::new(Code::CommandNotSupported, "this server has no hidden indexes"));
+            }
+        }
+        "weights"
+        | "default_language"
+        | "language_override"
+        | "textIndexVersion"
+        | "2dsphereIndexVersion"
+        | "bits"
+        | "min"
+        | "max"
+        | "bucketSize"
+        | "wildcardProjection"
+        | "coarsestIndexedLevel"
+        | "finestIndexedLevel" => {
+            return Err(cannot(format!(
+                "the field '{field}' belongs to text, geo and wildcard indexes, which this server has not"
+            )));
+        }
+        other => {
+            let what = format!(
+                "The field '{other}' is not valid for an index specification. Specification: {}",
+                parse::owned(given)?
+            );
+            return Err(Failure::new(Code::InvalidIndexSpecificationOption, what));
+        }
+    }
+    Ok(())
+}
+
+/// `expireAfterSeconds`: a number of seconds in the range of an `int`, for one field that is not hashed.
+fn seconds(given: &RawDocument, pattern: &KeyPattern, value: RawBsonRef<'_>) -> Result<Bson> {
+    let spec = parse::owned(given)?;
+    if pattern.fields.len() != 1 {
+        return Err(cannot(format!(
+            "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {spec}"
+        )));
+    }
+    let seconds = match value {
+        #[expect(clippy::cast_possible_truncation, reason = "a saturating cast is what mongod does here")]
+        RawBsonRef::Double(value) if !value.is_nan() => value as i64,
+        value => parse::integer_of(value).ok_or_else(|| {
+            cannot(format!(
+                "TTL index 'expireAfterSeconds' option must be numeric, but received a type of '{}'. Index spec: {spec}",
+                parse::type_name(value)
+            ))
+        })?,
+    };
+    if !(0..=i64::from(i32::MAX)).contains(&seconds) {
+        return Err(cannot(format!(
+            "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different number: {seconds}. Index spec: {spec}"
+        )));
+    }
+    Ok(number(seconds))
+}

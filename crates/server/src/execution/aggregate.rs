@@ -1,0 +1,248 @@
+//! Opens pipelines: views followed, the leading stages given to the query planner, the rest run lazily on what the plan yields.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bson::{Document, RawDocument, RawDocumentBuf};
+use fathom_query::{Code, CountForm, Dialect, Failure, Filter, Hint, Pipeline, Projection, Rows, Variables};
+use parking_lot::Mutex;
+
+use super::cursors::PipelineRows;
+use super::errand::Errand;
+use super::find::{FindQuery, FindState, Taken};
+use super::pipeline_host::ServerHost;
+use super::scan_rows::ScanRows;
+use super::views;
+use crate::Result;
+use crate::operation::Operation;
+use crate::storage::Collection;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Aggregation {
+    /// `database.collection`; `database.$cmd.aggregate` if it is about no collection.
+    pub(crate) namespace: String,
+    pub(crate) stages: Vec<RawDocumentBuf>,
+    pub(crate) about_collection: bool,
+    pub(crate) hint: Option<Hint>,
+    /// Whether `$out` and `$merge` obey validators.
+    pub(crate) validate: bool,
+}
+
+/// A query that the stages share with explain.
+pub(crate) type SharedFind = Arc<Mutex<FindState>>;
+
+/// Where the first rows come from.
+#[derive(Debug)]
+enum Source {
+    /// There is no collection, or the first stage makes its own documents.
+    Nothing,
+    Find(Arc<Collection>, SharedFind),
+    /// Only how many there are.
+    Count(Arc<Collection>, SharedFind, CountForm),
+}
+
+/// A pipeline that is ready to run.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pipeline: Pipeline,
+    host: Arc<ServerHost>,
+    source: Source,
+}
+
+impl Planned {
+    /// Plans a pipeline.
+    pub(crate) fn new(op: &mut Operation<'_>, asked: &Aggregation) -> Result<Planned> {
+        let resolved = if asked.about_collection && !begins_with(&asked.stages, "$collStats") {
+            views::resolve(&op.instance.catalog, &asked.namespace)?
+        } else {
+            views::Resolved { namespace: asked.namespace.clone(), stages: Vec::new(), is_view: false }
+        };
+        let stages: Vec<&RawDocument> =
+            resolved.stages.iter().chain(&asked.stages).map(AsRef::as_ref).collect();
+        let variables = Arc::new(op.variables().clone());
+        let mut pipeline = Pipeline::parse(&stages, &variables)?;
+        check_source(asked, &pipeline)?;
+        let host = ServerHost {
+            errand: Errand::new(op),
+            namespace: resolved.namespace,
+            validate: asked.validate,
+            variables: Arc::clone(&variables),
+            depth: 0,
+        };
+        let collection = match pipeline.source() {
+            None if asked.about_collection => op.instance.catalog.get(&host.namespace),
+            _ => None,
+        };
+        let source = match collection {
+            None => Source::Nothing,
+            Some(collection) => source_of(op, collection, &mut pipeline, asked.hint.clone(), &variables)?,
+        };
+        Ok(Planned { pipeline, host: Arc::new(host), source })
+    }
+
+    /// Whether it ends in `$out` or `$merge`.
+    pub(crate) fn writes(&self) -> bool {
+        self.pipeline.writes()
+    }
+
+    /// Whether its first stage makes its own documents.
+    pub(crate) fn is_source(&self) -> bool {
+        self.pipeline.source().is_some()
+    }
+
+    /// The stages that the planner did not take.
+    pub(crate) fn rest(&self) -> Vec<Document> {
+        match &self.source {
+            Source::Count(_, _, form) => {
+                let mut rest = form.to_documents();
+                rest.extend(self.pipeline.to_documents().cloned());
+                rest
+            }
+            _ => self.pipeline.to_documents().cloned().collect(),
+        }
+    }
+
+    /// The query under it, with the collection that it is about.
+    pub(crate) fn find(&self) -> Option<(Arc<Collection>, SharedFind)> {
+        match &self.source {
+            Source::Nothing => None,
+            Source::Find(collection, find) | Source::Count(collection, find, _) => {
+                Some((Arc::clone(collection), Arc::clone(find)))
+            }
+        }
+    }
+
+    /// The collection that it is about in the end.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.host.namespace
+    }
+
+    /// Its rows; nothing happens before the first is asked for.
+    pub(crate) fn into_rows(self) -> PipelineRows {
+        let errand = Arc::clone(&self.host.errand);
+        PipelineRows::new(Box::new(Lazy { planned: Some(self), rows: None }), errand)
+    }
+
+    fn run(self) -> Result<Rows> {
+        let rows: Rows = match self.source {
+            Source::Nothing => Box::new(std::iter::empty()),
+            Source::Find(collection, find) => Box::new(ScanRows::new(&self.host.errand, &collection, find)?),
+            Source::Count(collection, find, form) => {
+                let count = count_rows(&self.host.errand, &collection, &find)?;
+                Box::new(form.document(count)?.map(Ok).into_iter())
+            }
+        };
+        self.pipeline.run(rows, self.host)
+    }
+}
+
+/// Rows that are made when the first is asked for.
+struct Lazy {
+    planned: Option<Planned>,
+    rows: Option<Rows>,
+}
+
+impl Iterator for Lazy {
+    type Item = Result<RawDocumentBuf>;
+
+    fn next(&mut self) -> Option<Result<RawDocumentBuf>> {
+        if let Some(planned) = self.planned.take() {
+            match planned.run() {
+                Ok(rows) => self.rows = Some(rows),
+                Err(failure) => return Some(Err(failure)),
+            }
+        }
+        self.rows.as_mut()?.next()
+    }
+}
+
+fn begins_with(stages: &[RawDocumentBuf], name: &str) -> bool {
+    stages.first().is_some_and(|stage| crate::parse::field(stage, name).is_some())
+}
+
+/// Refuses a pipeline about no collection that needs one, and the other way round.
+fn check_source(asked: &Aggregation, pipeline: &Pipeline) -> Result<()> {
+    let refused = |what: String| Err(Failure::new(Code::InvalidNamespace, what));
+    let first = asked.stages.first().and_then(|stage| stage.iter().next()?.ok());
+    let name = first.map(|(name, _)| name.as_str().to_owned()).unwrap_or_default();
+    let about_none = matches!(
+        pipeline.source(),
+        Some("$currentOp" | "$listLocalSessions" | "$documents" | "$listSessions")
+    );
+    match asked.about_collection {
+        false if !about_none => {
+            refused(format!("{{aggregate: 1}} is not valid for '{name}'; a collection is required."))
+        }
+        true if about_none && name == "$currentOp" => {
+            refused("$currentOp must be run against the 'admin' database with {aggregate: 1}".to_owned())
+        }
+        true if about_none && name != "$listSessions" => {
+            refused(format!("{name} must be run against the database with {{aggregate: 1}}"))
+        }
+        false if name == "$currentOp" && asked.namespace != "admin.$cmd.aggregate" => {
+            refused("$currentOp must be run against the 'admin' database with {aggregate: 1}".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Gives the planner what it can do of the pipeline.
+fn source_of(
+    op: &mut Operation<'_>,
+    collection: Arc<Collection>,
+    pipeline: &mut Pipeline,
+    hint: Option<Hint>,
+    variables: &Variables,
+) -> Result<Source> {
+    let (filter, sort, limit) = pipeline.take_query();
+    let mut query = FindQuery::of(Filter::parse(&crate::parse::raw_of(&filter)?, variables)?);
+    let form = if sort.is_none() { pipeline.take_count() } else { None };
+    query.sort = sort;
+    query.limit = limit;
+    query.hint = hint;
+    query.count_only = form.is_some();
+    if form.is_none() {
+        query.needed =
+            pipeline.needed_fields().map(|fields| needed(&fields, variables)).transpose()?.flatten();
+    }
+    let find = FindState::new(op, &collection.lock(), query)?;
+    let find = Arc::new(Mutex::new(find));
+    Ok(match form {
+        None => Source::Find(collection, find),
+        Some(form) => Source::Count(collection, find, form),
+    })
+}
+
+/// The fields that the stages look at, as the planner wants them.
+pub(crate) fn needed(fields: &BTreeSet<String>, variables: &Variables) -> Result<Option<Projection>> {
+    if fields.is_empty() {
+        return Ok(None);
+    }
+    let mut projection = Document::new();
+    if !fields.contains("_id") {
+        projection.insert("_id", 0);
+    }
+    fields.iter().for_each(|field| {
+        projection.insert(field, 1);
+    });
+    // Names that no projection takes are no fields of an index either.
+    Ok(Projection::parse(&crate::parse::raw_of(&projection)?, Dialect::Aggregate, variables).unwrap_or(None))
+}
+
+fn count_rows(errand: &Arc<Errand>, collection: &Arc<Collection>, find: &SharedFind) -> Result<u64> {
+    let session = errand.session()?;
+    let mut count = 0;
+    let counted = errand.run(&*session, |op| {
+        let state = collection.lock();
+        if state.gone {
+            return Err(super::find::gone(collection.namespace()));
+        }
+        find.lock().fill(op, collection, &state, &mut |_| {
+            count += 1;
+            Ok(Taken::More)
+        })
+    });
+    errand.give_back(session);
+    counted.map(|()| count)
+}

@@ -1,0 +1,275 @@
+//! One call of a scan: records or entries of one leg, until the visitor has enough, the leg ends, or the snapshot is old.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use bson::{Bson, RawDocument};
+use fathom_engine::{Cursor, Key};
+use fathom_query::{Code, Failure, Filter, Matched, Range};
+
+use super::scan::{Fetch, Flow, Found, Pause, Tally, Visit, document_of};
+use crate::Result;
+use crate::operation::Operation;
+use crate::storage::{Collection, Index, IndexEntry};
+
+/// After how many keys the clock and the kill switch are looked at, as mongod does.
+const KEYS_BETWEEN_CHECKS: u32 = 128;
+
+/// When to look up from the keys.
+pub(super) struct Pace {
+    keys: u32,
+    until: Option<Instant>,
+}
+
+impl Pace {
+    pub(super) fn new(budget: Option<Duration>) -> Pace {
+        Pace { keys: 0, until: budget.map(|budget| Instant::now() + budget) }
+    }
+
+    /// Counts a key; true when it is time for a new snapshot.
+    fn is_over(&mut self, op: &Operation<'_>) -> Result<bool> {
+        self.keys += 1;
+        if !self.keys.is_multiple_of(KEYS_BETWEEN_CHECKS) {
+            return Ok(false);
+        }
+        op.check_interrupt()?;
+        Ok(self.until.is_some_and(|until| Instant::now() >= until))
+    }
+}
+
+/// A walk over records.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordWalk {
+    pub(super) backwards: bool,
+    /// The record that was seen last must still be there: what fell out behind it was never seen.
+    pub(super) capped: bool,
+}
+
+/// Goes to the first record, or past the last one that was seen.
+fn go_on(cursor: &mut dyn Cursor, walk: RecordWalk, after: Option<i64>) -> Result<bool> {
+    let Some(record) = after else {
+        return Ok(if walk.backwards { cursor.last()? } else { cursor.first()? });
+    };
+    let key = Key::Number(record);
+    let found = if walk.backwards { cursor.seek_back(key)? } else { cursor.seek(key)? };
+    if found && cursor.key().number() == Some(record) {
+        return Ok(if walk.backwards { cursor.previous()? } else { cursor.next()? });
+    }
+    if walk.capped {
+        let what = format!(
+            "CollectionScan died due to position in capped collection being deleted. Last seen record id: RecordId({record})"
+        );
+        return Err(Failure::new(Code::CappedPositionLost, what));
+    }
+    Ok(found)
+}
+
+/// The ranges of an index that a walk goes through, and its direction.
+pub(super) struct KeyWalk<'a> {
+    pub(super) ranges: &'a [Range],
+    pub(super) backwards: bool,
+}
+
+/// One call of a scan on one of its legs.
+pub(super) struct Step<'s, 'v> {
+    pub(super) filter: Option<&'s Filter>,
+    pub(super) fetch: Fetch,
+    pub(super) seen: Option<&'s mut HashSet<i64>>,
+    pub(super) tally: &'s mut Tally,
+    pub(super) visit: &'s mut Visit<'v>,
+    pub(super) pace: Pace,
+}
+
+impl Step<'_, '_> {
+    pub(super) fn records(
+        &mut self,
+        op: &mut Operation<'_>,
+        collection: &Collection,
+        walk: RecordWalk,
+        after: &mut Option<i64>,
+    ) -> Result<Pause> {
+        let session = op.session();
+        let mut cursor = session.cursor(collection.records_table()?)?;
+        let mut more = go_on(&mut *cursor, walk, *after)?;
+        self.tally.seeks += 1;
+        while more {
+            let record = cursor.key().number().unwrap_or_default();
+            op.figures.docs_examined += 1;
+            self.tally.documents += 1;
+            let flow = self.offer(record, document_of(cursor.value())?)?;
+            if flow == Flow::NotThis {
+                return Ok(Pause::Enough);
+            }
+            *after = Some(record);
+            if flow == Flow::Enough {
+                return Ok(Pause::Enough);
+            }
+            if self.pace.is_over(op)? {
+                return Ok(Pause::Renew);
+            }
+            more = if walk.backwards { cursor.previous()? } else { cursor.next()? };
+        }
+        Ok(Pause::End)
+    }
+
+    pub(super) fn id(
+        &mut self,
+        op: &mut Operation<'_>,
+        collection: &Collection,
+        value: &bson::Bson,
+        done: &mut bool,
+    ) -> Result<Pause> {
+        if *done {
+            return Ok(Pause::End);
+        }
+        let mut buffer = op.take_buffer();
+        let found = op.document_by_id(collection, value, &mut buffer)?;
+        self.tally.seeks += 1;
+        self.tally.keys += u64::from(found.is_some());
+        self.tally.documents += u64::from(found.is_some());
+        let flow = match found {
+            Some(record) => self.offer(record, document_of(&buffer)?),
+            None => Ok(Flow::More),
+        };
+        op.give_buffer(buffer);
+        // The leg holds at most one record; one that was not taken comes again.
+        let flow = flow?;
+        *done = flow != Flow::NotThis;
+        Ok(if flow == Flow::More { Pause::End } else { Pause::Enough })
+    }
+
+    pub(super) fn keys(
+        &mut self,
+        op: &mut Operation<'_>,
+        collection: &Collection,
+        index: &Index,
+        walk: &KeyWalk<'_>,
+        range: &mut usize,
+        after: &mut Option<Vec<u8>>,
+    ) -> Result<Pause> {
+        let session = op.session();
+        let mut cursor = session.cursor(index.table())?;
+        let mut buffer = op.take_buffer();
+        let mut pause = Pause::End;
+        while let Some(current) = walk.current(*range) {
+            let mut more = walk.enter(&mut *cursor, current, after.as_deref())?;
+            self.tally.seeks += 1;
+            while more && walk.within(&*cursor, current) {
+                op.figures.keys_examined += 1;
+                self.tally.keys += 1;
+                let flow = self.entry(op, collection, index, &*cursor, &mut buffer)?;
+                if flow == Flow::NotThis {
+                    op.give_buffer(buffer);
+                    return Ok(Pause::Enough);
+                }
+                let renew = self.pace.is_over(op)?;
+                if flow == Flow::Enough || renew {
+                    *after = cursor.key().bytes().map(<[u8]>::to_vec);
+                    pause = if flow == Flow::Enough { Pause::Enough } else { Pause::Renew };
+                    op.give_buffer(buffer);
+                    return Ok(pause);
+                }
+                more = if walk.backwards { cursor.previous()? } else { cursor.next()? };
+            }
+            *after = None;
+            *range = if walk.backwards { *range - 1 } else { *range + 1 };
+            pause = Pause::End;
+        }
+        op.give_buffer(buffer);
+        Ok(pause)
+    }
+
+    fn entry(
+        &mut self,
+        op: &mut Operation<'_>,
+        collection: &Collection,
+        index: &Index,
+        cursor: &dyn Cursor,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Flow> {
+        let entry = index.read_entry(cursor.key().bytes().unwrap_or_default(), cursor.value())?;
+        if self.seen.as_ref().is_some_and(|seen| seen.contains(&entry.record)) {
+            self.tally.repeated += 1;
+            return Ok(Flow::More);
+        }
+        buffer.clear();
+        match self.fetch {
+            Fetch::Nothing => buffer.extend_from_slice(EMPTY_DOCUMENT),
+            Fetch::Key if key_document(index, &entry, buffer)? => {}
+            Fetch::Key | Fetch::Record => {
+                op.figures.docs_examined += 1;
+                self.tally.documents += 1;
+                if !op.session().get(collection.records_table()?, Key::Number(entry.record), buffer)? {
+                    let what = format!(
+                        "index {} of {} points to a record that is not there",
+                        index.name(),
+                        collection.namespace()
+                    );
+                    return Err(Failure::new(Code::InternalError, what));
+                }
+            }
+        }
+        self.offer(entry.record, document_of(buffer)?)
+    }
+
+    fn offer(&mut self, record: i64, document: &RawDocument) -> Result<Flow> {
+        if self.seen.as_ref().is_some_and(|seen| seen.contains(&record)) {
+            return Ok(Flow::More);
+        }
+        let matched = match self.filter {
+            None => Matched::default(),
+            Some(filter) => match filter.matches(document)? {
+                Some(matched) => matched,
+                None => return Ok(Flow::More),
+            },
+        };
+        let flow = (self.visit)(Found { record, document, matched })?;
+        if flow != Flow::NotThis {
+            self.tally.matched += 1;
+            if let Some(seen) = &mut self.seen {
+                seen.insert(record);
+            }
+        }
+        Ok(flow)
+    }
+}
+
+/// Appends the values of an entry as a document; false if a value is null, as the index does not tell null from missing.
+fn key_document(index: &Index, entry: &IndexEntry<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    let values = index.key_values(entry.key, entry.type_bits)?;
+    if values.iter().any(|value| matches!(value, Bson::Null | Bson::Undefined)) {
+        return Ok(false);
+    }
+    let mut writer = fathom_wire::DocumentWriter::new(out);
+    for (field, value) in index.pattern().fields.iter().zip(&values) {
+        writer.bson(&field.path, value);
+    }
+    writer.end();
+    Ok(true)
+}
+
+impl KeyWalk<'_> {
+    /// The range at a place; backwards the place counts down from the number of ranges.
+    fn current(&self, range: usize) -> Option<&Range> {
+        if self.backwards { self.ranges.get(range.checked_sub(1)?) } else { self.ranges.get(range) }
+    }
+
+    /// Goes to the first key of the range, or past the last one that was seen.
+    fn enter(&self, cursor: &mut dyn Cursor, range: &Range, after: Option<&[u8]>) -> Result<bool> {
+        if self.backwards {
+            let bound = after.unwrap_or(&range.high);
+            let found = cursor.seek_back(Key::Bytes(bound))?;
+            // The high end does not belong to the range, nor does the key that was seen.
+            return Ok(if found && cursor.key().bytes() == Some(bound) { cursor.previous()? } else { found });
+        }
+        let found = cursor.seek(Key::Bytes(after.unwrap_or(&range.low)))?;
+        Ok(if found && after.is_some() && cursor.key().bytes() == after { cursor.next()? } else { found })
+    }
+
+    fn within(&self, cursor: &dyn Cursor, range: &Range) -> bool {
+        let key = cursor.key().bytes().unwrap_or_default();
+        if self.backwards { key >= range.low.as_slice() } else { key < range.high.as_slice() }
+    }
+}
+
+const EMPTY_DOCUMENT: &[u8] = &[5, 0, 0, 0, 0];

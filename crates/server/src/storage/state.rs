@@ -1,0 +1,133 @@
+//! What of a collection may change while it is open, and the lock around it.
+//!
+//! Operations hold it shared, changes of the schema alone. The lock is fair, so that a stream of operations cannot keep a
+//! change out for ever; only a thread that holds some collection already gets past a change that waits, because the change
+//! may be waiting for that very thread.
+
+use std::cell::Cell;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::{CollectionOptions, Index};
+use crate::Result;
+
+/// How long a wait goes on before somebody looks whether it should end.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+thread_local! {
+    /// How many collections this thread holds shared.
+    static HELD: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What may change while a collection is open; operations hold it shared, changes of the schema hold it alone.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// `_id` first, then in the order they were made.
+    pub(crate) indexes: Vec<Arc<Index>>,
+    /// What it was created with, as `collMod` left it.
+    pub(crate) options: CollectionOptions,
+    /// The filter that documents must pass, from `options.validator`.
+    pub(crate) validator: Option<Arc<crate::execution::Validator>>,
+    /// Whether it was dropped or renamed since the caller looked it up.
+    pub(crate) gone: bool,
+}
+
+impl State {
+    /// The `_id` index; a view has none.
+    pub(crate) fn id_index(&self) -> Option<&Arc<Index>> {
+        self.indexes.first().filter(|index| index.spec().is_id())
+    }
+
+    /// An index by its name.
+    pub(crate) fn index(&self, name: &str) -> Option<&Arc<Index>> {
+        self.indexes.iter().find(|index| index.name() == name)
+    }
+}
+
+/// The lock around a state.
+#[derive(Debug)]
+pub(crate) struct StateLock(RwLock<State>);
+
+/// A state that is held shared.
+#[derive(Debug)]
+pub(crate) struct SharedState<'l>(RwLockReadGuard<'l, State>);
+
+impl<'l> SharedState<'l> {
+    fn new(guard: RwLockReadGuard<'l, State>) -> SharedState<'l> {
+        HELD.with(|held| held.set(held.get() + 1));
+        SharedState(guard)
+    }
+}
+
+impl Deref for SharedState<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0
+    }
+}
+
+impl Drop for SharedState<'_> {
+    fn drop(&mut self) {
+        HELD.with(|held| held.set(held.get().saturating_sub(1)));
+    }
+}
+
+impl StateLock {
+    pub(crate) fn new(state: State) -> StateLock {
+        StateLock(RwLock::new(state))
+    }
+
+    /// The state, shared with other operations.
+    pub(crate) fn shared(&self) -> SharedState<'_> {
+        if HELD.with(Cell::get) > 0 {
+            return SharedState::new(self.0.read_recursive());
+        }
+        SharedState::new(self.0.read())
+    }
+
+    /// As [`StateLock::shared`], for a caller that may have to give up: `check` is asked now and then.
+    pub(crate) fn shared_unless(&self, check: &dyn Fn() -> Result<()>) -> Result<SharedState<'_>> {
+        let recursive = HELD.with(Cell::get) > 0;
+        if !recursive && let Some(guard) = self.0.try_read() {
+            return Ok(SharedState::new(guard));
+        }
+        loop {
+            let guard = if recursive {
+                self.0.try_read_recursive_for(PATIENCE)
+            } else {
+                self.0.try_read_for(PATIENCE)
+            };
+            match guard {
+                Some(guard) => return Ok(SharedState::new(guard)),
+                None => check()?,
+            }
+        }
+    }
+
+    /// The state, alone.
+    pub(crate) fn exclusive(&self) -> RwLockWriteGuard<'_, State> {
+        self.0.write()
+    }
+
+    /// The state, alone, if it can be had at once.
+    pub(crate) fn try_exclusive(&self) -> Option<RwLockWriteGuard<'_, State>> {
+        self.0.try_write_for(PATIENCE)
+    }
+
+    /// As [`StateLock::exclusive`], for a caller that may have to give up: `check` is asked now and then.
+    pub(crate) fn exclusive_unless(
+        &self,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<RwLockWriteGuard<'_, State>> {
+        loop {
+            match self.0.try_write_for(PATIENCE) {
+                Some(guard) => return Ok(guard),
+                None => check()?,
+            }
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Collections, views and indexes made, changed, listed and dropped over the wire, on each engine.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
+
+use std::path::Path;
+
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use fathom_client::{Address, Code, Connection, Target};
+use fathom_server::config::EngineName;
+use fathom_server::{Config, Server};
+
+const ENGINES: [EngineName; 3] = [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral];
+
+fn start(directory: &Path, engine: EngineName) -> (Server, Connection) {
+    let mut config = Config::default();
+    config.net.port = 0;
+    config.storage.db_path = directory.join("db");
+    config.storage.engine = engine;
+    config.storage.wired_tiger.cache_size_gb = Some(0.25);
+    config.storage.rocksdb.cache_size_gb = Some(0.25);
+    let server = Server::start_quiet(config).unwrap();
+    let connection = connect(&server);
+    (server, connection)
+}
+
+fn connect(server: &Server) -> Connection {
+    Connection::connect(&Target::at(Address::new("127.0.0.1", server.port()))).unwrap()
+}
+
+fn run_on(connection: &mut Connection, database: &str, command: &Document) -> Document {
+    let reply: RawDocumentBuf =
+        connection.run(database, command).unwrap_or_else(|error| panic!("{command}: {error}"));
+    Document::try_from(&*reply).unwrap()
+}
+
+fn run(connection: &mut Connection, command: &Document) -> Document {
+    run_on(connection, "test", command)
+}
+
+fn failure(connection: &mut Connection, database: &str, command: &Document) -> Document {
+    let error = connection.run(database, command).expect_err(&command.to_string());
+    let failure = error.failure().unwrap();
+    doc! { "code": failure.code().0, "message": failure.message() }
+}
+
+fn code(connection: &mut Connection, command: &Document) -> Code {
+    Code(failure(connection, "test", command).get_i32("code").unwrap())
+}
+
+fn listed(connection: &mut Connection, command: &Document) -> Vec<Document> {
+    let cursor = connection.cursor("test", command).unwrap();
+    cursor.map(|document| Document::try_from(&*document.unwrap()).unwrap()).collect()
+}
+
+/// Runs a test on each engine with a fresh server.
+fn on_each(test: impl Fn(&Server, &mut Connection)) {
+    for engine in ENGINES {
+        println!("{engine:?}");
+        let directory = tempfile::tempdir().unwrap();
+        let (server, mut connection) = start(directory.path(), engine);
+        test(&server, &mut connection);
+        drop(connection);
+        server.stop().unwrap();
+    }
+}
+
+#[test]
+fn collections_are_created_listed_renamed_and_dropped() {
+    on_each(|_, connection| {
+        run(connection, &doc! { "create": "plain" });
+        run(connection, &doc! { "create": "small", "capped": true, "size": 1000, "max": 5 });
+        run(connection, &doc! { "insert": "made", "documents": [{ "_id": 1 }] });
+        let all = listed(connection, &doc! { "listCollections": 1, "cursor": { "batchSize": 1 } });
+        let names: Vec<&str> = all.iter().map(|one| one.get_str("name").unwrap()).collect();
+        assert_eq!(names, ["made", "plain", "small"]);
+        assert_eq!(all[2].get_document("options").unwrap(), &doc! { "capped": true, "size": 1024, "max": 5 });
+        let info = all[0].get_document("info").unwrap();
+        assert!(!info.get_bool("readOnly").unwrap());
+        assert!(matches!(info.get("uuid"), Some(Bson::Binary(uuid)) if uuid.bytes.len() == 16));
+        assert_eq!(
+            all[0].get_document("idIndex").unwrap(),
+            &doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }
+        );
+        let few = doc! { "listCollections": 1, "filter": { "options.capped": true } };
+        assert_eq!(listed(connection, &few).len(), 1);
+        let names = doc! { "listCollections": 1, "nameOnly": true, "filter": { "name": "made" } };
+        assert_eq!(listed(connection, &names), [doc! { "name": "made", "type": "collection" }]);
+
+        let rename = doc! { "renameCollection": "test.made", "to": "test.plain" };
+        assert_eq!(failure(connection, "admin", &rename).get_i32("code").unwrap(), Code::NamespaceExists.0);
+        let replace = doc! { "renameCollection": "test.made", "to": "test.plain", "dropTarget": true };
+        run_on(connection, "admin", &replace);
+        assert_eq!(listed(connection, &doc! { "find": "plain" }), [doc! { "_id": 1 }]);
+        assert_eq!(listed(connection, &doc! { "find": "made" }), []);
+        let elsewhere = doc! { "renameCollection": "test.plain", "to": "other.plain" };
+        assert_eq!(
+            failure(connection, "admin", &elsewhere).get_i32("code").unwrap(),
+            Code::CommandNotSupported.0
+        );
+
+        let reply = run(connection, &doc! { "drop": "plain" });
+        assert_eq!(reply, doc! { "nIndexesWas": 1, "ns": "test.plain", "ok": 1.0 });
+        assert_eq!(code(connection, &doc! { "drop": "plain" }), Code::NamespaceNotFound);
+    });
+}
+
+#[test]
+fn databases_are_listed_with_sizes_and_dropped_whole() {
+    on_each(|_, connection| {
+        for database in ["one", "two"] {
+            let insert = doc! { "insert": "c", "documents": [{ "_id": 1, "pad": "x".repeat(10_000) }] };
+            run_on(connection, database, &insert);
+        }
+        let reply = run_on(connection, "admin", &doc! { "listDatabases": 1 });
+        let databases = reply.get_array("databases").unwrap();
+        let names: Vec<&str> =
+            databases.iter().map(|one| one.as_document().unwrap().get_str("name").unwrap()).collect();
+        assert_eq!(names, ["one", "two"]);
+        assert!(databases[0].as_document().unwrap().get_f64("sizeOnDisk").is_ok());
+        assert!(reply.get_f64("totalSize").is_ok());
+        let filtered = doc! { "listDatabases": 1, "nameOnly": true, "filter": { "name": /* regex */ { "$regex": "^t" } } };
+        let reply = run_on(connection, "admin", &filtered);
+        assert_eq!(reply, doc! { "databases": [{ "name": "two" }], "ok": 1.0 });
+        assert_eq!(code(connection, &doc! { "listDatabases": 1 }), Code::Unauthorized);
+
+        let reply = run_on(connection, "one", &doc! { "dropDatabase": 1 });
+        assert_eq!(reply, doc! { "dropped": "one", "ok": 1.0 });
+        assert_eq!(run_on(connection, "one", &doc! { "dropDatabase": 1 }), doc! { "ok": 1.0 });
+        let reply = run_on(connection, "admin", &doc! { "listDatabases": 1, "nameOnly": true });
+        assert_eq!(reply.get_array("databases").unwrap().len(), 1);
+        let other_case = doc! { "insert": "c", "documents": [{ "_id": 1 }] };
+        let reply = connection.run("TWO", &other_case);
+        let refused = reply.map_or(13297, |reply| {
+            let errors = Document::try_from(&*reply).unwrap();
+            errors
+                .get_array("writeErrors")
+                .map_or(0, |errors| errors[0].as_document().unwrap().get_i32("code").unwrap())
+        });
+        assert_eq!(refused, 13297);
+    });
+}
+
+#[test]
+fn odd_names_and_options_are_refused_in_mongods_codes() {
+    on_each(|_, connection| {
+        for (command, expected) in [
+            (doc! { "create": "" }, Code::InvalidNamespace),
+            (doc! { "create": "a$b" }, Code::InvalidNamespace),
+            (doc! { "create": ".a" }, Code::InvalidNamespace),
+            (doc! { "create": "system.mine" }, Code::InvalidNamespace),
+            (doc! { "create": "c", "capped": true }, Code::InvalidOptions),
+            (doc! { "create": "c", "size": 100 }, Code::InvalidOptions),
+            (doc! { "create": "c", "autoIndexId": false }, Code::InvalidOptions),
+            (doc! { "create": "c", "collation": { "locale": "fr" } }, Code::CommandNotSupported),
+            (doc! { "create": "c", "storageEngine": { "mmapv1": {} } }, Code::InvalidOptions),
+            (doc! { "create": "c", "clusteredIndex": {} }, Code(40415)),
+            (doc! { "create": "c", "validator": { "$nope": 1 } }, Code::BadValue),
+            (doc! { "create": "c", "validationLevel": "loose" }, Code::BadValue),
+            (doc! { "create": "v", "viewOn": "v", "pipeline": [] }, Code::GraphContainsCycle),
+            (
+                doc! { "create": "v", "viewOn": "c", "pipeline": [{ "$out": "x" }] },
+                Code::OptionNotSupportedOnView,
+            ),
+            (doc! { "create": "v", "pipeline": [] }, Code::InvalidOptions),
+            (doc! { "create": "v", "viewOn": "c", "capped": true, "size": 1 }, Code::InvalidOptions),
+            (doc! { "listIndexes": "none" }, Code::NamespaceNotFound),
+            (doc! { "dropIndexes": "none", "index": "*" }, Code::NamespaceNotFound),
+            (doc! { "collMod": "none" }, Code::NamespaceNotFound),
+        ] {
+            assert_eq!(code(connection, &command), expected, "{command}");
+        }
+        run(connection, &doc! { "create": "c" });
+        assert_eq!(code(connection, &doc! { "create": "c" }), Code::NamespaceExists);
+    });
+}
+
+#[test]
+fn views_are_kept_as_defined_and_refuse_what_collections_take() {
+    on_each(|_, connection| {
+        run(connection, &doc! { "create": "base" });
+        let pipeline = vec![doc! { "$match": { "a": 1 } }];
+        run(connection, &doc! { "create": "v", "viewOn": "base", "pipeline": pipeline.clone() });
+        run(connection, &doc! { "create": "w", "viewOn": "v", "pipeline": [] });
+        let view = &listed(connection, &doc! { "listCollections": 1, "filter": { "name": "v" } })[0];
+        assert_eq!(
+            view,
+            &doc! { "name": "v", "type": "view", "options": { "viewOn": "base", "pipeline": pipeline }, "info": { "readOnly": true } }
+        );
+        for (command, expected) in [
+            (doc! { "listIndexes": "v" }, Code::CommandNotSupportedOnView),
+            (
+                doc! { "createIndexes": "v", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] },
+                Code::CommandNotSupportedOnView,
+            ),
+            (doc! { "dropIndexes": "v", "index": "*" }, Code::CommandNotSupportedOnView),
+            (doc! { "collMod": "v", "viewOn": "w", "pipeline": [] }, Code::GraphContainsCycle),
+            (doc! { "collMod": "v", "validator": {} }, Code::InvalidOptions),
+            (doc! { "collMod": "base", "viewOn": "v", "pipeline": [] }, Code::InvalidOptions),
+        ] {
+            assert_eq!(code(connection, &command), expected, "{command}");
+        }
+        run(connection, &doc! { "collMod": "v", "viewOn": "other", "pipeline": [] });
+        assert_eq!(run(connection, &doc! { "drop": "v" }), doc! { "ns": "test.v", "ok": 1.0 });
+    });
+}
+
+#[test]
+fn indexes_are_built_over_what_is_there_and_listed() {
+    on_each(|_, connection| {
+        let documents: Vec<Document> = (0..3000)
+            .map(|n| doc! { "_id": n, "a": (n * 7919) % 3000, "tags": [n, n + 1], "s": if n % 2 == 0 { Bson::from("even") } else { Bson::Null } })
+            .collect();
+        run(connection, &doc! { "insert": "c", "documents": documents });
+        let reply = run(
+            connection,
+            &doc! { "createIndexes": "c", "indexes": [
+                { "key": { "a": 1 }, "name": "a_1", "unique": true },
+                { "key": { "tags": 1, "a": -1 }, "name": "tags_1_a_-1", "background": true },
+                { "key": { "h": "hashed" }, "name": "h_hashed" },
+                { "key": { "s": 1 }, "name": "s_1", "partialFilterExpression": { "a": { "$gte": 2990 } } },
+            ] },
+        );
+        assert_eq!(
+            reply,
+            doc! { "numIndexesBefore": 1, "numIndexesAfter": 5, "createdCollectionAutomatically": false, "ok": 1.0 }
+        );
+        let indexes = listed(connection, &doc! { "listIndexes": "c", "cursor": { "batchSize": 2 } });
+        assert_eq!(indexes.len(), 5);
+        assert_eq!(indexes[1], doc! { "v": 2, "key": { "a": 1 }, "name": "a_1", "unique": true });
+        assert_eq!(indexes[2].get_bool("background").unwrap(), true);
+        for (filter, expected) in [
+            (doc! { "a": 7919 % 3000 }, 1),
+            (doc! { "tags": 500 }, 2),
+            (doc! { "a": { "$gte": 100, "$lt": 200 } }, 100),
+            (doc! { "a": { "$gte": 2995 }, "s": { "$exists": true } }, 5),
+        ] {
+            let found = listed(connection, &doc! { "find": "c", "filter": filter.clone() });
+            assert_eq!(found.len(), expected, "{filter}");
+        }
+        let again =
+            doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1.0 }, "name": "a_1", "unique": 1 }] };
+        let reply = run(connection, &again);
+        assert_eq!(reply.get_str("note").unwrap(), "all indexes already exist");
+        let new = doc! { "createIndexes": "new", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] };
+        assert_eq!(run(connection, &new).get_bool("createdCollectionAutomatically").unwrap(), true);
+    });
+}
+
+#[test]
+fn indexes_that_cannot_be_are_refused_by_name() {
+    on_each(|_, connection| {
+        run(connection, &doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] });
+        for (index, expected) in [
+            (doc! { "key": { "a": "text" }, "name": "x" }, Code::CannotCreateIndex),
+            (doc! { "key": { "a": "2dsphere" }, "name": "x" }, Code::CannotCreateIndex),
+            (doc! { "key": { "$**": 1 }, "name": "x" }, Code::CannotCreateIndex),
+            (doc! { "key": {}, "name": "x" }, Code::CannotCreateIndex),
+            (doc! { "key": { "a": 0 }, "name": "x" }, Code::CannotCreateIndex),
+            (doc! { "key": { "b": 1 } }, Code::FailedToParse),
+            (doc! { "name": "x" }, Code::FailedToParse),
+            (doc! { "key": { "b": 1 }, "name": "*" }, Code::BadValue),
+            (doc! { "key": { "b": 1 }, "name": "_id_" }, Code::BadValue),
+            (doc! { "key": { "b": 1 }, "name": "" }, Code::CannotCreateIndex),
+            (doc! { "key": { "b": 1 }, "name": "x", "v": 3 }, Code::CannotCreateIndex),
+            (doc! { "key": { "b": 1 }, "name": "x", "nope": 1 }, Code::InvalidIndexSpecificationOption),
+            (
+                doc! { "key": { "_id": 1 }, "name": "_id_", "unique": true },
+                Code::InvalidIndexSpecificationOption,
+            ),
+            (doc! { "key": { "b": 1 }, "name": "x", "hidden": true }, Code::CommandNotSupported),
+            (
+                doc! { "key": { "b": 1 }, "name": "x", "collation": { "locale": "de" } },
+                Code::CommandNotSupported,
+            ),
+            (doc! { "key": { "b": "hashed" }, "name": "x", "unique": true }, Code(16764)),
+            (
+                doc! { "key": { "b": 1, "c": 1 }, "name": "x", "expireAfterSeconds": 1 },
+                Code::CannotCreateIndex,
+            ),
+            (doc! { "key": { "b": 1 }, "name": "x", "expireAfterSeconds": -1 }, Code::CannotCreateIndex),
+            (doc! { "key": { "b": 1 }, "name": "x", "expireAfterSeconds": "1" }, Code::CannotCreateIndex),
+            (
+                doc! { "key": { "b": 1 }, "name": "x", "partialFilterExpression": { "$or": [{ "a": 1 }, { "b": 1 }] } },
+                Code::CannotCreateIndex,
+            ),
+            (
+                doc! { "key": { "b": 1 }, "name": "x", "partialFilterExpression": { "a": 1 }, "sparse": true },
+                Code::CannotCreateIndex,
+            ),
+            (doc! { "key": { "b": 1 }, "name": "a_1" }, Code::IndexKeySpecsConflict),
+            (doc! { "key": { "a": 1 }, "name": "a_1", "unique": true }, Code::IndexOptionsConflict),
+            (doc! { "key": { "a": 1 }, "name": "other" }, Code::IndexOptionsConflict),
+        ] {
+            let command = doc! { "createIndexes": "c", "indexes": [index.clone()] };
+            assert_eq!(code(connection, &command), expected, "{index}");
+        }
+        let quorum = doc! { "createIndexes": "c", "indexes": [{ "key": { "b": 1 }, "name": "b_1" }], "commitQuorum": 1 };
+        assert_eq!(code(connection, &quorum), Code::BadValue);
+        // An index on _id by any name is the one that is there.
+        let id = doc! { "createIndexes": "c", "indexes": [{ "key": { "_id": 1 }, "name": "mine" }] };
+        assert_eq!(run(connection, &id).get_i32("numIndexesAfter").unwrap(), 2);
+        assert_eq!(listed(connection, &doc! { "listIndexes": "c" }).len(), 2);
+    });
+}
+
+#[test]
+fn a_unique_build_over_duplicates_fails_and_leaves_nothing() {
+    on_each(|_, connection| {
+        run(connection, &doc! { "insert": "c", "documents": [{ "_id": 1, "a": 5 }, { "_id": 2, "a": 5 }] });
+        let create = doc! { "createIndexes": "c", "indexes": [
+        { "key": { "b": 1 }, "name": "b_1" }, { "key": { "a": 1 }, "name": "a_1", "unique": true } ] };
+        let error = connection.run("test", &create).unwrap_err();
+        let failure = error.failure().unwrap();
+        assert_eq!(failure.code(), Code::DuplicateKey);
+        assert!(failure.message().contains("dup key: { a: 5 }"), "{}", failure.message());
+        assert_eq!(listed(connection, &doc! { "listIndexes": "c" }).len(), 1);
+        run(connection, &doc! { "delete": "c", "deletes": [{ "q": { "_id": 2 }, "limit": 1 }] });
+        assert_eq!(run(connection, &create).get_i32("numIndexesAfter").unwrap(), 3);
+        let again = doc! { "insert": "c", "documents": [{ "_id": 3, "a": 5 }] };
+        let reply = run(connection, &again);
+        let error = reply.get_array("writeErrors").unwrap()[0].as_document().unwrap().clone();
+        assert_eq!(error.get_document("keyPattern").unwrap(), &doc! { "a": 1 });
+        assert_eq!(error.get_document("keyValue").unwrap(), &doc! { "a": 5 });
+    });
+}
+
+#[test]
+fn indexes_are_dropped_by_name_key_list_and_star() {
+    on_each(|_, connection| {
+        let all: Vec<Document> = ["a", "b", "c", "d", "e"]
+            .iter()
+            .map(|field| doc! { "key": { *field: 1 }, "name": format!("{field}_1") })
+            .collect();
+        run(connection, &doc! { "createIndexes": "c", "indexes": all });
+        let reply = run(connection, &doc! { "dropIndexes": "c", "index": "a_1" });
+        assert_eq!(reply, doc! { "nIndexesWas": 6, "ok": 1.0 });
+        run(connection, &doc! { "deleteIndexes": "c", "index": { "b": 1 } });
+        run(connection, &doc! { "dropIndexes": "c", "index": ["c_1", "d_1"] });
+        assert_eq!(code(connection, &doc! { "dropIndexes": "c", "index": "_id_" }), Code::InvalidOptions);
+        assert_eq!(code(connection, &doc! { "dropIndexes": "c", "index": "a_1" }), Code::IndexNotFound);
+        assert_eq!(code(connection, &doc! { "dropIndexes": "c", "index": { "z": 1 } }), Code::IndexNotFound);
+        let reply = run(connection, &doc! { "dropIndexes": "c", "index": "*" });
+        assert_eq!(
+            reply,
+            doc! { "nIndexesWas": 2, "msg": "non-_id indexes dropped for collection", "ok": 1.0 }
+        );
+        assert_eq!(listed(connection, &doc! { "listIndexes": "c" }).len(), 1);
+    });
+}
+
+#[test]
+fn coll_mod_changes_expiry_and_validator() {
+    on_each(|_, connection| {
+        let ttl = doc! { "key": { "at": 1 }, "name": "at_1", "expireAfterSeconds": 3600 };
+        let plain = doc! { "key": { "b": 1 }, "name": "b_1" };
+        run(connection, &doc! { "createIndexes": "c", "indexes": [ttl, plain] });
+        let change =
+            doc! { "collMod": "c", "index": { "keyPattern": { "at": 1 }, "expireAfterSeconds": 60 } };
+        let reply = run(connection, &change);
+        assert_eq!(
+            reply,
+            doc! { "expireAfterSeconds_old": 3600_i64, "expireAfterSeconds_new": 60_i64, "ok": 1.0 }
+        );
+        let indexes = listed(connection, &doc! { "listIndexes": "c" });
+        assert_eq!(indexes[1].get_i32("expireAfterSeconds").unwrap(), 60);
+        for (index, expected) in [
+            (doc! { "name": "b_1", "expireAfterSeconds": 1 }, Code::InvalidOptions),
+            (doc! { "name": "z", "expireAfterSeconds": 1 }, Code::IndexNotFound),
+            (doc! { "name": "at_1" }, Code::InvalidOptions),
+            (doc! { "expireAfterSeconds": 1 }, Code::InvalidOptions),
+            (doc! { "name": "at_1", "hidden": true }, Code::CommandNotSupported),
+        ] {
+            let command = doc! { "collMod": "c", "index": index };
+            assert_eq!(code(connection, &command), expected, "{command}");
+        }
+        run(connection, &doc! { "collMod": "c", "validator": { "a": { "$gt": 0 } } });
+        let insert = doc! { "insert": "c", "documents": [{ "a": -1 }] };
+        let reply = run(connection, &insert);
+        let error = reply.get_array("writeErrors").unwrap()[0].as_document().unwrap().clone();
+        assert_eq!(error.get_i32("code").unwrap(), 121);
+        run(connection, &doc! { "collMod": "c", "validationLevel": "off" });
+        assert_eq!(run(connection, &insert).get_i32("n").unwrap(), 1);
+    });
+}
