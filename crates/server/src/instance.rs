@@ -17,6 +17,7 @@ use crate::execution::CursorTable;
 use crate::fail_points::FailPoints;
 use crate::log::{Log, Severity};
 use crate::parameters::Parameters;
+use crate::sessions::Sessions;
 use crate::storage::background::{Bell, CheckpointFigures};
 use crate::storage::{Catalog, Collection, DataDirectory, Journal, Tickets};
 use crate::write_gate::WriteGate;
@@ -38,6 +39,7 @@ pub(crate) struct Instance {
     pub(crate) profiler: Profiler,
     pub(crate) fail_points: FailPoints,
     pub(crate) users: Users,
+    pub(crate) sessions: Sessions,
     pub(crate) log: Arc<Log>,
     pub(crate) bell: Bell,
     pub(crate) started: Instant,
@@ -64,6 +66,7 @@ impl Instance {
             |failure: fathom_wire::Failure| Error::new(Kind::Corruption, failure.message().to_owned());
         let (catalog, recount) = Catalog::open(&engine).map_err(failed)?;
         let parameters = Parameters::new(&config)?;
+        let users = Users::open(&config, &engine, &catalog, &log)?;
         let instance = Instance {
             journal: Journal::new(Arc::clone(&engine)),
             catalog,
@@ -75,8 +78,9 @@ impl Instance {
             clients: Clients::default(),
             counters: Counters::default(),
             profiler: Profiler::new(&config),
-            fail_points: FailPoints::default(),
-            users: Users::new(&config)?,
+            fail_points: FailPoints::new(&config),
+            users,
+            sessions: Sessions::default(),
             parameters,
             log,
             bell: Bell::default(),

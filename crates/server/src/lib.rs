@@ -25,6 +25,7 @@ mod parse;
 mod pid_file;
 mod random;
 mod server;
+mod sessions;
 mod startup_warnings;
 mod storage;
 mod write_concern;

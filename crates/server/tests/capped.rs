@@ -113,4 +113,3 @@ fn what_a_capped_collection_cannot_take_is_refused() {
         assert_eq!(code(connection, &doc! { "find": "plain", "tailable": true }), Code::BadValue);
     });
 }
-

@@ -7,6 +7,7 @@ use fathom_query::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
+use crate::auth::{Place, Rights};
 use crate::dispatch::Request;
 use crate::execution::{Batch, Producer, QueryCursor};
 use crate::operation::Operation;
@@ -31,6 +32,11 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         Some(size) => size,
     };
     let mut cursor = op.instance.cursors.take(id, &namespace)?;
+    if op.instance.users.is_enabled() && cursor.users != op.client.users() {
+        op.instance.cursors.put_back(id, cursor);
+        let what = format!("cursor id {id} was not created by the authenticated user");
+        return Err(Failure::new(Code::Unauthorized, what));
+    }
     op.figures.namespace = namespace;
     op.figures.cursor_id = id;
     // The command that opened the cursor says how long it may take; here the time is that of one wait.
@@ -73,9 +79,6 @@ fn fill(
     awaiting: bool,
     reply: &mut Reply<'_>,
 ) -> Result<bool> {
-    if op.instance.config.auth && cursor.users != op.client.users() {
-        return Err(Failure::new(Code::Unauthorized, "the cursor was made by another user"));
-    }
     let mut out = reply.begin_document("cursor");
     let mut next = out.begin_array("nextBatch");
     let patience = if request.max_time_ms > 0 { Duration::from_millis(request.max_time_ms) } else { AWAIT };
@@ -123,7 +126,7 @@ pub(super) fn kill(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Re
     let (mut killed, mut missing) = (Vec::new(), Vec::new());
     for id in ids {
         match id.map_err(|error| parse::malformed(&error))? {
-            RawBsonRef::Int64(id) if op.instance.cursors.kill(id) => killed.push(id),
+            RawBsonRef::Int64(id) if may_kill(op, id) && op.instance.cursors.kill(id) => killed.push(id),
             RawBsonRef::Int64(id) => missing.push(id),
             other => return Err(parse::wrong_type("killCursors.cursors", other, "long")),
         }
@@ -138,4 +141,11 @@ pub(super) fn kill(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Re
         ids.iter().for_each(|id| array.i64(*id));
     }
     Ok(())
+}
+
+/// Cursors are their users' own, unless one may kill any.
+fn may_kill(op: &Operation<'_>, id: i64) -> bool {
+    !op.instance.users.is_enabled()
+        || op.instance.cursors.owners(id).is_none_or(|owners| owners == op.client.users())
+        || crate::auth::may(op, Rights::MANAGE, Place::Cluster)
 }

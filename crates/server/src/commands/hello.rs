@@ -38,6 +38,7 @@ pub(super) fn run(
     reply.i32("maxMessageSizeBytes", i32::try_from(MAX_MESSAGE_BYTES).unwrap_or(i32::MAX));
     reply.i32("maxWriteBatchSize", i32::try_from(MAX_WRITE_BATCH).unwrap_or(i32::MAX));
     reply.date_time("localTime", DateTime::now());
+    reply.i32("logicalSessionTimeoutMinutes", crate::sessions::TIMEOUT_MINUTES);
     reply.i32("connectionId", i32::try_from(op.client.id).unwrap_or(i32::MAX));
     reply.i32("minWireVersion", 0);
     reply.i32("maxWireVersion", op.instance.parameters.max_wire_version());

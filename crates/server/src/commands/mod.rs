@@ -7,9 +7,12 @@ mod aggregate;
 mod build_info;
 mod coll_mod;
 mod coll_stats;
+mod compact;
+mod configure_fail_point;
 mod conn_pool_stats;
-mod count;
+mod connection_status;
 mod convert_to_capped;
+mod count;
 mod create;
 mod create_indexes;
 mod current_op;
@@ -22,42 +25,44 @@ mod drop;
 mod drop_indexes;
 mod explain;
 mod find;
+mod find_and_modify;
 mod fsync;
 mod get_cmd_line_opts;
-mod get_log;
 mod get_diagnostic_data;
-mod find_and_modify;
+mod get_log;
 mod get_more;
 mod get_parameter;
 mod hello;
 mod host_info;
-mod insert;
-mod list_commands;
-mod log_rotate;
-mod ping;
-mod refused;
-mod set_feature_compatibility_version;
-mod set_parameter;
-mod shutdown;
-mod table;
-mod update;
-mod whats_my_uri;
 mod index_conflicts;
 mod index_options;
 mod insert;
 mod kill_op;
 mod list_collections;
+mod list_commands;
 mod list_databases;
 mod list_indexes;
+mod log_rotate;
 mod partial_filter;
 mod ping;
 mod profile;
+mod refused;
 mod rename_collection;
+mod roles;
+mod sasl;
 mod server_status;
+mod sessions;
+mod set_feature_compatibility_version;
+mod set_parameter;
+mod shutdown;
 mod table;
 mod top;
 mod update;
+mod users;
+mod users_info;
+mod validate;
 mod view_definition;
+mod whats_my_uri;
 
 use bson::RawBsonRef;
 
@@ -103,8 +108,8 @@ pub(crate) struct Command {
     pub(crate) secret: bool,
     /// The fields it takes beside the generic ones.
     pub(crate) fields: &'static [&'static str],
-    /// Whether it takes any field: those whose fields are names of other things, and those that are refused.
-    /// Whether it takes fields that nobody can list: the conditions of `currentOp`, sections of `serverStatus`.
+    /// Whether it takes fields that nobody can list: the conditions of `currentOp`, sections of `serverStatus`, and those of
+    /// commands that are refused.
     pub(crate) any_fields: bool,
     /// One sentence for `listCommands`.
     pub(crate) help: &'static str,

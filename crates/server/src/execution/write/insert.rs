@@ -139,7 +139,11 @@ fn trim(
     limits: Limits,
     added: &[Cow<'_, RawDocument>],
 ) -> Result<Trimmed> {
-    if let Some(large) = added.iter().map(|one| one.as_bytes().len()).find(|bytes| limits.exceeded(1, i64::try_from(*bytes).unwrap_or(i64::MAX))) {
+    if let Some(large) = added
+        .iter()
+        .map(|one| one.as_bytes().len())
+        .find(|bytes| limits.exceeded(1, i64::try_from(*bytes).unwrap_or(i64::MAX)))
+    {
         return Err(Failure::new(
             Code(16328),
             format!("document is larger than capped size {large} > {}", limits.bytes),
