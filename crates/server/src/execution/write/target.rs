@@ -92,6 +92,7 @@ impl Target {
     fn scan(&self, op: &mut Operation<'_>, state: &State, fetch: Fetch) -> Result<(Scan, bool)> {
         let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
         let (plan, _) = choose(&self.filter, self.sort.as_ref(), None, self.hint.as_ref(), &indexes)?;
+        crate::execution::no_table_scan::check(op, &plan)?;
         op.figures.plan.get_or_insert_with(|| plan_summary(&plan, state));
         Ok((Scan::new(&plan, state, &self.filter, fetch)?, plan.sorted))
     }
