@@ -96,6 +96,11 @@ impl Client {
         }
     }
 
+    /// One of the server's own threads, which is nobody's connection.
+    pub(crate) fn internal() -> Arc<Client> {
+        Arc::new(Client::new(0, String::new(), String::new()))
+    }
+
     /// Notes that a command begins. The session that the table of sessions must hear of, if any.
     pub(crate) fn begin(&self, beginning: &Beginning<'_>) -> Option<SessionKey> {
         let mut current = self.current.lock();
