@@ -28,7 +28,7 @@ fn open(engine: EngineName, path: &Path) -> Opened {
     config.storage.db_path = path.to_owned();
     config.storage.wired_tiger.cache_size_gb = Some(0.25);
     config.storage.rocksdb.cache_size_gb = Some(0.25);
-    let log = Arc::new(Log::quiet());
+    let log = Arc::new(Log::quiet(&config));
     std::fs::create_dir_all(path).unwrap();
     let engine = crate::engines::open(&config.storage, &log).unwrap();
     Instance::new(config, engine, None, log).unwrap()
@@ -119,9 +119,8 @@ fn a_build_that_a_crash_ended_and_tables_that_nobody_names_are_gone() {
         insert(&instance, 0, 1000);
         let collection = instance.catalog.get("test.c").unwrap();
         let spec = IndexSpec::new(doc! { "v": 2, "key": { "a": 1 }, "name": "a_1" });
-        let built = with_operation(&instance, |op| {
-            build_indexes(op, &collection, vec![spec], &Document::new())
-        });
+        let built =
+            with_operation(&instance, |op| build_indexes(op, &collection, vec![spec], &Document::new()));
         assert_eq!(built.unwrap().len(), 1);
         // Built to the last key, and not yet in the catalog.
         assert_eq!(tables(&instance, "index-"), 2);
@@ -156,11 +155,13 @@ fn a_collection_that_was_dropped_while_somebody_read_it_is_gone_after_a_crash() 
 
 #[test]
 fn a_failed_sync_stops_the_server_and_says_why() {
-    for (call, words) in [(Call::FlushJournal, "journal"), (Call::Commit, "journal"), (Call::Checkpoint, "checkpoint")] {
+    for (call, words) in
+        [(Call::FlushJournal, "journal"), (Call::Commit, "journal"), (Call::Checkpoint, "checkpoint")]
+    {
         let engine = fathom_engine::memory::open();
         let mut config = Config::default();
         config.storage.engine = EngineName::Ephemeral;
-        let log = Arc::new(Log::quiet());
+        let log = Arc::new(Log::quiet(&config));
         let (instance, _) = Instance::new(config, Arc::clone(&engine) as Arc<dyn Engine>, None, log).unwrap();
         insert(&instance, 0, 10);
         instance.journal.wait_until_durable().unwrap();

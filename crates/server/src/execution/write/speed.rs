@@ -64,7 +64,7 @@ fn writes_and_reads_of_documents_of_1_kb() {
         config.storage.db_path = directory.path().to_owned();
         config.storage.wired_tiger.cache_size_gb = Some(0.5);
         config.storage.rocksdb.cache_size_gb = Some(0.5);
-        let log = Arc::new(Log::quiet());
+        let log = Arc::new(Log::quiet(&config));
         let engine = crate::engines::open(&config.storage, &log).unwrap();
         let (instance, _) = Instance::new(config, engine, None, log).unwrap();
         let session = instance.engine.session().unwrap();

@@ -4,8 +4,8 @@ use bson::RawDocumentBuf;
 use fathom_query::{Code, Failure, Filter, Hint, IndexInfo, Matched, Sort, choose};
 
 use crate::Result;
-use crate::execution::scan::{Fetch, Flow, Scan};
 use crate::execution::plan_summary;
+use crate::execution::scan::{Fetch, Flow, Scan};
 use crate::operation::Operation;
 use crate::storage::{Collection, State};
 
