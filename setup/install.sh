@@ -20,6 +20,7 @@ build,test,bench   needed  libclang.so  libclang-dev
 test,bench         needed  git          git
 test               wanted  mkfs.ext4    e2fsprogs
 test               wanted  mkfs.xfs     xfsprogs
+test               wanted  xfs_io       xfsprogs
 test               wanted  mkfs.btrfs   btrfs-progs
 test               wanted  losetup      mount
 test               wanted  blockdev     util-linux
@@ -29,6 +30,7 @@ test               wanted  fio          fio
 test               wanted  bindfs       bindfs
 bench              needed  fio          fio
 bench              wanted  mkfs.ext4    e2fsprogs
+bench              wanted  mkfs.xfs     xfsprogs
 bench              wanted  losetup      mount
 fuzz               needed  c++          g++
 fuzz               needed  cc           gcc

@@ -1,5 +1,6 @@
 //! The door: parse, hand over to one verb, turn its outcome into an exit code. The only place that exits.
 
+mod background;
 mod live;
 mod output;
 mod probing;

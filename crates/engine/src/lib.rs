@@ -150,6 +150,13 @@ pub trait Session: Send {
     /// A cursor over the table, not on any key yet.
     fn cursor<'s>(&'s self, table: &Table) -> Result<Box<dyn Cursor + 's>>;
 
+    /// What the engine read and wrote for this session since [`Session::begin_operation`]: under the section `data` the names
+    /// that mongod's log has for it (`bytesRead`, `bytesWritten`, `timeReadingMicros`, `timeWritingMicros`), under `timeWaitingMicros` what it
+    /// waited for. Only what is not zero; empty if the engine does not count by session.
+    fn operation_statistics(&self) -> Statistics {
+        Statistics::default()
+    }
+
     /// Lets go of what the session keeps between operations on a table that is about to be dropped, or on all (`None`).
     fn release(&self, table: Option<&Table>);
 }

@@ -3,14 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bson::{Document, RawDocument};
 use fathom_query::Code;
-use parking_lot::Mutex;
+use fathom_wire::DocumentWriter;
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::auth::Granted;
+use crate::sessions::{SessionId, SessionKey, SessionOwner};
 
 /// As much of a running command as `currentOp` keeps.
 const KEPT_COMMAND_BYTES: usize = 1000;
+/// After how long the table of sessions hears again of a session that is used all the time.
+const NOTED_AGAIN: Duration = Duration::from_secs(60);
 
 /// One connection, as others see it.
 #[derive(Debug)]
@@ -25,10 +31,14 @@ pub(crate) struct Client {
     /// What it said of itself in its first hello.
     metadata: Mutex<Option<Document>>,
     current: Mutex<Current>,
+    /// Whether what `current` says is still going on.
+    running: AtomicBool,
     interrupt: AtomicI32,
     operation: AtomicU64,
     /// Who it proved to be: (user, database) pairs.
     users: Mutex<Vec<(String, String)>>,
+    /// What they may do.
+    granted: Mutex<Granted>,
     /// Ends the connection after its current command.
     pub(crate) close: AtomicBool,
 }
@@ -39,6 +49,23 @@ struct Current {
     since: Option<Instant>,
     database: String,
     command: Vec<u8>,
+    /// The session of the command, and when the table of sessions last heard of it from here.
+    session: Option<SessionKey>,
+    session_noted: Option<Instant>,
+    /// Whose sessions they are.
+    owner: SessionOwner,
+}
+
+/// A command that begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beginning<'a> {
+    /// Its number.
+    pub(crate) operation: u64,
+    pub(crate) begun: Instant,
+    pub(crate) database: &'a str,
+    pub(crate) command: &'a RawDocument,
+    /// The id in its `lsid`.
+    pub(crate) session: Option<SessionId>,
 }
 
 /// What `currentOp` shows of a connection.
@@ -47,7 +74,7 @@ pub(crate) struct Activity {
     pub(crate) operation: u64,
     pub(crate) since: Option<Instant>,
     pub(crate) database: String,
-    /// The command, or its first bytes made a document by its name alone.
+    /// The command, or its first field and `$truncated` if it is long.
     pub(crate) command: Document,
 }
 
@@ -60,31 +87,83 @@ impl Client {
             connected: bson::DateTime::now(),
             metadata: Mutex::new(None),
             current: Mutex::default(),
+            running: AtomicBool::new(false),
             interrupt: AtomicI32::new(0),
             operation: AtomicU64::new(0),
             users: Mutex::default(),
+            granted: Mutex::default(),
             close: AtomicBool::new(false),
         }
     }
 
-    /// Notes that a command begins.
-    pub(crate) fn begin(&self, operation: u64, database: &str, command: &RawDocument) {
-        self.interrupt.store(0, Ordering::Relaxed);
-        self.operation.store(operation, Ordering::Relaxed);
+    /// One of the server's own threads, which is nobody's connection.
+    pub(crate) fn internal() -> Arc<Client> {
+        Arc::new(Client::new(0, String::new(), String::new()))
+    }
+
+    /// Notes that a command begins. The session that the table of sessions must hear of, if any.
+    pub(crate) fn begin(&self, beginning: &Beginning<'_>) -> Option<SessionKey> {
         let mut current = self.current.lock();
-        current.since = Some(Instant::now());
-        current.database.clear();
-        current.database.push_str(database);
+        self.interrupt.store(0, Ordering::Relaxed);
+        self.operation.store(beginning.operation, Ordering::Relaxed);
+        current.since = Some(beginning.begun);
+        if current.database != beginning.database {
+            current.database.clear();
+            current.database.push_str(beginning.database);
+        }
         current.command.clear();
-        let bytes = command.as_bytes();
+        let bytes = beginning.command.as_bytes();
         if bytes.len() <= KEPT_COMMAND_BYTES {
             current.command.extend_from_slice(bytes);
+        } else {
+            keep_beginning(beginning.command, &mut current.command);
         }
+        let session = beginning.session.map(|id| SessionKey { id, owner: current.owner });
+        let known = session == current.session
+            && current
+                .session_noted
+                .is_some_and(|noted| beginning.begun.saturating_duration_since(noted) < NOTED_AGAIN);
+        current.session = session;
+        let news = session.filter(|_| !known);
+        if news.is_some() {
+            current.session_noted = Some(beginning.begun);
+        }
+        drop(current);
+        self.running.store(true, Ordering::Release);
+        news
     }
 
     /// Notes that it ended.
     pub(crate) fn end(&self) {
-        self.current.lock().since = None;
+        self.running.store(false, Ordering::Release);
+    }
+
+    /// The key of a session of this connection's user.
+    pub(crate) fn session_key(&self, id: SessionId) -> SessionKey {
+        SessionKey { id, owner: self.current.lock().owner }
+    }
+
+    /// Has the table of sessions told again of the session that is used here if it is one of those that `ended` picks.
+    pub(crate) fn forget_sessions(&self, ended: &dyn Fn(&SessionKey) -> bool) {
+        let mut current = self.current.lock();
+        if current.session.as_ref().is_some_and(ended) {
+            current.session_noted = None;
+        }
+    }
+
+    /// Asks what runs here in one of the sessions that `killed` picks to stop; whether there was something.
+    pub(crate) fn interrupt_session(&self, killed: &dyn Fn(&SessionKey) -> bool) -> bool {
+        let current = self.current.lock();
+        let here = self.running.load(Ordering::Acquire) && current.session.as_ref().is_some_and(killed);
+        if here {
+            self.interrupt.store(Code::Interrupted.0, Ordering::Relaxed);
+        }
+        here
+    }
+
+    /// Whether it runs a command.
+    pub(crate) fn is_active(&self) -> bool {
+        self.running.load(Ordering::Acquire)
     }
 
     /// What it does.
@@ -92,7 +171,7 @@ impl Client {
         let current = self.current.lock();
         Activity {
             operation: self.operation.load(Ordering::Relaxed),
-            since: current.since,
+            since: current.since.filter(|_| self.running.load(Ordering::Acquire)),
             database: current.database.clone(),
             command: Document::from_reader(current.command.as_slice()).unwrap_or_default(),
         }
@@ -100,7 +179,10 @@ impl Client {
 
     /// Asks its operation to stop with this code.
     pub(crate) fn interrupt(&self, operation: u64, code: Code) -> bool {
-        let here = self.operation.load(Ordering::Relaxed) == operation && self.current.lock().since.is_some();
+        // Under the lock that `begin` takes, so that what comes next is never meant.
+        let _held = self.current.lock();
+        let here =
+            self.operation.load(Ordering::Relaxed) == operation && self.running.load(Ordering::Acquire);
         if here {
             self.interrupt.store(code.0, Ordering::Relaxed);
         }
@@ -139,15 +221,63 @@ impl Client {
         self.users.lock().clone()
     }
 
+    /// Notes that it proved to be a user too; of one database it can be one only.
+    pub(crate) fn add_user(&self, name: &str, database: &str) {
+        let mut users = self.users();
+        users.retain(|(_, other)| other != database);
+        users.push((name.to_owned(), database.to_owned()));
+        self.set_users(users);
+    }
+
     /// Changes who it is.
     pub(crate) fn set_users(&self, users: Vec<(String, String)>) {
+        self.keep_users(users);
+        self.granted.lock().forget();
+    }
+
+    /// Changes who it is, while what it may do is being worked out.
+    pub(crate) fn keep_users(&self, users: Vec<(String, String)>) {
+        let mut current = self.current.lock();
+        current.owner = match users.first() {
+            None => SessionOwner::default(),
+            Some((name, database)) => SessionOwner::of(name, database),
+        };
+        drop(current);
         *self.users.lock() = users;
+    }
+
+    /// What its users may do; refresh it before use.
+    pub(crate) fn granted(&self) -> MutexGuard<'_, Granted> {
+        self.granted.lock()
     }
 
     /// Whether it proved to be anybody.
     pub(crate) fn is_authenticated(&self) -> bool {
         !self.users.lock().is_empty()
     }
+}
+
+/// As many of a long command's fields as fit, and `$truncated` with the names of the others.
+#[cold]
+fn keep_beginning(command: &RawDocument, out: &mut Vec<u8>) {
+    let mut left = KEPT_COMMAND_BYTES;
+    let mut missing = String::new();
+    let mut short = DocumentWriter::new(out);
+    for element in command.iter_elements().flatten() {
+        let name = element.key().as_str();
+        match (left.checked_sub(element.size()), element.value()) {
+            (Some(rest), Ok(value)) => {
+                left = rest;
+                short.value(name, value);
+            }
+            _ if missing.len() + name.len() <= KEPT_COMMAND_BYTES => {
+                missing.push_str(if missing.is_empty() { "" } else { ", " });
+                missing.push_str(name);
+            }
+            _ => {}
+        }
+    }
+    short.string("$truncated", &missing);
 }
 
 /// All connections.

@@ -6,15 +6,17 @@ use std::time::Instant;
 use bson::{RawBsonRef, RawDocument};
 use fathom_engine::Session;
 use fathom_query::{Code, Failure};
+use fathom_wire::limits::MAX_WRITE_BATCH;
 use fathom_wire::{DocumentWriter, OpMsg, OpQuery};
 
 use crate::Result;
 use crate::auth::Conversation;
-use crate::client::Client;
+use crate::client::{Beginning, Client};
 use crate::commands::{self, Command, GENERIC_FIELDS, Kind};
 use crate::diagnostics::Finished;
 use crate::instance::Instance;
 use crate::operation::Operation;
+use crate::sessions::SessionId;
 use crate::write_concern::WriteConcern;
 
 /// A request as it came.
@@ -55,6 +57,8 @@ pub(crate) struct Request<'a> {
     message: Option<&'a OpMsg<'a>>,
     pub(crate) write_concern: WriteConcern,
     pub(crate) max_time_ms: u64,
+    /// The id in `lsid`.
+    pub(crate) session: Option<SessionId>,
     /// Whether it came by OP_QUERY, as old handshakes do.
     pub(crate) legacy: bool,
 }
@@ -93,6 +97,14 @@ impl<'a> Request<'a> {
     /// The documents of a field that may come beside the body.
     pub(crate) fn documents(&self, name: &str) -> Result<Vec<&'a RawDocument>> {
         if let Some(sequence) = self.message.and_then(|message| message.sequence(name)) {
+            // Millions of empty documents fit into a message; nobody may have them listed.
+            if sequence.count() > MAX_WRITE_BATCH {
+                let what = format!(
+                    "Write batch sizes must be between 1 and {MAX_WRITE_BATCH}. Got {} operations.",
+                    sequence.count()
+                );
+                return Err(Failure::new(Code::InvalidLength, what));
+            }
             return Ok(sequence.documents().collect());
         }
         crate::parse::documents(self.body, name)?.ok_or_else(|| crate::parse::missing(name))
@@ -108,7 +120,7 @@ pub(crate) fn run(
 ) -> Answer {
     let start = out.len();
     let mut op = Operation::new(place.instance, place.session, place.client);
-    let (request, failure) = match request_of(place, incoming) {
+    let (request, failure) = match request_of(place, incoming, op.begun) {
         Err(failure) => (None, Some(failure)),
         Ok(request) => {
             let failure = answer(&mut op, &request, conversation, out).err();
@@ -137,7 +149,7 @@ pub(crate) fn run(
 /// The label that a fail point puts on a failure to have the connection closed instead of answered.
 pub(crate) const CLOSE_CONNECTION: &str = "FathomCloseConnection";
 
-fn request_of<'a>(place: &Surroundings<'_>, incoming: &Incoming<'a>) -> Result<Request<'a>> {
+fn request_of<'a>(place: &Surroundings<'_>, incoming: &Incoming<'a>, begun: Instant) -> Result<Request<'a>> {
     let (body, message, query_database) = match incoming {
         Incoming::Message(message) => (message.body, Some(*message), None),
         Incoming::Query(query) => match query.command_database() {
@@ -145,7 +157,6 @@ fn request_of<'a>(place: &Surroundings<'_>, incoming: &Incoming<'a>) -> Result<R
             None => return Err(Failure::new(Code(5_739_100), "OP_QUERY is supported for commands only")),
         },
     };
-    let operation = place.instance.clients.next_operation();
     let first = body.iter().next().transpose().map_err(|error| crate::parse::malformed(&error))?;
     let Some((name, target)) = first else {
         return Err(Failure::new(Code::CommandNotFound, "no command was given: the document is empty"));
@@ -163,13 +174,25 @@ fn request_of<'a>(place: &Surroundings<'_>, incoming: &Incoming<'a>) -> Result<R
         message,
         write_concern: WriteConcern::default(),
         max_time_ms: 0,
+        session: None,
         legacy: message.is_none(),
     };
     read_common(&mut request)?;
     if request.database.is_empty() {
         return Err(Failure::new(Code(40571), "OP_MSG requests require a $db argument"));
     }
-    place.client.begin(operation, request.database, body);
+    let beginning = Beginning {
+        operation: place.instance.clients.next_operation(),
+        begun,
+        database: request.database,
+        command: body,
+        session: request.session,
+    };
+    if let Some(session) = place.client.begin(&beginning)
+        && (!place.instance.users.is_enabled() || place.client.is_authenticated())
+    {
+        place.instance.sessions.note(session, begun)?;
+    }
     Ok(request)
 }
 
@@ -180,7 +203,10 @@ fn read_common(request: &mut Request<'_>) -> Result<()> {
         match name.as_str() {
             "$db" => match value {
                 RawBsonRef::String(database) => {
-                    crate::namespace::check_database(database)?;
+                    // Logins that are refused by name come in on this one.
+                    if database != "$external" {
+                        crate::namespace::check_database(database)?;
+                    }
                     request.database = database;
                 }
                 other => return Err(crate::parse::wrong_type("$db", other, "string")),
@@ -188,11 +214,13 @@ fn read_common(request: &mut Request<'_>) -> Result<()> {
             "maxTimeMS" => request.max_time_ms = max_time(value)?,
             "writeConcern" => request.write_concern = WriteConcern::parse(value)?,
             "readConcern" => check_read_concern(value)?,
+            "lsid" => request.session = Some(crate::sessions::read_id("OperationSessionInfo.lsid", value)?),
             "txnNumber" | "autocommit" | "startTransaction" => {
                 let what = "Transaction numbers are only allowed on a replica set member or mongos";
                 return Err(Failure::new(Code::IllegalOperation, what));
             }
             name if request.command.fields.contains(&name) || GENERIC_FIELDS.contains(&name) => {}
+            _ if request.command.any_fields => {}
             name => return Err(unknown_field(request.command, name)),
         }
     }

@@ -52,10 +52,7 @@ fn open_wired_tiger(storage: &StorageOptions, log: &Arc<Log>) -> Result<WiredTig
 
 fn rocksdb_options(storage: &StorageOptions) -> Result<fathom_engine_rocks::Options> {
     let ours = &storage.rocksdb;
-    let cache_bytes = match ours.cache_size_gb {
-        Some(size) => gib(size, "--rocksdbCacheSizeGB")?,
-        None => fathom_engine_rocks::default_cache_bytes(memory_bytes()),
-    };
+    let cache_bytes = gib(rocksdb_cache_gb(storage), "--rocksdbCacheSizeGB")?;
     let mut options = fathom_engine_rocks::Options::new(&storage.db_path, cache_bytes);
     options.compression = ours.compression.parse()?;
     options.max_write_mb_per_sec = ours.max_write_mb_per_sec;
@@ -65,6 +62,14 @@ fn rocksdb_options(storage: &StorageOptions) -> Result<fathom_engine_rocks::Opti
     options.single_delete_index = ours.single_delete_index;
     options.journal = storage.journal;
     Ok(options)
+}
+
+/// The block cache of RocksDB, in GiB.
+#[expect(clippy::cast_precision_loss, reason = "memory is far below what is lost")]
+pub(crate) fn rocksdb_cache_gb(storage: &StorageOptions) -> f64 {
+    storage.rocksdb.cache_size_gb.unwrap_or_else(|| {
+        fathom_engine_rocks::default_cache_bytes(memory_bytes()) as f64 / f64::from(1u32 << 30)
+    })
 }
 
 /// A size in GiB as typed, in bytes.

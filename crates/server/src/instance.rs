@@ -17,8 +17,10 @@ use crate::execution::CursorTable;
 use crate::fail_points::FailPoints;
 use crate::log::{Log, Severity};
 use crate::parameters::Parameters;
+use crate::sessions::Sessions;
 use crate::storage::background::{Bell, CheckpointFigures};
 use crate::storage::{Catalog, Collection, DataDirectory, Journal, Tickets};
+use crate::write_gate::WriteGate;
 
 /// What a server is made of.
 #[derive(Debug)]
@@ -29,6 +31,7 @@ pub(crate) struct Instance {
     pub(crate) journal: Journal,
     pub(crate) read_tickets: Tickets,
     pub(crate) write_tickets: Tickets,
+    pub(crate) write_gate: WriteGate,
     pub(crate) cursors: CursorTable,
     pub(crate) clients: Clients,
     pub(crate) parameters: Parameters,
@@ -36,6 +39,7 @@ pub(crate) struct Instance {
     pub(crate) profiler: Profiler,
     pub(crate) fail_points: FailPoints,
     pub(crate) users: Users,
+    pub(crate) sessions: Sessions,
     pub(crate) log: Arc<Log>,
     pub(crate) bell: Bell,
     pub(crate) started: Instant,
@@ -62,18 +66,21 @@ impl Instance {
             |failure: fathom_wire::Failure| Error::new(Kind::Corruption, failure.message().to_owned());
         let (catalog, recount) = Catalog::open(&engine).map_err(failed)?;
         let parameters = Parameters::new(&config)?;
+        let users = Users::open(&config, &engine, &catalog, &log)?;
         let instance = Instance {
             journal: Journal::new(Arc::clone(&engine)),
             catalog,
             engine,
             read_tickets: Tickets::new(parameters.read_tickets()),
             write_tickets: Tickets::new(parameters.write_tickets()),
+            write_gate: WriteGate::default(),
             cursors: CursorTable::default(),
             clients: Clients::default(),
             counters: Counters::default(),
             profiler: Profiler::new(&config),
-            fail_points: FailPoints::default(),
-            users: Users::new(&config)?,
+            fail_points: FailPoints::new(&config),
+            users,
+            sessions: Sessions::default(),
             parameters,
             log,
             bell: Bell::default(),
@@ -137,6 +144,10 @@ impl Instance {
         figures.count += 1;
         figures.last_ms = took_ms;
         figures.total_ms += took_ms;
+        drop(figures);
+        self.log.debug(1, "STORAGE", 22308, "Checkpointer", "Checkpoint made", || {
+            doc! { "durationMillis": i64::try_from(took_ms).unwrap_or(i64::MAX) }
+        });
         Ok(())
     }
 

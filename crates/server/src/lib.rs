@@ -15,6 +15,8 @@ mod dispatch;
 mod engines;
 mod execution;
 mod fail_points;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod instance;
 mod log;
 mod namespace;
@@ -22,10 +24,14 @@ mod network;
 mod operation;
 mod parameters;
 mod parse;
+mod pid_file;
 mod random;
 mod server;
+mod sessions;
+mod startup_warnings;
 mod storage;
 mod write_concern;
+mod write_gate;
 
 pub use config::Config;
 pub use server::Server;

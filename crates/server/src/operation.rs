@@ -1,9 +1,10 @@
 //! One operation: whose it is, what it may use, when it must stop, and what it cost.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bson::Bson;
+use bson::{Bson, RawDocumentBuf};
 use fathom_engine::{Key, Session};
 use fathom_query::{Bound, Code, Failure, KeyBuilder, Variables};
 
@@ -35,6 +36,13 @@ pub(crate) struct Figures {
     pub(crate) cursor_exhausted: bool,
 }
 
+/// How many tickets an operation took, for the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TicketUse {
+    pub(crate) read: u32,
+    pub(crate) write: u32,
+}
+
 /// The surroundings of one command.
 #[derive(Debug)]
 pub(crate) struct Operation<'a> {
@@ -44,6 +52,11 @@ pub(crate) struct Operation<'a> {
     pub(crate) begun: Instant,
     pub(crate) deadline: Option<Instant>,
     pub(crate) figures: Figures,
+    /// The collection that it is about, if the command looked it up: spares its end the look-up by name.
+    pub(crate) collection: Option<Arc<Collection>>,
+    /// The command that opened the cursor that it went on with, if that cursor is gone now.
+    pub(crate) originating: Option<RawDocumentBuf>,
+    tickets: Cell<TicketUse>,
     variables: Option<Box<Variables>>,
     buffer: Vec<u8>,
 }
@@ -62,6 +75,9 @@ impl<'a> Operation<'a> {
             begun: Instant::now(),
             deadline: None,
             figures: Figures::default(),
+            collection: None,
+            originating: None,
+            tickets: Cell::default(),
             variables: None,
             buffer: Vec::new(),
         }
@@ -101,12 +117,29 @@ impl<'a> Operation<'a> {
 
     /// A ticket to read; waits for one, no longer than the operation may take.
     pub(crate) fn read_ticket(&self) -> Result<Ticket<'a>> {
+        let used = self.tickets.get();
+        self.tickets.set(TicketUse { read: used.read + 1, ..used });
         self.instance.read_tickets.take(self.deadline).ok_or_else(out_of_time)
     }
 
-    /// A ticket to write; waits for one, no longer than the operation may take.
+    /// A ticket to write; waits for one, and for the end of an `fsync` with `lock`, no longer than the operation may take.
     pub(crate) fn write_ticket(&self) -> Result<Ticket<'a>> {
-        self.instance.write_tickets.take(self.deadline).ok_or_else(out_of_time)
+        let used = self.tickets.get();
+        self.tickets.set(TicketUse { write: used.write + 1, ..used });
+        loop {
+            let ticket = self.instance.write_tickets.take(self.deadline).ok_or_else(out_of_time)?;
+            if !self.instance.write_gate.is_shut() {
+                return Ok(ticket);
+            }
+            drop(ticket);
+            self.instance.write_gate.wait(self.deadline);
+            self.check_interrupt()?;
+        }
+    }
+
+    /// How many tickets it took.
+    pub(crate) fn tickets(&self) -> TicketUse {
+        self.tickets.get()
     }
 
     /// Passes on a failure that ends the whole command and not only one of its writes.

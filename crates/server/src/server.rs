@@ -10,8 +10,11 @@ use fathom_errors::{Error, Kind};
 
 use crate::config::{Config, EngineName, TlsMode, TlsOptions};
 use crate::instance::Instance;
-use crate::log::Log;
+use crate::log::{Log, Severity};
 use crate::network::{Listener, bind};
+use crate::parameters;
+use crate::pid_file::PidFile;
+use crate::startup_warnings;
 use crate::storage::{DataDirectory, background, recount};
 
 /// A server that runs.
@@ -20,58 +23,69 @@ pub struct Server {
     instance: Arc<Instance>,
     listener: Listener,
     threads: Vec<JoinHandle<()>>,
+    /// Goes with the server.
+    _pid_file: Option<PidFile>,
 }
 
 impl Server {
     /// Starts a server; when it returns, clients may connect.
     pub fn start(config: Config) -> Result<Server, Error> {
-        let log = Log::open(config.log_path.as_deref(), config.log_append)?;
+        let log = Log::open(&config)?;
         Server::start_with(config, log)
     }
 
     /// As [`Server::start`], with a log that only `getLog` shows: for a server inside another program.
     pub fn start_quiet(config: Config) -> Result<Server, Error> {
-        Server::start_with(config, Log::quiet())
+        let log = Log::quiet(&config);
+        Server::start_with(config, log)
     }
 
     fn start_with(config: Config, log: Log) -> Result<Server, Error> {
         let log = Arc::new(log);
+        Server::open(config, &log).inspect_err(|error| {
+            let attributes = doc! { "error": error.to_string() };
+            log.write(
+                Severity::Error,
+                "CONTROL",
+                20557,
+                "initandlisten",
+                "The server cannot start",
+                attributes,
+            );
+        })
+    }
+
+    /// What can be refused by looking comes first, then what leaves traces.
+    fn open(mut config: Config, log: &Arc<Log>) -> Result<Server, Error> {
+        parameters::check_start(&config)?;
+        config.net.max_connections = connections_that_fit(config.net.max_connections, log);
         let tls = tls_of(&config.net.tls)?;
         let listeners = bind(&config.net)?;
+        let pid_file = config.pid_file.as_deref().map(PidFile::write).transpose()?;
         let directory = match config.storage.engine {
             EngineName::Ephemeral => None,
             engine => Some(DataDirectory::open(&config.storage.db_path, engine.as_str())?),
         };
-        log.info(
-            "CONTROL",
-            4_615_611,
-            "initandlisten",
-            "fathom serve starting",
-            doc! {
-                "pid": std::process::id(),
-                "dbPath": config.storage.db_path.display().to_string(),
-                "storageEngine": config.storage.engine.as_str(),
-                "version": env!("CARGO_PKG_VERSION"),
-            },
-        );
-        let engine = crate::engines::open(&config.storage, &log)?;
-        let (instance, uncounted) = Instance::new(config, engine, directory, log)?;
+        log_start(log, &config);
+        startup_warnings::log(log, &config, crate::engines::memory_bytes());
+        let engine = match crate::engines::open(&config.storage, log) {
+            Ok(engine) => engine,
+            Err(error) => {
+                directory.map_or((), DataDirectory::abandon);
+                return Err(error);
+            }
+        };
+        let (instance, uncounted) = Instance::new(config, engine, directory, Arc::clone(log))?;
+        parameters::apply_start(&instance)?;
         if let Some(address) = listeners.first().and_then(|listener| listener.local_addr().ok()) {
             let _ = instance.port.set(address.port());
         }
         let mut threads = background::start(&instance)?;
         threads.extend(count_again(&instance, uncounted));
         let listener = Listener::start(&instance, listeners, tls)?;
-        instance.log.info(
-            "NETWORK",
-            23016,
-            "listener",
-            "Waiting for connections",
-            doc! {
-                "port": i32::from(instance.port.get().copied().unwrap_or(0)),
-            },
-        );
-        Ok(Server { instance, listener, threads })
+        let port = doc! { "port": i32::from(instance.port.get().copied().unwrap_or(0)) };
+        log.info("NETWORK", 23016, "listener", "Waiting for connections", port);
+        Ok(Server { instance, listener, threads, _pid_file: pid_file })
     }
 
     /// The port that it listens on.
@@ -87,7 +101,7 @@ impl Server {
     /// Stops: no new work, connections end, a last checkpoint, the directory is given back. The error says why the server
     /// had to stop, if it had to, or what failed in stopping.
     pub fn stop(self) -> Result<(), Error> {
-        let Server { instance, listener, threads } = self;
+        let Server { instance, listener, threads, _pid_file } = self;
         instance.log.info("CONTROL", 23138, "initandlisten", "Shutting down", doc! {});
         instance.stop();
         listener.stop();
@@ -111,15 +125,10 @@ impl Server {
 
     /// Begins a new log file, as `systemLog.logRotate` says; a failure is logged.
     pub fn rotate_log(&self) {
-        if let Err(error) = self.instance.log.reopen() {
+        let log = &self.instance.log;
+        if let Err(error) = log.rotate() {
             let attributes = doc! { "error": error.to_string() };
-            self.instance.log.warning(
-                "CONTROL",
-                23168,
-                "signalProcessingThread",
-                "Log rotation failed",
-                attributes,
-            );
+            log.warning("CONTROL", 23168, "signals", "Log rotation failed", attributes);
         }
     }
 
@@ -127,6 +136,39 @@ impl Server {
     pub fn wait(&self, asked: &dyn Fn(Duration) -> bool) {
         while !self.is_stopping() && !asked(Duration::from_millis(100)) {}
     }
+}
+
+/// The line that says what is started, and where.
+fn log_start(log: &Log, config: &Config) {
+    let attributes = doc! {
+        "pid": i64::from(std::process::id()),
+        "port": i32::from(config.net.port),
+        "dbPath": config.storage.db_path.display().to_string(),
+        "storageEngine": config.storage.engine.as_str(),
+        "fathomVersion": env!("CARGO_PKG_VERSION"),
+        "claimedVersion": &config.claimed_version,
+    };
+    log.info("CONTROL", 4_615_611, "initandlisten", "fathom serve starting", attributes);
+    let options: bson::Document = config.parsed.clone().into_iter().collect();
+    let attributes = doc! { "options": options };
+    log.info("CONTROL", 21951, "initandlisten", "Options set by command line", attributes);
+}
+
+/// How many connections there may be: no more than four fifths of the files that may be open, as mongod has it.
+fn connections_that_fit(wanted: usize, log: &Log) -> usize {
+    let Some(files) = startup_warnings::open_files() else { return wanted };
+    let most = usize::try_from(files / 5 * 4).unwrap_or(usize::MAX).max(1);
+    if wanted > most {
+        let attributes = doc! { "files": i64::try_from(files).unwrap_or(i64::MAX), "connections": i64::try_from(most).unwrap_or(i64::MAX) };
+        log.info(
+            "NETWORK",
+            22942,
+            "initandlisten",
+            "Fewer connections than --maxConns, for want of file descriptors",
+            attributes,
+        );
+    }
+    wanted.min(most)
 }
 
 /// The TLS that connections are met with; none where it is disabled.

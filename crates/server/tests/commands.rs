@@ -147,11 +147,3 @@ fn a_directory_of_somebody_else_is_not_touched() {
     assert!(refused.to_string().contains("did not make"), "{refused}");
     assert_eq!(std::fs::read_dir(&place).unwrap().count(), 1);
 }
-
-#[test]
-fn a_login_that_cannot_be_checked_is_not_pretended() {
-    let directory = tempfile::tempdir().unwrap();
-    let mut config = config(directory.path(), EngineName::Ephemeral);
-    config.auth = true;
-    assert!(Server::start_quiet(config).is_err());
-}

@@ -106,6 +106,10 @@ impl Codec {
             let what = "Decompressed message would be larger than maximum message size";
             Failure::new(Code::BadValue, what)
         })?;
+        if size > most_unpacked_bytes(compressor, reader.rest().len()) {
+            let what = "Decompressing message returned less data than expected";
+            return Err(Failure::new(Code::BadValue, what));
+        }
         let length_bytes = size + Header::BYTES;
         out.clear();
         out.extend_from_slice(&Header { length_bytes, op_code, ..header }.to_bytes());
@@ -223,6 +227,18 @@ fn most_bytes(compressor: Compressor, length: usize) -> usize {
         Compressor::Zlib => length + length / 1000 + 64,
         Compressor::Zstd => zstd::zstd_safe::compress_bound(length),
     }
+}
+
+/// The most that `length` compressed bytes can become: a claim beyond it is a lie, and takes no memory.
+fn most_unpacked_bytes(compressor: Compressor, length: usize) -> usize {
+    // The greatest factor of each format: 64 bytes copied for 3, 258 bytes for 2 bits, a block of 128 KiB for 4 bytes.
+    let factor = match compressor {
+        Compressor::Noop => 1,
+        Compressor::Snappy => 22,
+        Compressor::Zlib => 1032,
+        Compressor::Zstd => 32 << 10,
+    };
+    length.saturating_mul(factor)
 }
 
 fn new_snappy() -> (snap::raw::Encoder, snap::raw::Decoder) {

@@ -3,23 +3,26 @@
 //! The options are the server's table (`fathom_server::config`); here they become a command line. It refuses to go into
 //! the background without a log file, and whatever the server itself refuses.
 
+use std::cell::Cell;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use fathom_errors::{Error, Kind};
 use fathom_process::{Ask, ServiceSignals};
 use fathom_server::Server;
 use fathom_server::config::{Flag, Given, SETTINGS, Sets, Setting, Shape};
 
 use super::Outcome;
+use crate::background::{self, Started};
 use crate::output;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
-  fathom serve --dbpath /data/lab                    WiredTiger, port 27017, loopback
+  fathom serve --dbpath /data/lab                    WiredTiger, 127.0.0.1:27017
   fathom serve --dbpath /data/rocks --storageEngine rocksdb --port 27018
-  fathom serve --config lab.yaml --port 0            mongod's configuration file
+  fathom serve --config lab.yaml --port 0            YAML with mongod's keys
   fathom serve --dbpath /data/lab --syncdelay 5 --wiredTigerCacheSizeGB 2
   fathom serve --dbpath /data/lab --fork --logpath /var/log/lab.log
 
@@ -119,8 +122,27 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         output::line(&format!("fathom {}", env!("CARGO_PKG_VERSION")))?;
         return Ok(Outcome::Clean);
     }
+    if !config.server.fork {
+        return serve(config.server, || ());
+    }
+    match background::parent()? {
+        None => start_in_background(&config.server),
+        Some(parent) => {
+            let parent = Cell::new(Some(parent));
+            let tell = || parent.take().map_or((), background::Parent::ready);
+            serve(config.server, tell).inspect_err(|error| {
+                if let (Some(parent), Some(error)) = (parent.take(), error.downcast_ref::<Error>()) {
+                    parent.failed(error);
+                }
+            })
+        }
+    }
+}
+
+fn serve(config: fathom_server::Config, ready: impl FnOnce()) -> Result<Outcome> {
     let signals = ServiceSignals::install()?;
-    let server = Server::start(config.server)?;
+    let server = Server::start(config)?;
+    ready();
     server.wait(&|pause| match signals.wait(pause) {
         Some(Ask::Stop) => true,
         Some(Ask::Rotate) => {
@@ -131,4 +153,22 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     });
     server.stop()?;
     Ok(Outcome::Clean)
+}
+
+/// What mongod's parent says and does.
+fn start_in_background(config: &fathom_server::Config) -> Result<Outcome> {
+    output::line("about to fork child process, waiting until server is ready for connections.")?;
+    let log = config.log_path.as_deref().unwrap_or(Path::new("")).display();
+    match background::start()? {
+        Started::Ready(pid) => {
+            output::line(&format!("forked process: {pid}"))?;
+            output::line("child process started successfully, parent exiting")?;
+            Ok(Outcome::Clean)
+        }
+        Started::Failed(pid, status, said) => {
+            let why = if said.is_empty() { format!("process {pid} ended with {status}") } else { said };
+            let what = "the server could not go into the background";
+            Err(Error::new(Kind::Unsupported, what).because(why).advise(format!("the log is {log}")).into())
+        }
+    }
 }

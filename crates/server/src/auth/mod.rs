@@ -1,14 +1,34 @@
 //! Who may do what: users, logins by SCRAM, and the rights that roles give.
+//!
+//! Without `--auth` and `--keyFile` everybody may do everything, and users can be made all the same. There are MongoDB's
+//! built-in roles and no others; no X.509, LDAP or Kerberos.
 
-use fathom_errors::{Error, Kind};
+mod granted;
+mod key_file;
+mod login;
+mod needs;
+mod pipelines;
+mod privilege;
+mod refusal;
+mod rights;
+mod roles;
+mod user;
+mod users;
+
+pub(crate) use granted::Granted;
+pub(crate) use login::{Conversation, speculate, start, step, write_mechanisms};
+pub(crate) use privilege::Place;
+pub(crate) use rights::Rights;
+pub(crate) use roles::{Role, built_in};
+pub(crate) use user::{User, roles_array};
+pub(crate) use users::Users;
 
 use crate::Result;
-use crate::commands::Reply;
-use crate::config::Config;
 use crate::dispatch::Request;
 use crate::operation::Operation;
+use needs::Need;
 
-/// Who may run a command.
+/// Who may run a command. What single commands need beyond that is in `needs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Whoever is connected, logged in or not.
@@ -19,7 +39,11 @@ pub(crate) enum Access {
     Read,
     /// Who may write it.
     Write,
-    /// Who may administer the database (indexes, drops, profile).
+    /// Who may make and drop collections and indexes in it.
+    Schema,
+    /// Who may see sizes and counts.
+    Stats,
+    /// Who may administer the database (validate, profile, drop it).
     DatabaseAdmin,
     /// Who may administer the users of the database.
     UserAdmin,
@@ -29,42 +53,49 @@ pub(crate) enum Access {
     Manage,
 }
 
-/// A login that is under way.
-#[derive(Debug)]
-pub(crate) struct Conversation {}
-
-/// The users of the server. There are none yet: a server that is asked to check them does not start (#3).
-#[derive(Debug)]
-pub(crate) struct Users {}
-
-impl Users {
-    /// The users; they live in `admin.system.users`.
-    pub(crate) fn new(config: &Config) -> Result<Users, Error> {
-        if config.auth || config.key_file.is_some() {
-            return Err(Error::new(Kind::Unsupported, "this server cannot check who its clients are yet")
-                .advise("start it without --auth and --keyFile, on loopback"));
-        }
-        Ok(Users {})
-    }
-}
-
 /// Refuses a command that the client may not run (13).
-pub(crate) fn authorize(_op: &Operation<'_>, _request: &Request<'_>) -> Result<()> {
-    Ok(())
+pub(crate) fn authorize(op: &Operation<'_>, request: &Request<'_>) -> Result<()> {
+    if !op.instance.users.is_enabled() {
+        return Ok(());
+    }
+    let need = needs::need_of(request);
+    if need == Need::Nothing {
+        return Ok(());
+    }
+    let mut granted = op.client.granted();
+    granted.refresh(&op.instance.users, op.client);
+    if !granted.is_known() {
+        return if is_first_user(op, request) { Ok(()) } else { Err(refusal::needs_login(request)) };
+    }
+    let allowed = match need {
+        Need::Nothing | Need::Login => true,
+        Need::One(rights, place) => granted.allows(rights, place),
+        Need::Each(needs) => needs.into_iter().all(|(rights, place)| granted.allows(rights, place)),
+    };
+    if allowed { Ok(()) } else { Err(refusal::not_authorized(request)) }
 }
 
-/// Writes `saslSupportedMechs` for `database.user`.
-pub(crate) fn write_mechanisms(_op: &Operation<'_>, _user: &str, reply: &mut Reply<'_>) -> Result<()> {
-    reply.begin_array("saslSupportedMechs").end();
-    Ok(())
+/// Whether the user of this connection has any of `rights` at `place`; always so without `--auth`. For commands that find out
+/// on their way what they touch.
+pub(crate) fn may(op: &Operation<'_>, rights: Rights, place: Place<'_>) -> bool {
+    if !op.instance.users.is_enabled() {
+        return true;
+    }
+    let mut granted = op.client.granted();
+    granted.refresh(&op.instance.users, op.client);
+    granted.allows(rights, place)
 }
 
-/// Begins a login within hello; a failure is left for the real login to report.
-pub(crate) fn speculate(
-    _op: &Operation<'_>,
-    _login: &bson::RawDocument,
-    _conversation: &mut Option<Conversation>,
-    _reply: &mut Reply<'_>,
-) -> Result<()> {
-    Ok(())
+/// Whether `listDatabases` shows a database to the user of this connection.
+pub(crate) fn may_see_database(op: &Operation<'_>, database: &str) -> bool {
+    may(op, Rights::DATABASES, Place::Cluster)
+        || may(op, Rights::FIND | Rights::LIST, Place::Collection(database, ""))
+}
+
+/// The localhost exception: while there are no users, who comes from this machine may make the first one, in `admin`.
+fn is_first_user(op: &Operation<'_>, request: &Request<'_>) -> bool {
+    request.command.name == "createUser"
+        && request.database == "admin"
+        && op.instance.users.is_empty()
+        && login::is_local(&op.client.remote)
 }

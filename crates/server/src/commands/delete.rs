@@ -40,6 +40,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     }
     op.figures.namespace = namespace;
     reply.i32("n", i32::try_from(deleted).unwrap_or(i32::MAX));
+    op.instance.counters.asserts.users(failures.len());
     write_errors(reply, &failures);
     Ok(())
 }

@@ -37,6 +37,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         op.figures.plan = Some("EOF".to_owned());
         return write_empty(op, reply);
     };
+    op.collection = Some(Arc::clone(&collection));
     let state = collection.lock();
     if state.options.is_view() {
         drop(state);

@@ -7,6 +7,7 @@ use fathom_query::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
+use crate::auth::{Place, Rights};
 use crate::dispatch::Request;
 use crate::execution::{Batch, Producer, QueryCursor};
 use crate::operation::Operation;
@@ -14,8 +15,8 @@ use crate::parse;
 
 /// How long a tailable cursor waits for new documents when the client gives no time.
 const AWAIT: Duration = Duration::from_secs(1);
-/// How often it looks.
-const AWAIT_POLL: Duration = Duration::from_millis(5);
+/// How often it looks whether it was killed meanwhile.
+const AWAIT_LOOK: Duration = Duration::from_millis(100);
 
 /// Writes the next batch.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
@@ -31,9 +32,10 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         Some(size) => size,
     };
     let mut cursor = op.instance.cursors.take(id, &namespace)?;
-    if op.instance.config.auth && cursor.users != op.client.users() {
+    if op.instance.users.is_enabled() && cursor.users != op.client.users() {
         op.instance.cursors.put_back(id, cursor);
-        return Err(Failure::new(Code::Unauthorized, "the cursor was made by another user"));
+        let what = format!("cursor id {id} was not created by the authenticated user");
+        return Err(Failure::new(Code::Unauthorized, what));
     }
     op.figures.namespace = namespace;
     op.figures.cursor_id = id;
@@ -54,6 +56,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         Ok(true) => {
             op.figures.cursor_exhausted = true;
             op.instance.cursors.remove(id);
+            op.originating = Some(cursor.originating);
             Ok(())
         }
         Ok(false) => {
@@ -62,6 +65,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         }
         Err(failure) => {
             op.instance.cursors.remove(id);
+            op.originating = Some(cursor.originating);
             Err(failure)
         }
     }
@@ -80,6 +84,7 @@ fn fill(
     let patience = if request.max_time_ms > 0 { Duration::from_millis(request.max_time_ms) } else { AWAIT };
     let until = Instant::now() + patience;
     let done = loop {
+        let seen = inserts(cursor);
         let ticket = op.read_ticket()?;
         if cursor.tailable
             && let Producer::Find(find, _) = &mut cursor.producer
@@ -92,7 +97,9 @@ fn fill(
             break done;
         }
         op.check_interrupt()?;
-        std::thread::sleep(AWAIT_POLL);
+        if let Producer::Find(_, collection) = &cursor.producer {
+            collection.wait_for_insert(seen, until.min(Instant::now() + AWAIT_LOOK));
+        }
     };
     let done = done && !cursor.tailable;
     op.figures.returned = Some(next.count() as u64);
@@ -100,6 +107,14 @@ fn fill(
     out.i64("id", if done { 0 } else { op.figures.cursor_id });
     out.string("ns", &op.figures.namespace);
     Ok(done)
+}
+
+/// How many documents came into the collection of a tailable cursor; to be known before it is read.
+fn inserts(cursor: &QueryCursor) -> u64 {
+    match &cursor.producer {
+        Producer::Find(_, collection) => collection.inserts(),
+        _ => 0,
+    }
 }
 
 /// Closes cursors.
@@ -111,7 +126,7 @@ pub(super) fn kill(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Re
     let (mut killed, mut missing) = (Vec::new(), Vec::new());
     for id in ids {
         match id.map_err(|error| parse::malformed(&error))? {
-            RawBsonRef::Int64(id) if op.instance.cursors.kill(id) => killed.push(id),
+            RawBsonRef::Int64(id) if may_kill(op, id) && op.instance.cursors.kill(id) => killed.push(id),
             RawBsonRef::Int64(id) => missing.push(id),
             other => return Err(parse::wrong_type("killCursors.cursors", other, "long")),
         }
@@ -126,4 +141,11 @@ pub(super) fn kill(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Re
         ids.iter().for_each(|id| array.i64(*id));
     }
     Ok(())
+}
+
+/// Cursors are their users' own, unless one may kill any.
+fn may_kill(op: &Operation<'_>, id: i64) -> bool {
+    !op.instance.users.is_enabled()
+        || op.instance.cursors.owners(id).is_none_or(|owners| owners == op.client.users())
+        || crate::auth::may(op, Rights::MANAGE, Place::Cluster)
 }

@@ -34,10 +34,11 @@ pub(super) fn run(
         .flatten()
         .is_some_and(|(name, _)| name.as_str() != "hello");
     reply.bool(if old_name { "ismaster" } else { "isWritablePrimary" }, true);
-    reply.i32("maxBsonObjectSize", i32::try_from(MAX_DOCUMENT_BYTES).unwrap_or(i32::MAX));
+    reply.i32("maxBsonObjectSize", max_document_bytes());
     reply.i32("maxMessageSizeBytes", i32::try_from(MAX_MESSAGE_BYTES).unwrap_or(i32::MAX));
     reply.i32("maxWriteBatchSize", i32::try_from(MAX_WRITE_BATCH).unwrap_or(i32::MAX));
     reply.date_time("localTime", DateTime::now());
+    reply.i32("logicalSessionTimeoutMinutes", crate::sessions::TIMEOUT_MINUTES);
     reply.i32("connectionId", i32::try_from(op.client.id).unwrap_or(i32::MAX));
     reply.i32("minWireVersion", 0);
     reply.i32("maxWireVersion", op.instance.parameters.max_wire_version());
@@ -50,6 +51,11 @@ pub(super) fn run(
         crate::auth::speculate(op, login, conversation, reply)?;
     }
     Ok(())
+}
+
+/// The largest document, as replies say it.
+pub(super) fn max_document_bytes() -> i32 {
+    i32::try_from(MAX_DOCUMENT_BYTES).unwrap_or(i32::MAX)
 }
 
 fn note_client(op: &Operation<'_>, request: &Request<'_>) -> Result<()> {

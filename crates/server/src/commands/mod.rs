@@ -4,10 +4,20 @@
 //! with the reason, so that it is refused by name.
 
 mod aggregate;
+mod build_info;
 mod coll_mod;
+mod coll_stats;
+mod compact;
+mod configure_fail_point;
+mod conn_pool_stats;
+mod connection_status;
+mod convert_to_capped;
 mod count;
 mod create;
 mod create_indexes;
+mod current_op;
+mod data_size;
+mod db_stats;
 mod delete;
 mod distinct;
 mod documents;
@@ -16,20 +26,43 @@ mod drop_indexes;
 mod explain;
 mod find;
 mod find_and_modify;
+mod fsync;
+mod get_cmd_line_opts;
+mod get_diagnostic_data;
+mod get_log;
 mod get_more;
+mod get_parameter;
 mod hello;
+mod host_info;
 mod index_conflicts;
 mod index_options;
 mod insert;
+mod kill_op;
 mod list_collections;
+mod list_commands;
 mod list_databases;
 mod list_indexes;
+mod log_rotate;
 mod partial_filter;
 mod ping;
+mod profile;
+mod refused;
 mod rename_collection;
+mod roles;
+mod sasl;
+mod server_status;
+mod sessions;
+mod set_feature_compatibility_version;
+mod set_parameter;
+mod shutdown;
 mod table;
+mod top;
 mod update;
+mod users;
+mod users_info;
+mod validate;
 mod view_definition;
+mod whats_my_uri;
 
 use bson::RawBsonRef;
 
@@ -75,6 +108,9 @@ pub(crate) struct Command {
     pub(crate) secret: bool,
     /// The fields it takes beside the generic ones.
     pub(crate) fields: &'static [&'static str],
+    /// Whether it takes fields that nobody can list: the conditions of `currentOp`, sections of `serverStatus`, and those of
+    /// commands that are refused.
+    pub(crate) any_fields: bool,
     /// One sentence for `listCommands`.
     pub(crate) help: &'static str,
     pub(crate) run: Run,

@@ -16,6 +16,7 @@ macro_rules! command {
             admin_only: false,
             access: Access::$access,
             secret: false,
+            any_fields: false,
             fields: &[$($field),*],
             help: $help,
             run: Run::Plain($run),
@@ -36,6 +37,7 @@ macro_rules! login {
             admin_only: false,
             access: Access::$access,
             secret: false,
+            any_fields: false,
             fields: &[$($field),*],
             help: $help,
             run: Run::Login($run),
@@ -46,9 +48,27 @@ macro_rules! login {
     }};
 }
 
+/// A command that is refused by name, whatever its fields.
+macro_rules! refused {
+    ($name:literal $(| $alias:literal)*) => {
+        command!(
+            $name $(| $alias)*, Command, Anybody, [], super::refused::run, "is refused, with the reason", any_fields
+        )
+    };
+}
+
 /// All commands.
 pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
     let mut all = vec![
+        command!(
+            "abortTransaction",
+            Command,
+            Nobody,
+            ["recoveryToken"],
+            super::sessions::no_transaction,
+            "refused: there are no transactions",
+            admin_only
+        ),
         command!(
             "aggregate",
             Read,
@@ -66,6 +86,35 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::aggregate::run,
             "runs a pipeline"
         ),
+        refused!("applyOps"),
+        command!(
+            "authenticate",
+            Command,
+            Nobody,
+            ["mechanism", "user", "nonce", "key", "digestPassword"],
+            super::sasl::refuse,
+            "refused: there is SCRAM only",
+            secret
+        ),
+        refused!("balancerStart"),
+        refused!("balancerStatus"),
+        refused!("balancerStop"),
+        command!(
+            "buildInfo" | "buildinfo",
+            Command,
+            Nobody,
+            [],
+            super::build_info::run,
+            "version and engines of the server"
+        ),
+        command!(
+            "cloneCollectionAsCapped",
+            Command,
+            Write,
+            ["toCollection", "size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
+        ),
         command!(
             "collMod",
             Command,
@@ -73,6 +122,73 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             ["index", "validator", "validationLevel", "validationAction", "viewOn", "pipeline"],
             super::coll_mod::run,
             "changes a collection's validator or TTL index, or a view"
+        ),
+        command!(
+            "collStats" | "collstats",
+            Command,
+            Read,
+            ["scale"],
+            super::coll_stats::run,
+            "sizes and engine counters of a collection"
+        ),
+        command!(
+            "commitTransaction",
+            Command,
+            Nobody,
+            ["recoveryToken", "commitTimestamp", "durableTimestamp"],
+            super::sessions::no_transaction,
+            "refused: there are no transactions",
+            admin_only
+        ),
+        command!(
+            "compact",
+            Command,
+            DatabaseAdmin,
+            ["force"],
+            super::compact::run,
+            "gives space of a collection back to the file system"
+        ),
+        command!(
+            "configureFailPoint",
+            Command,
+            Manage,
+            ["mode", "data"],
+            super::configure_fail_point::run,
+            "fails commands on demand, for tests",
+            admin_only
+        ),
+        command!(
+            "connectionStatus",
+            Command,
+            Nobody,
+            ["showPrivileges"],
+            super::connection_status::run,
+            "who this connection is"
+        ),
+        command!(
+            "connPoolStats",
+            Command,
+            Monitor,
+            [],
+            super::conn_pool_stats::run,
+            "connections to other servers"
+        ),
+        command!(
+            "convertToCapped",
+            Command,
+            Write,
+            ["size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
+        ),
+        command!(
+            "coordinateCommitTransaction",
+            Command,
+            Manage,
+            ["participants"],
+            super::sessions::no_shards,
+            "refused: there are no shards",
+            admin_only
         ),
         command!(
             "count",
@@ -115,6 +231,49 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "builds indexes"
         ),
         command!(
+            "createRole",
+            Command,
+            UserAdmin,
+            ["privileges", "roles", "authenticationRestrictions"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "createUser",
+            Command,
+            UserAdmin,
+            ["pwd", "customData", "roles", "digestPassword", "mechanisms", "authenticationRestrictions"],
+            super::users::create,
+            "makes a user",
+            secret
+        ),
+        command!(
+            "currentOp",
+            Command,
+            Monitor,
+            ["$all", "$ownOps"],
+            super::current_op::run,
+            "what runs at the moment",
+            admin_only,
+            any_fields
+        ),
+        command!(
+            "dataSize" | "datasize",
+            Command,
+            Read,
+            ["keyPattern", "min", "max", "estimate"],
+            super::data_size::run,
+            "bytes and documents of a collection"
+        ),
+        command!(
+            "dbStats" | "dbstats",
+            Command,
+            Read,
+            ["scale", "freeStorage"],
+            super::db_stats::run,
+            "sizes of a database"
+        ),
+        command!(
             "delete",
             Write,
             Write,
@@ -122,7 +281,31 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::delete::run,
             "deletes documents"
         ),
+        command!(
+            "distinct",
+            Read,
+            Read,
+            ["key", "query", "collation", "hint"],
+            super::distinct::run,
+            "the different values of a field"
+        ),
         command!("drop", Command, Write, [], super::drop::run, "drops a collection or view"),
+        command!(
+            "dropAllRolesFromDatabase",
+            Command,
+            UserAdmin,
+            [],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "dropAllUsersFromDatabase",
+            Command,
+            UserAdmin,
+            [],
+            super::users::drop_all,
+            "removes all users of a database"
+        ),
         command!(
             "dropDatabase",
             Command,
@@ -140,14 +323,17 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "drops indexes"
         ),
         command!(
-            "distinct",
-            Read,
-            Read,
-            ["key", "query", "collation", "hint"],
-            super::distinct::run,
-            "the different values of a field"
+            "dropRole",
+            Command,
+            UserAdmin,
+            [],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
         ),
+        command!("dropUser", Command, UserAdmin, [], super::users::drop_one, "removes a user"),
+        command!("endSessions", Command, Anybody, [], super::sessions::end, "ends sessions"),
         command!("explain", Read, Read, ["verbosity"], super::explain::run, "how a command would be run"),
+        refused!("features"),
         command!(
             "find",
             Read,
@@ -203,12 +389,92 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "updates or removes one document and answers with it"
         ),
         command!(
+            "fsync",
+            Command,
+            Manage,
+            ["async", "lock"],
+            super::fsync::run,
+            "makes a checkpoint, and locks against writes if asked to",
+            admin_only
+        ),
+        command!(
+            "fsyncUnlock",
+            Command,
+            Manage,
+            [],
+            super::fsync::unlock,
+            "ends the lock of fsync",
+            admin_only
+        ),
+        command!(
+            "getCmdLineOpts",
+            Command,
+            Monitor,
+            [],
+            super::get_cmd_line_opts::run,
+            "how the server was started",
+            admin_only
+        ),
+        command!(
+            "getDiagnosticData",
+            Command,
+            Monitor,
+            [],
+            super::get_diagnostic_data::run,
+            "serverStatus and the machine in one sample",
+            admin_only
+        ),
+        refused!("getLastError" | "getlasterror"),
+        command!(
+            "getLog",
+            Command,
+            Monitor,
+            [],
+            super::get_log::run,
+            "the last lines of the log",
+            admin_only
+        ),
+        command!(
             "getMore",
             Read,
             Anybody,
             ["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
             super::get_more::run,
             "the next batch of a cursor"
+        ),
+        command!(
+            "getParameter",
+            Command,
+            Monitor,
+            [],
+            super::get_parameter::run,
+            "parameters of the server",
+            admin_only,
+            any_fields
+        ),
+        command!(
+            "grantPrivilegesToRole",
+            Command,
+            UserAdmin,
+            ["privileges"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "grantRolesToRole",
+            Command,
+            UserAdmin,
+            ["roles"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "grantRolesToUser",
+            Command,
+            UserAdmin,
+            ["roles"],
+            super::users::grant,
+            "gives a user more roles"
         ),
         login!(
             "hello" | "isMaster" | "ismaster",
@@ -232,6 +498,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             secret
         ),
         command!(
+            "hostInfo",
+            Command,
+            Monitor,
+            [],
+            super::host_info::run,
+            "the machine that the server runs on"
+        ),
+        command!(
             "insert",
             Write,
             Write,
@@ -239,7 +513,32 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::insert::run,
             "inserts documents"
         ),
+        command!(
+            "killAllSessions",
+            Command,
+            Manage,
+            [],
+            super::sessions::kill_all,
+            "kills what runs in all sessions"
+        ),
+        command!(
+            "killAllSessionsByPattern",
+            Command,
+            Manage,
+            [],
+            super::sessions::kill_by_pattern,
+            "kills what runs in some sessions"
+        ),
         command!("killCursors", Command, Anybody, ["cursors"], super::get_more::kill, "closes cursors"),
+        command!("killOp", Command, Manage, ["op"], super::kill_op::run, "stops an operation", admin_only),
+        command!(
+            "killSessions",
+            Command,
+            Anybody,
+            [],
+            super::sessions::kill,
+            "kills what runs in one's own sessions"
+        ),
         command!(
             "listCollections",
             Command,
@@ -247,6 +546,14 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             ["filter", "nameOnly", "cursor", "authorizedCollections"],
             super::list_collections::run,
             "the collections and views of a database"
+        ),
+        command!(
+            "listCommands",
+            Command,
+            Nobody,
+            [],
+            super::list_commands::run,
+            "the commands of the server"
         ),
         command!(
             "listDatabases",
@@ -265,7 +572,41 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::list_indexes::run,
             "the indexes of a collection"
         ),
+        command!("logout", Command, Nobody, [], super::sasl::log_out, "ceases to be a user"),
+        command!(
+            "logRotate",
+            Command,
+            Manage,
+            [],
+            super::log_rotate::run,
+            "begins a new log file",
+            admin_only
+        ),
         command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
+        command!(
+            "profile",
+            Command,
+            DatabaseAdmin,
+            ["slowms", "sampleRate", "filter"],
+            super::profile::run,
+            "which operations are logged and kept"
+        ),
+        command!(
+            "refreshSessions",
+            Command,
+            Anybody,
+            [],
+            super::sessions::refresh,
+            "keeps sessions from timing out"
+        ),
+        command!(
+            "reIndex",
+            Command,
+            DatabaseAdmin,
+            [],
+            super::compact::re_index,
+            "builds all indexes of a collection anew"
+        ),
         command!(
             "renameCollection",
             Command,
@@ -275,6 +616,100 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "gives a collection another name",
             admin_only
         ),
+        refused!("replSetFreeze"),
+        refused!("replSetGetConfig"),
+        refused!("replSetGetRBID"),
+        refused!("replSetGetStatus"),
+        refused!("replSetInitiate"),
+        refused!("replSetReconfig"),
+        refused!("replSetStepDown"),
+        command!(
+            "revokePrivilegesFromRole",
+            Command,
+            UserAdmin,
+            ["privileges"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "revokeRolesFromRole",
+            Command,
+            UserAdmin,
+            ["roles"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "revokeRolesFromUser",
+            Command,
+            UserAdmin,
+            ["roles"],
+            super::users::revoke,
+            "takes roles from a user"
+        ),
+        command!(
+            "rolesInfo",
+            Command,
+            Anybody,
+            ["showPrivileges", "showBuiltinRoles", "showAuthenticationRestrictions"],
+            super::roles::info,
+            "the built-in roles"
+        ),
+        login!(
+            "saslContinue",
+            Nobody,
+            ["conversationId", "payload"],
+            super::sasl::go_on,
+            "goes on with a login",
+            secret
+        ),
+        login!(
+            "saslStart",
+            Nobody,
+            ["mechanism", "payload", "autoAuthorize", "options"],
+            super::sasl::start,
+            "begins a login",
+            secret
+        ),
+        command!(
+            "serverStatus",
+            Command,
+            Monitor,
+            [],
+            super::server_status::run,
+            "what the server counts of itself",
+            any_fields
+        ),
+        command!(
+            "setFeatureCompatibilityVersion",
+            Command,
+            Manage,
+            [],
+            super::set_feature_compatibility_version::run,
+            "confirms the feature compatibility version",
+            admin_only
+        ),
+        command!(
+            "setParameter",
+            Command,
+            Manage,
+            [],
+            super::set_parameter::run,
+            "changes parameters of the server",
+            admin_only,
+            any_fields
+        ),
+        command!(
+            "shutdown",
+            Command,
+            Manage,
+            ["force", "timeoutSecs"],
+            super::shutdown::run,
+            "stops the server",
+            admin_only
+        ),
+        command!("startSession", Command, Anybody, [], super::sessions::start, "makes a session"),
+        command!("top", Command, Monitor, [], super::top::run, "the use of each collection", admin_only),
         command!(
             "update",
             Write,
@@ -283,6 +718,46 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::update::run,
             "updates documents"
         ),
+        command!(
+            "updateRole",
+            Command,
+            UserAdmin,
+            ["privileges", "roles", "authenticationRestrictions"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "updateUser",
+            Command,
+            UserAdmin,
+            ["pwd", "customData", "roles", "digestPassword", "mechanisms", "authenticationRestrictions"],
+            super::users::update,
+            "changes a user",
+            secret
+        ),
+        command!(
+            "usersInfo",
+            Command,
+            UserAdmin,
+            [
+                "showCredentials",
+                "showCustomData",
+                "showPrivileges",
+                "showAuthenticationRestrictions",
+                "filter"
+            ],
+            super::users_info::run,
+            "the users there are"
+        ),
+        command!(
+            "validate",
+            Command,
+            DatabaseAdmin,
+            ["full", "scandata", "background", "enforceFastCount"],
+            super::validate::run,
+            "checks a collection and its indexes"
+        ),
+        command!("whatsmyuri", Command, Nobody, [], super::whats_my_uri::run, "the client's own address"),
     ];
     all.iter_mut().enumerate().for_each(|(row, command)| command.row = row);
     all
@@ -299,4 +774,20 @@ pub(crate) fn find(name: &str) -> Option<&'static Command> {
         all.collect()
     });
     BY_NAME.get(name).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_order_and_nobody_elses() {
+        let names: Vec<String> = COMMANDS.iter().map(|command| command.name.to_ascii_lowercase()).collect();
+        assert!(names.is_sorted_by(|one, other| one < other), "{names:?}");
+        for command in COMMANDS.iter() {
+            for name in command.aliases.iter().chain([&command.name]) {
+                assert_eq!(find(name).map(|found| found.name), Some(command.name), "{name}");
+            }
+        }
+    }
 }

@@ -58,6 +58,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         }
     }
     reply.i32("nModified", count(modified));
+    op.instance.counters.asserts.users(failures.len());
     write_errors(reply, &failures);
     Ok(())
 }

@@ -141,7 +141,7 @@ fn check(config: &mut Config, values: &mut Values) -> Result<()> {
         return Err(Error::usage("--logRotate reopen needs --logappend, or a restart would empty the log"));
     }
     config.auth |= config.key_file.is_some();
-    Ok(())
+    crate::parameters::check_start(config)
 }
 
 /// Puts a value under its key with dots.

@@ -13,6 +13,7 @@ use bson::Bson;
 
 pub use assemble::Given;
 pub use options::SETTINGS;
+pub(crate) use setting::integer_value;
 pub use setting::{Flag, Sets, Setting, Shape};
 
 /// All options. The table of their flags and file keys is in `options`.

@@ -3,6 +3,7 @@
 use bson::{DateTime, Document, doc};
 use fathom_query::Code;
 
+use super::usage::Use;
 use crate::client::{Activity, Client};
 use crate::commands;
 use crate::instance::Instance;
@@ -78,14 +79,7 @@ fn describe_command(document: &mut Document, activity: &Activity) {
         None => ("", None),
     };
     let command = commands::find(name);
-    let operation = match command.map(|command| command.name) {
-        Some("find") => "query",
-        Some("getMore") => "getmore",
-        Some("insert") => "insert",
-        Some("update") => "update",
-        Some("delete") => "remove",
-        _ => "command",
-    };
+    let operation = Use::of(command.map_or("", |command| command.name)).name();
     let collection = match (operation, activity.command.get_str("collection")) {
         ("getmore", Ok(collection)) => collection,
         _ => target.unwrap_or("$cmd"),

@@ -1,4 +1,6 @@
 //! What is counted, logged and kept when an operation ends.
+//!
+//! Every operation passes here, so a fast one only adds to counters; what is slow or profiled goes on to `slow`.
 
 use fathom_query::Failure;
 
@@ -19,17 +21,15 @@ pub(crate) struct Finished<'a> {
 pub(crate) fn finish(op: &mut Operation<'_>, finished: &Finished<'_>) {
     let micros = elapsed_micros(op.begun);
     let counters = &op.instance.counters;
-    if finished.failure.is_some() {
-        counters.user_asserts.add(1);
+    if let Some(failure) = finished.failure {
+        counters.asserts.count(failure.code());
     }
     let Some(request) = finished.request else { return };
     let command = request.command;
     counters.latency(command.kind).record(micros);
     if let Some(counter) = counters.command(command.row()) {
         counter.total.add(1);
-        if finished.failure.is_some() {
-            counter.failed.add(1);
-        }
+        counter.failed.add(u64::from(finished.failure.is_some()));
     }
     let figures = &op.figures;
     counters.scanned(figures.keys_examined, figures.docs_examined);
@@ -39,20 +39,18 @@ pub(crate) fn finish(op: &mut Operation<'_>, finished: &Finished<'_>) {
     counters.documents_deleted.add(figures.deleted.unwrap_or(0));
     counters.write_conflicts.add(figures.write_conflicts);
     counters.scan_and_order.add(u64::from(figures.has_sort_stage));
-    let what = match command.name {
-        "find" => Use::Queries,
-        "getMore" => Use::Getmore,
-        "insert" => Use::Insert,
-        "update" => Use::Update,
-        "delete" => Use::Remove,
-        _ => {
-            counters.operations.commands.add(1);
-            Use::Commands
-        }
-    };
-    if !figures.namespace.is_empty()
+    let what = Use::of(command.name);
+    if what == Use::Commands {
+        counters.operations.commands.add(1);
+    }
+    if let Some(collection) = &op.collection {
+        collection.usage().add(what, command.kind, micros);
+    } else if !figures.namespace.is_empty()
         && let Some(collection) = op.instance.catalog.get(&figures.namespace)
     {
         collection.usage().add(what, command.kind, micros);
+    }
+    if op.instance.profiler.may_care(micros) {
+        super::slow::report(op, request, finished, micros);
     }
 }

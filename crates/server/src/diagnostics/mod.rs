@@ -4,9 +4,14 @@ pub(crate) mod build;
 pub(crate) mod collection_stats;
 mod counters;
 pub(crate) mod current_op;
+pub(crate) mod database_stats;
+pub(crate) mod diagnostic_data;
 mod finish;
 mod latency;
+mod process;
 mod profiler;
+pub(crate) mod server_status;
+pub(crate) mod slow;
 pub(crate) mod stages;
 mod usage;
 

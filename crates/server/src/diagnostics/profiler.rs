@@ -1,29 +1,119 @@
-//! Which operations are slow enough to be logged or kept.
+//! Which operations are slow enough to be logged or kept: `slowms`, `slowOpSampleRate`, and the level of each database.
 
-use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use parking_lot::RwLock;
 
 use crate::config::Config;
 
-/// The settings of `profile`, changeable at run time.
+/// The settings of `profile`, changeable at run time. As in mongod the level is each database's own, the rest everybody's.
 #[derive(Debug)]
 pub(crate) struct Profiler {
     slow_ms: AtomicI64,
-    level: AtomicI32,
+    /// The bits of a double from 0 to 1.
+    sample_rate: AtomicU64,
+    /// The level of a database that has none of its own.
+    usual_level: i32,
+    levels: RwLock<BTreeMap<String, i32>>,
+    /// Whether any level is above 0: the one thing that a fast operation looks at.
+    profiling: AtomicBool,
+}
+
+/// What becomes of an operation that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) log: bool,
+    pub(crate) profile: bool,
 }
 
 impl Profiler {
     /// As the server is started.
     pub(crate) fn new(config: &Config) -> Profiler {
-        Profiler { slow_ms: AtomicI64::new(config.slow_ms), level: AtomicI32::new(config.profile) }
+        Profiler {
+            slow_ms: AtomicI64::new(config.slow_ms),
+            sample_rate: AtomicU64::new(1f64.to_bits()),
+            usual_level: config.profile,
+            levels: RwLock::default(),
+            profiling: AtomicBool::new(config.profile > 0),
+        }
     }
 
-    /// Operations at least this long are slow, in milliseconds.
+    /// Operations that take longer are slow, in milliseconds; below 0 all are.
     pub(crate) fn slow_ms(&self) -> i64 {
         self.slow_ms.load(Ordering::Relaxed)
     }
 
+    /// Changes what is slow.
+    pub(crate) fn set_slow_ms(&self, slow_ms: i64) {
+        self.slow_ms.store(slow_ms, Ordering::Relaxed);
+    }
+
+    /// The share of slow operations that is logged and kept, 0 to 1.
+    pub(crate) fn sample_rate(&self) -> f64 {
+        f64::from_bits(self.sample_rate.load(Ordering::Relaxed))
+    }
+
+    /// Changes the share.
+    pub(crate) fn set_sample_rate(&self, share: f64) {
+        self.sample_rate.store(share.to_bits(), Ordering::Relaxed);
+    }
+
     /// 0 off, 1 slow operations, 2 all.
-    pub(crate) fn level(&self) -> i32 {
-        self.level.load(Ordering::Relaxed)
+    pub(crate) fn level(&self, database: &str) -> i32 {
+        self.levels.read().get(database).copied().unwrap_or(self.usual_level)
+    }
+
+    /// Changes the level of a database.
+    pub(crate) fn set_level(&self, database: &str, level: i32) {
+        let mut levels = self.levels.write();
+        levels.insert(database.to_owned(), level);
+        let profiling = self.usual_level > 0 || levels.values().any(|level| *level > 0);
+        self.profiling.store(profiling, Ordering::Relaxed);
+    }
+
+    /// Whether [`Profiler::judge`] needs to be asked: false for what is fast while nobody profiles.
+    pub(crate) fn may_care(&self, micros: u64) -> bool {
+        self.is_slow(micros) || self.profiling.load(Ordering::Relaxed)
+    }
+
+    /// What becomes of an operation on a database that took `micros`.
+    pub(crate) fn judge(&self, database: &str, micros: u64) -> Verdict {
+        let log = self.is_slow(micros) && crate::random::fraction() < self.sample_rate();
+        let level = self.level(database);
+        Verdict { log, profile: level >= 2 || (level == 1 && log) }
+    }
+
+    fn is_slow(&self, micros: u64) -> bool {
+        match u64::try_from(self.slow_ms()) {
+            Ok(slow_ms) => micros > slow_ms.saturating_mul(1000),
+            Err(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_of_databases_and_sampling_of_slow_operations() {
+        let profiler = Profiler::new(&Config::default());
+        assert!(!profiler.may_care(100_000));
+        assert!(profiler.may_care(100_001));
+        assert_eq!(profiler.judge("a", 100_001), Verdict { log: true, profile: false });
+        profiler.set_level("a", 2);
+        assert!(profiler.may_care(0));
+        assert_eq!(profiler.judge("a", 5), Verdict { log: false, profile: true });
+        assert_eq!(profiler.judge("b", 5), Verdict { log: false, profile: false });
+        profiler.set_level("a", 1);
+        assert_eq!(profiler.judge("a", 5), Verdict { log: false, profile: false });
+        profiler.set_slow_ms(-1);
+        assert_eq!(profiler.judge("a", 0), Verdict { log: true, profile: true });
+        profiler.set_sample_rate(0.0);
+        assert_eq!(profiler.judge("a", 0), Verdict { log: false, profile: false });
+        profiler.set_level("a", 0);
+        profiler.set_slow_ms(0);
+        assert!(!profiler.may_care(0));
     }
 }

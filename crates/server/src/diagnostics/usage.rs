@@ -16,6 +16,32 @@ pub(crate) enum Use {
     Commands,
 }
 
+impl Use {
+    /// The kind of use that a command is.
+    pub(crate) fn of(command: &str) -> Use {
+        match command {
+            "find" => Use::Queries,
+            "getMore" => Use::Getmore,
+            "insert" => Use::Insert,
+            "update" => Use::Update,
+            "delete" => Use::Remove,
+            _ => Use::Commands,
+        }
+    }
+
+    /// Its name as the `op` of `currentOp` and `system.profile`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Use::Queries => "query",
+            Use::Getmore => "getmore",
+            Use::Insert => "insert",
+            Use::Update => "update",
+            Use::Remove => "remove",
+            Use::Commands => "command",
+        }
+    }
+}
+
 /// Time and number of one kind of use.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {

@@ -172,6 +172,8 @@ pub(crate) fn time_left(op: &Operation<'_>) -> Option<Duration> {
 struct Resting {
     cursor: Option<Box<QueryCursor>>,
     namespace: String,
+    /// Who made it.
+    owners: Vec<(String, String)>,
     since: Instant,
     killed: bool,
 }
@@ -193,11 +195,13 @@ impl CursorTable {
             let id = (crate::random::number() >> 1) as i64;
             if id != 0 && !cursors.contains_key(&id) {
                 let namespace = cursor.namespace.clone();
+                let owners = cursor.users.clone();
                 cursors.insert(
                     id,
                     Resting {
                         cursor: Some(Box::new(cursor)),
                         namespace,
+                        owners,
                         since: Instant::now(),
                         killed: false,
                     },
@@ -254,6 +258,23 @@ impl CursorTable {
         }
     }
 
+    /// The command that opened a cursor, if it rests.
+    pub(crate) fn originating(&self, id: i64) -> Option<RawDocumentBuf> {
+        let cursors = self.cursors.lock();
+        cursors.get(&id)?.cursor.as_ref().map(|cursor| cursor.originating.clone())
+    }
+
+    /// Kills all cursors that `killed` picks and that nobody uses at the moment; the operations that use the others are
+    /// interrupted by themselves.
+    pub(crate) fn kill_where(&self, killed: &dyn Fn(&QueryCursor) -> bool) {
+        self.cursors.lock().retain(|_, resting| resting.cursor.as_ref().is_none_or(|cursor| !killed(cursor)));
+    }
+
+    /// Who made a cursor.
+    pub(crate) fn owners(&self, id: i64) -> Option<Vec<(String, String)>> {
+        self.cursors.lock().get(&id).map(|resting| resting.owners.clone())
+    }
+
     /// Forgets a cursor that is at its end.
     pub(crate) fn remove(&self, id: i64) {
         self.cursors.lock().remove(&id);
@@ -275,6 +296,11 @@ impl CursorTable {
                 .is_none_or(|cursor| cursor.no_timeout || resting.since.elapsed() < timeout)
         });
         self.timed_out.fetch_add((before - cursors.len()) as u64, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// How many are being gone on with at the moment.
+    pub(crate) fn in_use(&self) -> usize {
+        self.cursors.lock().values().filter(|resting| resting.cursor.is_none()).count()
     }
 
     /// How many are open, how many of them never time out, how many timed out so far.

@@ -24,4 +24,7 @@ pub(crate) use find::{FindQuery, FindState, Taken, plan_summary};
 pub(crate) use retry::write_transaction;
 pub(crate) use scan::document_of;
 pub(crate) use validator::Validator;
-pub(crate) use write::{DeleteRequest, Target, UpdateRequest, delete, delete_one, insert_documents, update};
+pub(crate) use write::{
+    DeleteRequest, Target, UpdateRequest, delete, delete_one, delete_some, insert_documents, update,
+    with_collection,
+};

@@ -1,4 +1,5 @@
-//! The threads that keep a server's data safe and tidy: the journal's tick, checkpoints, counts, cursors that time out.
+//! The threads that keep a server's data safe and tidy: the journal's tick, checkpoints, counts, cursors that time out. (What
+//! TTL indexes let expire is removed in `ttl`.)
 //!
 //! Each sleeps on one bell, so that a changed interval or the end of the server is heard at once. mongod 4.0 reads
 //! `syncdelay` once and never again (SERVER-75162); here a change counts from the moment it is made.
@@ -12,8 +13,6 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::instance::Instance;
 
-/// How long between two looks at cursors and counts.
-const HOUSEKEEPING: Duration = Duration::from_secs(4);
 /// How often the counts are written down, as mongod's sizeStorer.
 const COUNTS_SECONDS: u64 = 60;
 
@@ -31,11 +30,20 @@ impl Bell {
         self.changed.notify_all();
     }
 
+    /// How often it has rung. Ask before looking at what a ring may be about, so that none in between is missed.
+    pub(crate) fn rings(&self) -> u64 {
+        *self.rings.lock()
+    }
+
     /// Sleeps until `until` (for ever if none) or the bell.
     pub(crate) fn sleep_until(&self, until: Option<Instant>) {
+        self.sleep_since(self.rings(), until);
+    }
+
+    /// Sleeps until `until` (for ever if none), or until it has rung more often than `heard`.
+    pub(crate) fn sleep_since(&self, heard: u64, until: Option<Instant>) {
         let mut rings = self.rings.lock();
-        let before = *rings;
-        while *rings == before {
+        while *rings == heard {
             match until {
                 None => self.changed.wait(&mut rings),
                 Some(until) => {
@@ -58,7 +66,7 @@ pub(crate) struct CheckpointFigures {
 
 /// Starts the threads.
 pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<std::thread::JoinHandle<()>>, Error> {
-    let spawn = |name: &str, run: fn(&Instance)| {
+    let spawn = |name: &str, run: fn(&Arc<Instance>)| {
         let instance = Arc::clone(instance);
         std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&instance)).map_err(|error| {
             Error::new(fathom_errors::Kind::Io, format!("cannot start the thread {name}")).because(error)
@@ -68,15 +76,20 @@ pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<std::thread::JoinHan
         spawn("JournalFlusher", flush_journal)?,
         spawn("Checkpointer", make_checkpoints)?,
         spawn("Housekeeping", keep_house)?,
+        spawn("TTLMonitor", super::ttl::watch)?,
     ])
 }
 
-fn flush_journal(instance: &Instance) {
+fn flush_journal(instance: &Arc<Instance>) {
     let mut next = Instant::now();
-    while !instance.is_stopping() {
+    loop {
+        let heard = instance.bell.rings();
+        if instance.is_stopping() {
+            return;
+        }
         let interval = Duration::from_millis(instance.parameters.journal_commit_interval_ms());
         next = (next + interval).max(Instant::now());
-        instance.bell.sleep_until(Some(next));
+        instance.bell.sleep_since(heard, Some(next));
         if instance.is_stopping() {
             return;
         }
@@ -94,14 +107,18 @@ fn flush_journal(instance: &Instance) {
     }
 }
 
-fn make_checkpoints(instance: &Instance) {
+fn make_checkpoints(instance: &Arc<Instance>) {
     let mut last = Instant::now();
-    while !instance.is_stopping() {
+    loop {
+        let heard = instance.bell.rings();
+        if instance.is_stopping() {
+            return;
+        }
         let seconds = instance.parameters.sync_delay_seconds();
         // 0 switches checkpoints off.
         let due = (seconds > 0.0).then(|| last + Duration::from_secs_f64(seconds));
         if due.is_none_or(|due| Instant::now() < due) {
-            instance.bell.sleep_until(due);
+            instance.bell.sleep_since(heard, due);
             continue;
         }
         last = Instant::now();
@@ -111,12 +128,18 @@ fn make_checkpoints(instance: &Instance) {
     }
 }
 
-fn keep_house(instance: &Instance) {
+fn keep_house(instance: &Arc<Instance>) {
     let mut counted = Instant::now();
     while !instance.is_stopping() {
-        let until = Instant::now() + HOUSEKEEPING;
-        while Instant::now() < until && !instance.is_stopping() {
-            instance.bell.sleep_until(Some(until));
+        let begun = Instant::now();
+        // Asked anew after each bell: somebody may have changed it.
+        loop {
+            let heard = instance.bell.rings();
+            let until = begun + Duration::from_secs(instance.parameters.cursor_monitor_secs());
+            if Instant::now() >= until || instance.is_stopping() {
+                break;
+            }
+            instance.bell.sleep_since(heard, Some(until));
         }
         instance.cursors.expire(Duration::from_millis(instance.parameters.cursor_timeout_ms()));
         instance.catalog.drop_pending();

@@ -6,6 +6,30 @@ use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::CollectionOptions;
+
+/// How much a capped collection may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Bytes of BSON.
+    pub(crate) bytes: i64,
+    /// Documents, if their number is limited too.
+    pub(crate) documents: Option<i64>,
+}
+
+impl Limits {
+    /// The limits that options give; none if the collection is not capped.
+    pub(crate) fn of(options: &CollectionOptions) -> Option<Limits> {
+        let documents = options.capped_documents();
+        options.is_capped().then(|| Limits { bytes: options.capped_bytes().unwrap_or(i64::MAX), documents })
+    }
+
+    /// Whether so much is too much.
+    pub(crate) fn exceeded(&self, records: i64, bytes: i64) -> bool {
+        bytes > self.bytes || self.documents.is_some_and(|most| records > most)
+    }
+}
+
 /// The state of a capped collection; idle in any other.
 #[derive(Debug, Default)]
 pub(crate) struct Capped {

@@ -11,7 +11,7 @@ use fathom_engine::{Key, Session, Splice, Table};
 use fathom_query::{Code, Failure, Update};
 use parking_lot::RwLockWriteGuard;
 
-use super::capped::Capped;
+use super::capped::{Capped, Limits};
 use super::state::{SharedState, StateLock};
 use super::{Index, State};
 use crate::Result;
@@ -28,6 +28,8 @@ pub(crate) struct Collection {
     table: Option<Table>,
     /// Outside the state, because it stays as long as the collection and every point operation wants it.
     id_index: Option<Arc<Index>>,
+    /// What a capped collection may hold; it stays as it was created.
+    limits: Option<Limits>,
     state: StateLock,
     next_record: AtomicI64,
     records: AtomicI64,
@@ -64,6 +66,7 @@ impl Collection {
             catalog_record: parts.catalog_record,
             table: parts.table,
             id_index: parts.state.id_index().cloned(),
+            limits: Limits::of(&parts.state.options),
             state: StateLock::new(parts.state),
             next_record: AtomicI64::new(parts.next_record),
             records: AtomicI64::new(parts.records),
@@ -210,6 +213,11 @@ impl Collection {
     pub(crate) fn correct(&self, records: i64, bytes: i64) {
         self.touched.store(true, Ordering::Release);
         self.note(records, bytes);
+    }
+
+    /// What it may hold, if it is capped.
+    pub(crate) fn limits(&self) -> Option<Limits> {
+        self.limits
     }
 
     /// What only capped collections use.

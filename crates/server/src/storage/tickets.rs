@@ -1,6 +1,6 @@
 //! Tickets: how many operations may be inside the engine at once (128 readers and 128 writers, as in mongod to 6.0).
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
@@ -12,6 +12,10 @@ pub(crate) struct Tickets {
     /// May go below zero for a moment after the total was lowered.
     available: AtomicI64,
     queued: AtomicI64,
+    /// Tickets given out since the start; beside `available`, which every taker writes anyway.
+    taken: AtomicU64,
+    waited: AtomicU64,
+    waited_micros: AtomicU64,
     lock: Mutex<()>,
     freed: Condvar,
 }
@@ -26,6 +30,9 @@ impl Tickets {
             total: AtomicI64::new(total),
             available: AtomicI64::new(total),
             queued: AtomicI64::new(0),
+            taken: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
+            waited_micros: AtomicU64::new(0),
             lock: Mutex::new(()),
             freed: Condvar::new(),
         }
@@ -36,6 +43,7 @@ impl Tickets {
         if self.try_take() {
             return Some(Ticket(self));
         }
+        let begun = Instant::now();
         self.queued.fetch_add(1, Ordering::Relaxed);
         let mut held = self.lock.lock();
         let got = loop {
@@ -52,15 +60,22 @@ impl Tickets {
             }
         };
         self.queued.fetch_sub(1, Ordering::Relaxed);
+        self.waited.fetch_add(1, Ordering::Relaxed);
+        self.waited_micros.fetch_add(crate::dispatch::elapsed_micros(begun), Ordering::Relaxed);
         got.then(|| Ticket(self))
     }
 
     fn try_take(&self) -> bool {
-        self.available
+        let got = self
+            .available
             .fetch_update(Ordering::Acquire, Ordering::Relaxed, |available| {
                 (available > 0).then(|| available - 1)
             })
-            .is_ok()
+            .is_ok();
+        if got {
+            self.taken.fetch_add(1, Ordering::Relaxed);
+        }
+        got
     }
 
     fn give_back(&self) {
@@ -79,6 +94,15 @@ impl Tickets {
         self.freed.notify_all();
     }
 
+    /// Tickets given out so far, how often somebody waited for one, and how long that took together.
+    pub(crate) fn history(&self) -> TicketHistory {
+        TicketHistory {
+            taken: self.taken.load(Ordering::Relaxed),
+            waited: self.waited.load(Ordering::Relaxed),
+            waited_micros: self.waited_micros.load(Ordering::Relaxed),
+        }
+    }
+
     /// Held, free, all, and operations that wait for one.
     pub(crate) fn counts(&self) -> TicketCounts {
         let total = self.total.load(Ordering::Relaxed);
@@ -94,6 +118,14 @@ pub(crate) struct TicketCounts {
     pub(crate) available: i64,
     pub(crate) total: i64,
     pub(crate) queued: i64,
+}
+
+/// What `serverStatus.locks` says of tickets since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TicketHistory {
+    pub(crate) taken: u64,
+    pub(crate) waited: u64,
+    pub(crate) waited_micros: u64,
 }
 
 impl Drop for Ticket<'_> {
@@ -127,6 +159,9 @@ mod tests {
             tickets.resize(2);
         });
         assert!(got.load(Ordering::Relaxed));
+        let history = tickets.history();
+        assert_eq!((history.taken, history.waited), (2, 2));
+        assert!(history.waited_micros >= 5000);
         drop(held);
         assert_eq!(tickets.counts(), TicketCounts { out: 0, available: 2, total: 2, queued: 0 });
     }

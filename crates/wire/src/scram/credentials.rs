@@ -30,8 +30,25 @@ impl Credentials {
         iterations: u32,
     ) -> Result<Credentials, Failure> {
         let salted = mechanism.salted_password(user, password, &salt, iterations)?;
-        let client_key = mechanism.hmac(&salted, b"Client Key")?;
-        let server_key = mechanism.hmac(&salted, b"Server Key")?;
+        Credentials::of_salted(mechanism, &salted, salt, iterations)
+    }
+
+    /// Derives credentials for SCRAM-SHA-1 from a password that the client digested already (hex MD5 of
+    /// `user:mongo:password`).
+    pub fn derive_digested(digest: &str, salt: Vec<u8>, iterations: u32) -> Result<Credentials, Failure> {
+        let mut salted = vec![0; Mechanism::Sha1.hash_bytes()];
+        pbkdf2::pbkdf2_hmac::<sha1::Sha1>(digest.as_bytes(), &salt, iterations, &mut salted);
+        Credentials::of_salted(Mechanism::Sha1, &salted, salt, iterations)
+    }
+
+    fn of_salted(
+        mechanism: Mechanism,
+        salted: &[u8],
+        salt: Vec<u8>,
+        iterations: u32,
+    ) -> Result<Credentials, Failure> {
+        let client_key = mechanism.hmac(salted, b"Client Key")?;
+        let server_key = mechanism.hmac(salted, b"Server Key")?;
         Ok(Credentials { iterations, salt, stored_key: mechanism.hash(&client_key), server_key })
     }
 

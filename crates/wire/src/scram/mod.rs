@@ -103,9 +103,8 @@ impl Mechanism {
         let mut salted = vec![0; self.hash_bytes()];
         match self {
             Mechanism::Sha1 => {
-                let digest = md5::Md5::digest(format!("{user}:mongo:{password}"));
-                let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-                pbkdf2::pbkdf2_hmac::<Sha1>(hex.as_bytes(), salt, iterations, &mut salted);
+                let digest = password_digest(user, password);
+                pbkdf2::pbkdf2_hmac::<Sha1>(digest.as_bytes(), salt, iterations, &mut salted);
             }
             Mechanism::Sha256 => {
                 let prepared = stringprep::saslprep(password).map_err(|cause| {
@@ -116,6 +115,13 @@ impl Mechanism {
         }
         Ok(salted)
     }
+}
+
+/// What SCRAM-SHA-1 takes for the password: the hex MD5 of `user:mongo:password`. A client may send it instead of the password
+/// when it makes a user (`digestPassword: false`).
+fn password_digest(user: &str, password: &str) -> String {
+    let digest = md5::Md5::digest(format!("{user}:mongo:{password}"));
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// One bitwise difference of equally long keys.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bson::oid::ObjectId;
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, Timestamp};
+use fathom_engine::Key;
 use fathom_query::{Code, Failure};
 use fathom_wire::DocumentWriter;
 
@@ -12,7 +13,7 @@ use super::with_collection;
 use crate::Result;
 use crate::execution::{document_of, write_transaction};
 use crate::operation::Operation;
-use crate::storage::{Collection, State};
+use crate::storage::{Collection, Limits, State};
 
 /// Documents and bytes of one transaction (`internalInsertMaxBatchSize` and `insertVectorMaxBytes` of 4.0).
 const GROUP_DOCUMENTS: usize = 64;
@@ -90,7 +91,7 @@ fn insert_group(
         }
         ready.push(document);
     }
-    let _in_turn = state.options.is_capped().then(|| collection.capped().lock());
+    let _in_turn = collection.limits().map(|_| collection.capped().lock());
     let removed = write_transaction(op, |op| {
         for document in &ready {
             let (_, multikey) = collection.insert(op.session(), state, document)?;
@@ -98,44 +99,72 @@ fn insert_group(
                 op.instance.catalog.note_multikey(collection, state, &multikey)?;
             }
         }
-        trim_capped(op, collection, state, &ready)
+        match collection.limits() {
+            None => Ok(Trimmed::default()),
+            Some(limits) => trim(op, collection, state, limits, &ready),
+        }
     })?;
-    let records = i64::try_from(ready.len()).unwrap_or(i64::MAX);
-    let bytes =
-        ready.iter().map(|document| i64::try_from(document.as_bytes().len()).unwrap_or(0)).sum::<i64>();
+    let (records, bytes) = extent(&ready);
     op.figures.keys_inserted += (ready.len() * state.indexes.len()) as u64;
-    collection.note(records - removed.0, bytes - removed.1);
+    collection.note(records - removed.records, bytes - removed.bytes);
+    if collection.limits().is_some() {
+        if let Some(next) = removed.next {
+            collection.capped().set_oldest(next);
+        }
+        collection.capped().announce();
+    }
     Ok(())
 }
 
-/// Removes the oldest documents of a capped collection that is about to hold too much; how many records and bytes went.
-fn trim_capped(
-    op: &mut Operation<'_>,
+/// Records and bytes of documents.
+fn extent(documents: &[Cow<'_, RawDocument>]) -> (i64, i64) {
+    let length = |document: &Cow<'_, RawDocument>| i64::try_from(document.as_bytes().len()).unwrap_or(0);
+    (i64::try_from(documents.len()).unwrap_or(i64::MAX), documents.iter().map(length).sum())
+}
+
+/// What fell out of a capped collection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trimmed {
+    records: i64,
+    bytes: i64,
+    /// The record after the last that went; none if none went.
+    next: Option<i64>,
+}
+
+/// Removes the oldest documents of a capped collection that is about to hold too much, in the transaction of the insert.
+fn trim(
+    op: &Operation<'_>,
     collection: &Collection,
     state: &State,
+    limits: Limits,
     added: &[Cow<'_, RawDocument>],
-) -> Result<(i64, i64)> {
-    let (most_bytes, most_documents) = (state.options.capped_bytes(), state.options.capped_documents());
-    if most_bytes.is_none() && most_documents.is_none() {
-        return Ok((0, 0));
-    }
-    let added_bytes: i64 = added.iter().map(|one| i64::try_from(one.as_bytes().len()).unwrap_or(0)).sum();
-    let mut bytes = collection.bytes() + added_bytes;
-    let mut records = collection.records() + i64::try_from(added.len()).unwrap_or(0);
-    let mut gone = (0, 0);
-    let table = collection.records_table()?;
-    while records > 1
-        && (most_bytes.is_some_and(|most| bytes > most) || most_documents.is_some_and(|most| records > most))
+) -> Result<Trimmed> {
+    if let Some(large) = added
+        .iter()
+        .map(|one| one.as_bytes().len())
+        .find(|bytes| limits.exceeded(1, i64::try_from(*bytes).unwrap_or(i64::MAX)))
     {
-        let mut cursor = op.session().cursor(table)?;
-        if !cursor.first()? {
+        return Err(Failure::new(
+            Code(16328),
+            format!("document is larger than capped size {large} > {}", limits.bytes),
+        ));
+    }
+    let (added_records, added_bytes) = extent(added);
+    let mut records = collection.records() + added_records;
+    let mut bytes = collection.bytes() + added_bytes;
+    let mut gone = Trimmed::default();
+    let mut from = collection.capped().oldest();
+    while records > 1 && limits.exceeded(records, bytes) {
+        let mut cursor = op.session().cursor(collection.records_table()?)?;
+        if !cursor.seek(Key::Number(from))? {
             break;
         }
         let (record, document) = (cursor.key().number().unwrap_or_default(), cursor.value().to_vec());
         drop(cursor);
         collection.remove(op.session(), state, record, document_of(&document)?)?;
         let length = i64::try_from(document.len()).unwrap_or(0);
-        gone = (gone.0 + 1, gone.1 + length);
+        from = record + 1;
+        gone = Trimmed { records: gone.records + 1, bytes: gone.bytes + length, next: Some(from) };
         records -= 1;
         bytes -= length;
     }

@@ -5,7 +5,7 @@ mod insert;
 mod target;
 mod update;
 
-pub(crate) use delete::{DeleteRequest, delete, delete_one};
+pub(crate) use delete::{DeleteRequest, delete, delete_one, delete_some};
 pub(crate) use insert::{insert_documents, now, prepare};
 pub(crate) use target::Target;
 pub(crate) use update::{UpdateRequest, update};
@@ -40,6 +40,7 @@ pub(crate) fn with_collection<T>(
             ));
         }
         op.instance.catalog.before_write(&collection)?;
+        op.collection = Some(Arc::clone(&collection));
         return work(op, Some((&collection, &state)));
     }
 }

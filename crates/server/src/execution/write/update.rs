@@ -98,7 +98,7 @@ fn update_many(
     request: &UpdateRequest,
 ) -> Result<UpdateOutcome> {
     let mut outcome = UpdateOutcome::default();
-    for record in request.target.all(op, collection, state)? {
+    for record in request.target.all(op, collection, state, usize::MAX)? {
         op.check_interrupt()?;
         let (matched, modified, growth) = write_transaction(op, |op| {
             let Some(located) = request.target.again(op, collection, record)? else { return Ok((0, 0, 0)) };
@@ -133,7 +133,7 @@ fn change(
     if let (true, Some(validator)) = (request.validate, &state.validator) {
         validator.check(&after, Some(before))?;
     }
-    if state.options.is_capped() && after.as_bytes().len() != before.as_bytes().len() {
+    if collection.limits().is_some() && after.as_bytes().len() != before.as_bytes().len() {
         return Err(Failure::new(
             Code(10003),
             format!(

@@ -1,0 +1,140 @@
+//! Table: groups of MongoDB's actions that belong together here: what a role gives and a command needs.
+//!
+//! MongoDB has some hundred actions; those that no built-in role and no command of this server tells apart are one right.
+
+use std::ops::BitOr;
+
+/// A set of rights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rights(u16);
+
+impl Rights {
+    pub(crate) const NONE: Rights = Rights(0);
+    /// Reading documents.
+    pub(crate) const FIND: Rights = Rights(1);
+    /// Seeing which collections and indexes there are.
+    pub(crate) const LIST: Rights = Rights(1 << 1);
+    /// Sizes and counts.
+    pub(crate) const STATS: Rights = Rights(1 << 2);
+    /// Writing documents.
+    pub(crate) const CHANGE: Rights = Rights(1 << 3);
+    /// Making and dropping collections and indexes.
+    pub(crate) const SCHEMA: Rights = Rights(1 << 4);
+    /// What changes how a database works.
+    pub(crate) const ADMINISTER: Rights = Rights(1 << 5);
+    /// Users and their roles.
+    pub(crate) const USERS: Rights = Rights(1 << 6);
+    /// Seeing all databases (cluster).
+    pub(crate) const DATABASES: Rights = Rights(1 << 7);
+    /// Parameters and counters (cluster).
+    pub(crate) const FIGURES: Rights = Rights(1 << 8);
+    /// Watching what everybody does (cluster).
+    pub(crate) const MONITOR: Rights = Rights(1 << 9);
+    /// Changing how the server runs (cluster).
+    pub(crate) const MANAGE: Rights = Rights(1 << 10);
+    /// Replica sets and shards (cluster).
+    pub(crate) const SETS: Rights = Rights(1 << 11);
+
+    /// Whether it has at least one of `wanted`.
+    pub(crate) fn has_any(self, wanted: Rights) -> bool {
+        self.0 & wanted.0 != 0
+    }
+
+    /// MongoDB's names of the actions, for `showPrivileges`.
+    pub(crate) fn actions(self) -> Vec<&'static str> {
+        let mut actions: Vec<&'static str> = ACTIONS
+            .iter()
+            .filter(|(right, _)| self.has_any(*right))
+            .flat_map(|(_, names)| names.iter().copied())
+            .collect();
+        actions.sort_unstable();
+        actions
+    }
+}
+
+impl BitOr for Rights {
+    type Output = Rights;
+
+    fn bitor(self, other: Rights) -> Rights {
+        Rights(self.0 | other.0)
+    }
+}
+
+static ACTIONS: &[(Rights, &[&str])] = &[
+    (Rights::FIND, &["find", "changeStream", "killCursors", "dbHash"]),
+    (Rights::LIST, &["listCollections", "listIndexes"]),
+    (Rights::STATS, &["collStats", "dbStats", "indexStats"]),
+    (Rights::CHANGE, &["insert", "update", "remove"]),
+    (
+        Rights::SCHEMA,
+        &[
+            "createCollection",
+            "createIndex",
+            "dropCollection",
+            "dropIndex",
+            "convertToCapped",
+            "renameCollectionSameDB",
+        ],
+    ),
+    (
+        Rights::ADMINISTER,
+        &[
+            "bypassDocumentValidation",
+            "collMod",
+            "compact",
+            "dropDatabase",
+            "enableProfiler",
+            "planCacheRead",
+            "planCacheWrite",
+            "reIndex",
+            "validate",
+        ],
+    ),
+    (
+        Rights::USERS,
+        &[
+            "changeCustomData",
+            "changePassword",
+            "createUser",
+            "dropUser",
+            "grantRole",
+            "revokeRole",
+            "viewRole",
+            "viewUser",
+        ],
+    ),
+    (Rights::DATABASES, &["listDatabases"]),
+    (Rights::FIGURES, &["getParameter", "serverStatus"]),
+    (
+        Rights::MONITOR,
+        &["connPoolStats", "getCmdLineOpts", "getLog", "hostInfo", "inprog", "listSessions", "top"],
+    ),
+    (
+        Rights::MANAGE,
+        &[
+            "fsync",
+            "killAnyCursor",
+            "killAnySession",
+            "killop",
+            "logRotate",
+            "setParameter",
+            "shutdown",
+            "unlock",
+        ],
+    ),
+    (Rights::SETS, &["appendOplogNote", "replSetConfigure", "replSetGetConfig", "replSetGetStatus"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_named_by_mongodbs_actions() {
+        let both = Rights::LIST | Rights::DATABASES;
+        assert_eq!(both.actions(), ["listCollections", "listDatabases", "listIndexes"]);
+        assert!(both.has_any(Rights::LIST | Rights::FIND));
+        assert!(!both.has_any(Rights::FIND));
+        assert!(Rights::NONE.actions().is_empty());
+    }
+}

@@ -1,0 +1,257 @@
+//! All users: kept in `admin.system.users`, held in memory, changed one at a time.
+//!
+//! A change is in the journal before it is answered or held in memory: a user who was dropped does not come back after a
+//! crash, and one who was made is there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bson::{Bson, Document, doc};
+use fathom_engine::Engine;
+use fathom_errors::Error;
+use fathom_query::{Code, Failure};
+use fathom_wire::scram::{Credentials, Mechanism};
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use sha2::{Digest, Sha256};
+
+use super::key_file;
+use super::user::User;
+use crate::Result;
+use crate::config::Config;
+use crate::execution::{document_of, with_collection, write_transaction};
+use crate::log::Log;
+use crate::operation::Operation;
+use crate::storage::Catalog;
+
+/// Where users are kept.
+pub(crate) const USERS: &str = "admin.system.users";
+/// Where the form that they are kept in is noted, as tools that copy users want to know.
+const VERSION: &str = "admin.system.version";
+/// MongoDB's number of that form.
+const SCHEMA_VERSION: i32 = 5;
+/// The fewest iterations that mongod lets one set.
+const ITERATIONS_MIN: u32 = 5000;
+
+/// The users of the server.
+#[derive(Debug)]
+pub(crate) struct Users {
+    enabled: bool,
+    /// Makes the salts of users that there are not.
+    secret: [u8; 32],
+    /// Rounds for new credentials of SCRAM-SHA-1 and SCRAM-SHA-256.
+    iterations: (u32, u32),
+    /// `__system@local`, who knows the key file.
+    member: Option<Arc<User>>,
+    all: RwLock<BTreeMap<String, Arc<User>>>,
+    changes: Mutex<()>,
+    /// Grows with each change, so that what connections remember of their users can be refreshed.
+    generation: AtomicU64,
+}
+
+impl Users {
+    /// Loads the users that the catalog holds.
+    pub(crate) fn open(
+        config: &Config,
+        engine: &Arc<dyn Engine>,
+        catalog: &Catalog,
+        log: &Log,
+    ) -> Result<Users, Error> {
+        let mut secret = [0; 32];
+        crate::random::fill(&mut secret);
+        let users = Users {
+            enabled: config.auth || config.key_file.is_some(),
+            secret,
+            iterations: (
+                iterations(config, "scramIterationCount", Mechanism::Sha1),
+                iterations(config, "scramSHA256IterationCount", Mechanism::Sha256),
+            ),
+            member: config.key_file.as_deref().map(key_file::member).transpose()?.map(Arc::new),
+            all: RwLock::default(),
+            changes: Mutex::new(()),
+            generation: AtomicU64::new(1),
+        };
+        let failed = |failure: Failure| {
+            Error::new(
+                fathom_errors::Kind::Corruption,
+                format!("the users cannot be loaded: {}", failure.message()),
+            )
+        };
+        users.load(engine, catalog, log).map_err(failed)?;
+        Ok(users)
+    }
+
+    /// Reads all users anew, as when their collection went.
+    pub(crate) fn load(&self, engine: &Arc<dyn Engine>, catalog: &Catalog, log: &Log) -> Result<()> {
+        let mut all = BTreeMap::new();
+        let collection = catalog.get(USERS);
+        if let Some(table) = collection.as_ref().and_then(|collection| collection.table()) {
+            let session = engine.session()?;
+            let mut cursor = session.cursor(table)?;
+            let mut more = cursor.first()?;
+            while more {
+                match document_of(cursor.value()).and_then(crate::parse::owned).and_then(User::read) {
+                    Ok(user) => drop(all.insert(user.id(), Arc::new(user))),
+                    Err(failure) => log.warning(
+                        "ACCESS",
+                        20247,
+                        "initandlisten",
+                        "a user cannot be read, and cannot log in",
+                        doc! { "error": failure.message() },
+                    ),
+                }
+                more = cursor.next()?;
+            }
+        }
+        *self.all.write() = all;
+        self.generation.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether clients must prove who they are.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// A number that changes with each change of a user.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Whether there is nobody yet who could log in.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.read().is_empty()
+    }
+
+    /// A user.
+    pub(crate) fn get(&self, database: &str, name: &str) -> Option<Arc<User>> {
+        if database == "local"
+            && let Some(member) = self.member.as_ref().filter(|member| member.name == name)
+        {
+            return Some(Arc::clone(member));
+        }
+        self.all.read().get(&format!("{database}.{name}")).cloned()
+    }
+
+    /// All users, by id.
+    pub(crate) fn all(&self) -> Vec<Arc<User>> {
+        self.all.read().values().cloned().collect()
+    }
+
+    /// Held through a change, from looking to writing.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
+        self.changes.lock()
+    }
+
+    /// Credentials for a new password; `digested` is one that the client digested already, for SCRAM-SHA-1.
+    pub(crate) fn derive(
+        &self,
+        mechanism: Mechanism,
+        name: &str,
+        password: &str,
+        digested: bool,
+    ) -> Result<Credentials> {
+        let mut salt = vec![0; mechanism.salt_bytes()];
+        crate::random::fill(&mut salt);
+        let rounds = self.rounds(mechanism);
+        if digested {
+            return Credentials::derive_digested(password, salt, rounds);
+        }
+        Credentials::derive(mechanism, name, password, salt, rounds)
+    }
+
+    /// Credentials that nobody has the password to: the same salt each time for the same name, so that a stranger does not
+    /// learn who exists.
+    pub(crate) fn pretend(&self, mechanism: Mechanism, database: &str, name: &str) -> Credentials {
+        let mut hash = Sha256::new();
+        hash.update(self.secret);
+        hash.update(mechanism.name());
+        hash.update(database);
+        hash.update([0]);
+        hash.update(name);
+        let mut salt = hash.finalize().to_vec();
+        salt.truncate(mechanism.salt_bytes());
+        let mut stored_key = vec![0; mechanism.hash_bytes()];
+        crate::random::fill(&mut stored_key);
+        let server_key = stored_key.clone();
+        Credentials { iterations: self.rounds(mechanism), salt, stored_key, server_key }
+    }
+
+    fn rounds(&self, mechanism: Mechanism) -> u32 {
+        match mechanism {
+            Mechanism::Sha1 => self.iterations.0,
+            Mechanism::Sha256 => self.iterations.1,
+        }
+    }
+
+    /// Writes a user, new or changed, durably. The caller holds [`Users::lock`].
+    pub(crate) fn put(&self, op: &mut Operation<'_>, user: User) -> Result<()> {
+        if self.is_empty() {
+            let version = doc! { "_id": "authSchema", "currentVersion": SCHEMA_VERSION };
+            write(op, VERSION, &"authSchema".into(), Some(&version))?;
+        }
+        write(op, USERS, &user.id().into(), Some(user.document()))?;
+        make_durable(op)?;
+        self.all.write().insert(user.id(), Arc::new(user));
+        self.generation.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Removes a user, durably; false if there is none. The caller holds [`Users::lock`].
+    pub(crate) fn remove(&self, op: &mut Operation<'_>, database: &str, name: &str) -> Result<bool> {
+        let id = format!("{database}.{name}");
+        if !self.all.read().contains_key(&id) {
+            return Ok(false);
+        }
+        write(op, USERS, &id.as_str().into(), None)?;
+        make_durable(op)?;
+        self.all.write().remove(&id);
+        self.generation.fetch_add(1, Ordering::Release);
+        Ok(true)
+    }
+}
+
+fn iterations(config: &Config, parameter: &str, mechanism: Mechanism) -> u32 {
+    let given = config.set_parameters.get(parameter).and_then(|text| text.trim().parse().ok());
+    given.unwrap_or_else(|| mechanism.default_iterations()).max(ITERATIONS_MIN)
+}
+
+/// Puts a document in the place of the one with its `_id`, or removes that one.
+fn write(op: &mut Operation<'_>, namespace: &str, id: &Bson, document: Option<&Document>) -> Result<()> {
+    let after = document.map(crate::parse::raw_of).transpose()?;
+    let length = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
+    with_collection(op, namespace, true, |op, found| {
+        let Some((collection, state)) = found else {
+            return Err(Failure::new(Code::InternalError, format!("{namespace} could not be made")));
+        };
+        let (records, bytes) = write_transaction(op, |op| {
+            let mut before = Vec::new();
+            let record = op.document_by_id(collection, id, &mut before)?;
+            let session = op.session();
+            match (record, &after) {
+                (None, None) => return Ok((0, 0)),
+                (None, Some(after)) => {
+                    collection.insert(session, state, after)?;
+                    return Ok((1, length(after.as_bytes().len())));
+                }
+                (Some(record), Some(after)) => {
+                    collection.replace(session, state, record, document_of(&before)?, after, None)?;
+                    return Ok((0, length(after.as_bytes().len()) - length(before.len())));
+                }
+                (Some(record), None) => {
+                    collection.remove(session, state, record, document_of(&before)?)?;
+                }
+            }
+            Ok((-1, -length(before.len())))
+        })?;
+        collection.note(records, bytes);
+        Ok(())
+    })
+}
+
+fn make_durable(op: &Operation<'_>) -> Result<()> {
+    if op.instance.config.storage.journal {
+        op.instance.journal.wait_until_durable()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! `dbStats`: sizes of a database.
+
+use super::Reply;
+use super::coll_stats::scale;
+use crate::Result;
+use crate::dispatch::Request;
+use crate::operation::Operation;
+use crate::parse;
+
+/// Writes them; a database that there is not has zeros, as in mongod.
+pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    let free = parse::boolean(request.body, "freeStorage")?;
+    crate::diagnostics::database_stats::write(op.instance, request.database, scale(request)?, free, reply)
+}

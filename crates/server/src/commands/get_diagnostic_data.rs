@@ -1,0 +1,11 @@
+//! `getDiagnosticData`: one sample of everything that monitors keep.
+
+use super::Reply;
+use crate::Result;
+use crate::dispatch::Request;
+use crate::operation::Operation;
+
+/// Makes a sample.
+pub(super) fn run(op: &mut Operation<'_>, _request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    crate::diagnostics::diagnostic_data::write(op.instance, reply)
+}

@@ -1,0 +1,54 @@
+//! Table: commands that mongod has and this server has not, each with the reason and the code that it is refused with.
+
+use fathom_query::{Code, Failure};
+
+use super::Reply;
+use crate::Result;
+use crate::dispatch::Request;
+use crate::operation::Operation;
+
+const NOT_IN_A_SET: &str = "not running with --replSet";
+const NOT_A_ROUTER: &str = "this server is not a router of a cluster";
+
+/// Name, code, reason.
+static REFUSED: &[(&str, Code, &str)] = &[
+    ("applyOps", Code::CommandNotSupported, "this server has no oplog, and applies no entries of one"),
+    ("balancerStart", Code::CommandNotFound, NOT_A_ROUTER),
+    ("balancerStatus", Code::CommandNotFound, NOT_A_ROUTER),
+    ("balancerStop", Code::CommandNotFound, NOT_A_ROUTER),
+    (
+        "features",
+        Code::CommandNotSupported,
+        "this server runs no JavaScript, which is all that 'features' told of",
+    ),
+    (
+        "getLastError",
+        Code::CommandNotSupported,
+        "this server keeps no last error of a connection; give each write a write concern instead",
+    ),
+    ("replSetFreeze", Code::NoReplicationEnabled, NOT_IN_A_SET),
+    ("replSetGetConfig", Code::NoReplicationEnabled, NOT_IN_A_SET),
+    ("replSetGetRBID", Code::NoReplicationEnabled, NOT_IN_A_SET),
+    ("replSetGetStatus", Code::NoReplicationEnabled, NOT_IN_A_SET),
+    ("replSetInitiate", Code::NoReplicationEnabled, "This node was not started with the replSet option"),
+    ("replSetReconfig", Code::NoReplicationEnabled, NOT_IN_A_SET),
+    ("replSetStepDown", Code::NoReplicationEnabled, NOT_IN_A_SET),
+];
+
+/// Refuses.
+pub(super) fn run(_op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+    let name = request.command.name;
+    let reason = REFUSED.iter().find(|one| one.0 == name);
+    Err(match reason {
+        Some((_, Code::CommandNotFound, reason)) => {
+            Failure::new(Code::CommandNotFound, format!("no such command: '{name}': {reason}"))
+        }
+        Some((_, code, reason)) => Failure::new(*code, *reason),
+        None => Failure::new(Code::CommandNotSupported, format!("this server has no '{name}'")),
+    })
+}
+
+/// Whether a command is here.
+pub(super) fn is_refused(name: &str) -> bool {
+    REFUSED.iter().any(|one| one.0 == name)
+}

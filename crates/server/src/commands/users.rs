@@ -1,0 +1,245 @@
+//! `createUser`, `updateUser`, `dropUser`, `dropAllUsersFromDatabase`, `grantRolesToUser`, `revokeRolesFromUser`.
+//!
+//! Passwords are hashed here; what is kept cannot be turned back into them. Restrictions by address are refused by name.
+
+use bson::{RawBsonRef, RawDocument};
+use fathom_query::{Code, Failure};
+use fathom_wire::scram::{Credentials, Mechanism};
+
+use super::Reply;
+use crate::Result;
+use crate::auth::{Role, User};
+use crate::dispatch::Request;
+use crate::operation::Operation;
+use crate::parse;
+
+/// Makes a user.
+pub(super) fn create(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+    let name = name_of(request)?;
+    if request.database == "local" {
+        return Err(Failure::new(Code::BadValue, "Cannot create users in the local database"));
+    }
+    let roles = roles_of(request, "roles")?
+        .ok_or_else(|| Failure::new(Code::BadValue, "\"createUser\" command requires a \"roles\" array"))?;
+    let mechanisms = mechanisms_of(request.body)?;
+    let password = parse::string(request.body, "pwd")?.ok_or_else(|| {
+        let what =
+            "Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db";
+        Failure::new(Code::BadValue, what)
+    })?;
+    let wanted = mechanisms.unwrap_or_else(|| Mechanism::ALL.to_vec());
+    let mut user = User::create(request.database, name);
+    user.set_credentials(hash(op, request.body, name, password, &wanted)?);
+    user.set_roles(roles);
+    refuse_restrictions(request.body)?;
+    if let Some(data) = parse::document(request.body, "customData")? {
+        user.set_custom_data(parse::owned(data)?);
+    }
+    let instance = std::sync::Arc::clone(op.instance);
+    let _change = instance.users.lock();
+    if instance.users.is_enabled() && !op.client.is_authenticated() && !instance.users.is_empty() {
+        return Err(Failure::new(Code::Unauthorized, "command createUser requires authentication"));
+    }
+    if instance.users.get(request.database, name).is_some() {
+        let what = format!("User \"{name}@{}\" already exists", request.database);
+        return Err(Failure::new(Code(51003), what));
+    }
+    let _ticket = op.write_ticket()?;
+    instance.users.put(op, user)
+}
+
+/// Changes a user.
+pub(super) fn update(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+    let name = name_of(request)?;
+    let roles = roles_of(request, "roles")?;
+    let mechanisms = mechanisms_of(request.body)?;
+    let password = parse::string(request.body, "pwd")?;
+    let data = parse::document(request.body, "customData")?;
+    refuse_restrictions(request.body)?;
+    if roles.is_none() && mechanisms.is_none() && password.is_none() && data.is_none() {
+        let what = "Must specify at least one field to update in updateUser";
+        return Err(Failure::new(Code::BadValue, what));
+    }
+    change(op, request.database, name, |op, user| {
+        if let Some(password) = password {
+            let wanted = mechanisms.clone().unwrap_or_else(|| user.mechanisms());
+            user.set_credentials(hash(op, request.body, name, password, &wanted)?);
+        } else if let Some(kept) = &mechanisms {
+            if kept.iter().any(|one| user.credentials(*one).is_none()) {
+                let what = "mechanisms field must be a subset of previously set mechanisms";
+                return Err(Failure::new(Code::BadValue, what));
+            }
+            user.keep_mechanisms(kept);
+        }
+        if let Some(roles) = roles {
+            user.set_roles(roles);
+        }
+        if let Some(data) = data {
+            user.set_custom_data(parse::owned(data)?);
+        }
+        Ok(())
+    })
+}
+
+/// Removes a user.
+pub(super) fn drop_one(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+    let name = name_of(request)?;
+    let instance = std::sync::Arc::clone(op.instance);
+    let _change = instance.users.lock();
+    let _ticket = op.write_ticket()?;
+    if instance.users.remove(op, request.database, name)? {
+        return Ok(());
+    }
+    Err(not_found(request.database, name))
+}
+
+/// Removes all users of the command's database.
+pub(super) fn drop_all(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    let instance = std::sync::Arc::clone(op.instance);
+    let _change = instance.users.lock();
+    let _ticket = op.write_ticket()?;
+    let mut gone = 0;
+    for user in instance.users.all() {
+        if user.database == request.database && instance.users.remove(op, &user.database, &user.name)? {
+            gone += 1;
+        }
+    }
+    reply.i32("n", gone);
+    Ok(())
+}
+
+/// Gives a user more roles.
+pub(super) fn grant(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+    let name = name_of(request)?;
+    let more = roles_of(request, "roles")?.ok_or_else(|| parse::missing("grantRolesToUser.roles"))?;
+    change(op, request.database, name, |_, user| {
+        let all = user.roles.iter().cloned().chain(more).collect();
+        user.set_roles(all);
+        Ok(())
+    })
+}
+
+/// Takes roles from a user.
+pub(super) fn revoke(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+    let name = name_of(request)?;
+    let less = roles_of(request, "roles")?.ok_or_else(|| parse::missing("revokeRolesFromUser.roles"))?;
+    change(op, request.database, name, |_, user| {
+        let rest = user.roles.iter().filter(|role| !less.contains(role)).cloned().collect();
+        user.set_roles(rest);
+        Ok(())
+    })
+}
+
+fn change(
+    op: &mut Operation<'_>,
+    database: &str,
+    name: &str,
+    work: impl FnOnce(&Operation<'_>, &mut User) -> Result<()>,
+) -> Result<()> {
+    let instance = std::sync::Arc::clone(op.instance);
+    let _change = instance.users.lock();
+    let found = instance.users.get(database, name).filter(|_| database != "local");
+    let mut user = found.map(|user| (*user).clone()).ok_or_else(|| not_found(database, name))?;
+    work(op, &mut user)?;
+    let _ticket = op.write_ticket()?;
+    instance.users.put(op, user)
+}
+
+fn not_found(database: &str, name: &str) -> Failure {
+    Failure::new(Code::UserNotFound, format!("User '{name}@{database}' not found"))
+}
+
+/// The first field: the user's name.
+fn name_of<'a>(request: &Request<'a>) -> Result<&'a str> {
+    match request.target {
+        RawBsonRef::String("") => {
+            Err(Failure::new(Code::BadValue, "User document needs 'user' field to be non-empty"))
+        }
+        RawBsonRef::String(name) if name.contains('\0') => {
+            Err(Failure::new(Code::BadValue, "Username cannot contain NULL characters"))
+        }
+        RawBsonRef::String(name) => Ok(name),
+        other => Err(parse::wrong_type(request.command.name, other, "string")),
+    }
+}
+
+/// Roles, each a name in the command's database or `{role, db}`.
+fn roles_of(request: &Request<'_>, field: &str) -> Result<Option<Vec<Role>>> {
+    let items = match request.field(field) {
+        None => return Ok(None),
+        Some(RawBsonRef::Array(items)) => items,
+        Some(other) => return Err(parse::wrong_type(field, other, "array")),
+    };
+    let mut roles = Vec::new();
+    for item in items {
+        let item = item.map_err(|error| parse::malformed(&error))?;
+        roles.push(read_role(request.database, item)?.check()?);
+    }
+    Ok(Some(roles))
+}
+
+/// One role, by name or as `{role, db}`.
+pub(super) fn read_role(database: &str, item: RawBsonRef<'_>) -> Result<Role> {
+    match item {
+        RawBsonRef::String(role) => Ok(Role { role: role.to_owned(), database: database.to_owned() }),
+        RawBsonRef::Document(role) => Ok(Role {
+            role: parse::required_string(role, "role")?.to_owned(),
+            database: parse::required_string(role, "db")?.to_owned(),
+        }),
+        _ => Err(Failure::new(Code::BadValue, "Role names must be either strings or objects of {role, db}")),
+    }
+}
+
+fn mechanisms_of(body: &RawDocument) -> Result<Option<Vec<Mechanism>>> {
+    let items = match parse::field(body, "mechanisms") {
+        None => return Ok(None),
+        Some(RawBsonRef::Array(items)) => items,
+        Some(other) => return Err(parse::wrong_type("mechanisms", other, "array")),
+    };
+    let mut mechanisms = Vec::new();
+    for item in items {
+        let RawBsonRef::String(name) = item.map_err(|error| parse::malformed(&error))? else {
+            return Err(Failure::new(Code::BadValue, "mechanisms field must be an array of strings"));
+        };
+        let mechanism = Mechanism::of_name(name)
+            .ok_or_else(|| Failure::new(Code::BadValue, format!("Unknown auth mechanism '{name}'")))?;
+        mechanisms.push(mechanism);
+    }
+    if mechanisms.is_empty() {
+        return Err(Failure::new(Code::BadValue, "mechanisms field must not be empty"));
+    }
+    Ok(Some(mechanisms))
+}
+
+/// Credentials for a password that came in clear, or digested by the client, which SCRAM-SHA-256 cannot use.
+fn hash(
+    op: &Operation<'_>,
+    body: &RawDocument,
+    name: &str,
+    password: &str,
+    mechanisms: &[Mechanism],
+) -> Result<Vec<(Mechanism, Credentials)>> {
+    let digested = parse::field(body, "digestPassword").is_some() && !parse::boolean(body, "digestPassword")?;
+    if password.is_empty() {
+        return Err(Failure::new(Code::BadValue, "Password cannot be empty"));
+    }
+    if digested && mechanisms.contains(&Mechanism::Sha256) {
+        let what = "Use of SCRAM-SHA-256 requires undigested passwords";
+        return Err(Failure::new(Code::BadValue, what));
+    }
+    let derive = |mechanism: &Mechanism| {
+        Ok((*mechanism, op.instance.users.derive(*mechanism, name, password, digested)?))
+    };
+    mechanisms.iter().map(derive).collect()
+}
+
+fn refuse_restrictions(body: &RawDocument) -> Result<()> {
+    match parse::field(body, "authenticationRestrictions") {
+        None => Ok(()),
+        Some(RawBsonRef::Array(items)) if items.is_empty() => Ok(()),
+        Some(_) => {
+            let what = "this server does not restrict logins by address (authenticationRestrictions)";
+            Err(Failure::new(Code::CommandNotSupported, what))
+        }
+    }
+}

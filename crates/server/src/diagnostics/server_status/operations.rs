@@ -1,0 +1,127 @@
+//! What operations did and how long they took or waited: `opcounters`, `opLatencies`, `globalLock`, `locks`, `asserts`.
+
+use fathom_wire::DocumentWriter;
+
+use super::Context;
+use crate::Result;
+use crate::commands::Kind;
+use crate::diagnostics::LatencyHistogram;
+use crate::diagnostics::build::{counter, length, number};
+use crate::diagnostics::collection_stats::write_latency;
+
+/// `asserts`, by kind. All roll over together, as mongod's do.
+#[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
+pub(super) fn asserts(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+    let mut section = writer.begin_document(name);
+    context
+        .instance
+        .counters
+        .asserts
+        .all()
+        .iter()
+        .for_each(|(name, value)| counter(&mut section, name, *value));
+    Ok(())
+}
+
+/// `opcounters`.
+#[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
+pub(super) fn counters(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+    let counters = &context.instance.counters.operations;
+    let mut section = writer.begin_document(name);
+    let all = [
+        ("insert", &counters.inserts),
+        ("query", &counters.queries),
+        ("update", &counters.updates),
+        ("delete", &counters.deletes),
+        ("getmore", &counters.getmores),
+        ("command", &counters.commands),
+    ];
+    all.iter().for_each(|(name, value)| counter(&mut section, name, value.get()));
+    Ok(())
+}
+
+/// `opcountersRepl`: zeros, since nothing is replicated to a server that is no member of a set.
+#[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
+pub(super) fn replicated(_context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+    let mut section = writer.begin_document(name);
+    for name in ["insert", "query", "update", "delete", "getmore", "command"] {
+        counter(&mut section, name, 0);
+    }
+    Ok(())
+}
+
+/// `opLatencies`, with buckets if `{opLatencies: {histograms: true}}` asks for them.
+pub(super) fn latencies(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+    let histograms = match crate::parse::field(context.options, name) {
+        Some(bson::RawBsonRef::Document(options)) => crate::parse::boolean(options, "histograms")?,
+        _ => false,
+    };
+    let counters = &context.instance.counters;
+    let mut section = writer.begin_document(name);
+    for (name, kind) in [("reads", Kind::Read), ("writes", Kind::Write), ("commands", Kind::Command)] {
+        write_latency(counters.latency(kind), name, histograms, &mut section);
+    }
+    write_latency(&LatencyHistogram::default(), "transactions", histograms, &mut section);
+    Ok(())
+}
+
+/// `globalLock`: who waits for a ticket, and who holds one.
+pub(super) fn global_lock(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+    let instance = context.instance;
+    let (read, write) = (instance.read_tickets.counts(), instance.write_tickets.counts());
+    let mut section = writer.begin_document(name);
+    section.i64("totalTime", i64::try_from(instance.started.elapsed().as_micros()).unwrap_or(i64::MAX));
+    let mut queue = section.begin_document("currentQueue");
+    number(&mut queue, "total", read.queued + write.queued);
+    number(&mut queue, "readers", read.queued);
+    number(&mut queue, "writers", write.queued);
+    queue.end();
+    let mut active = section.begin_document("activeClients");
+    number(&mut active, "total", length(instance.clients.counts().0));
+    number(&mut active, "readers", read.out);
+    number(&mut active, "writers", write.out);
+    Ok(())
+}
+
+/// `locks`: an operation takes the whole server in shared intent with a read ticket and in exclusive intent with a write ticket.
+/// Nobody counts what single databases and collections are held for.
+pub(super) fn locks(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+    let instance = context.instance;
+    let (read, write) = (instance.read_tickets.history(), instance.write_tickets.history());
+    let mut section = writer.begin_document(name);
+    let mut global = section.begin_document("Global");
+    let figures = [
+        ("acquireCount", read.taken, write.taken),
+        ("acquireWaitCount", read.waited, write.waited),
+        ("timeAcquiringMicros", read.waited_micros, write.waited_micros),
+    ];
+    for (name, read, write) in figures {
+        let mut one = global.begin_document(name);
+        counter(&mut one, "r", read);
+        counter(&mut one, "w", write);
+    }
+    Ok(())
+}
+
+/// `transactions`: zeros, since a server that is no member of a set has no multi-document transactions.
+#[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
+pub(super) fn transactions(
+    _context: &Context<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
+    const FIELDS: [&str; 9] = [
+        "retriedCommandsCount",
+        "retriedStatementsCount",
+        "transactionsCollectionWriteCount",
+        "currentActive",
+        "currentInactive",
+        "currentOpen",
+        "totalAborted",
+        "totalCommitted",
+        "totalStarted",
+    ];
+    let mut section = writer.begin_document(name);
+    FIELDS.iter().for_each(|name| section.i64(name, 0));
+    Ok(())
+}

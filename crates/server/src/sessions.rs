@@ -1,0 +1,239 @@
+//! Logical sessions: who used which one when. They tie cursors and operations together so that they can be ended together.
+//!
+//! There are no transactions and no retryable writes here, so a session holds nothing of its own. One that nobody used in 30
+//! minutes goes. The table hears of a session at most once a minute from each connection, which keeps it out of the way.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use bson::spec::BinarySubtype;
+use bson::{RawBsonRef, RawDocument};
+use fathom_query::{Code, Failure};
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+
+use crate::Result;
+use crate::parse;
+
+/// `logicalSessionTimeoutMinutes`, which hello tells.
+pub(crate) const TIMEOUT_MINUTES: i32 = 30;
+const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// How often the table looks for sessions that are over, while new ones come.
+const SWEEP: Duration = Duration::from_secs(60);
+/// `maxSessions`.
+const MOST: usize = 1_000_000;
+const SHARDS: usize = 16;
+
+/// The UUID of a session.
+pub(crate) type SessionId = [u8; 16];
+
+/// Whose a session is: the SHA-256 of `user@database`, of nothing for nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SessionOwner([u8; 32]);
+
+impl SessionOwner {
+    /// The sessions of a user.
+    pub(crate) fn of(name: &str, database: &str) -> SessionOwner {
+        SessionOwner(Sha256::digest(format!("{name}@{database}")).into())
+    }
+
+    /// The digest.
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// From a digest that somebody sent.
+    pub(crate) fn of_digest(bytes: [u8; 32]) -> SessionOwner {
+        SessionOwner(bytes)
+    }
+}
+
+impl Default for SessionOwner {
+    fn default() -> Self {
+        SessionOwner(Sha256::digest([]).into())
+    }
+}
+
+/// A session: two users may have one of the same id each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SessionKey {
+    pub(crate) id: SessionId,
+    pub(crate) owner: SessionOwner,
+}
+
+/// The sessions that were used lately.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    shards: [Mutex<Shard>; SHARDS],
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    used: HashMap<SessionKey, Instant>,
+    swept: Option<Instant>,
+}
+
+impl Sessions {
+    /// Notes that a session is used now.
+    pub(crate) fn note(&self, key: SessionKey, now: Instant) -> Result<()> {
+        let mut shard = self.shard(&key);
+        if let Some(used) = shard.used.get_mut(&key) {
+            *used = now;
+            return Ok(());
+        }
+        if shard.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= SWEEP) {
+            shard.used.retain(|_, used| is_alive(*used, now));
+            shard.swept = Some(now);
+        }
+        if shard.used.len() >= MOST / SHARDS {
+            let what =
+                "Unable to add session into the cache because the number of active sessions is too high";
+            return Err(Failure::new(Code::TooManyLogicalSessions, what));
+        }
+        shard.used.insert(key, now);
+        Ok(())
+    }
+
+    /// Forgets a session; whether there was one.
+    pub(crate) fn end(&self, key: &SessionKey) -> bool {
+        self.shard(key).used.remove(key).is_some()
+    }
+
+    /// Forgets all sessions that `ended` picks; they are returned.
+    pub(crate) fn end_all(&self, ended: &dyn Fn(&SessionKey) -> bool) -> Vec<SessionKey> {
+        let mut gone = Vec::new();
+        for shard in &self.shards {
+            shard.lock().used.retain(|key, _| {
+                let over = ended(key);
+                if over {
+                    gone.push(*key);
+                }
+                !over
+            });
+        }
+        gone
+    }
+
+    /// All that are alive, with when each was used last.
+    pub(crate) fn all(&self, now: Instant) -> Vec<(SessionKey, Instant)> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock();
+            all.extend(
+                shard.used.iter().filter(|(_, used)| is_alive(**used, now)).map(|(key, at)| (*key, *at)),
+            );
+        }
+        all
+    }
+
+    /// How many are alive, for `logicalSessionRecordCache.activeSessionsCount`.
+    pub(crate) fn count(&self, now: Instant) -> usize {
+        self.shards
+            .iter()
+            .map(|shard| shard.lock().used.values().filter(|used| is_alive(**used, now)).count())
+            .sum()
+    }
+
+    fn shard(&self, key: &SessionKey) -> parking_lot::MutexGuard<'_, Shard> {
+        let [first, ..] = key.id;
+        // The remainder is always a place; the first shard stands for the case that cannot be.
+        let [zeroth, ..] = &self.shards;
+        self.shards.get(usize::from(first) % SHARDS).unwrap_or(zeroth).lock()
+    }
+}
+
+fn is_alive(used: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(used) < TIMEOUT
+}
+
+/// Reads `{id: UUID}`, the form of `lsid` and of what session commands list; `name` is what errors call it.
+pub(crate) fn read_id(name: &str, value: RawBsonRef<'_>) -> Result<SessionId> {
+    match value {
+        RawBsonRef::Document(session) => read_id_of(name, session),
+        other => Err(parse::wrong_type(name, other, "object")),
+    }
+}
+
+fn read_id_of(name: &str, session: &RawDocument) -> Result<SessionId> {
+    let mut id = None;
+    for element in session {
+        let (field, value) = element.map_err(|error| parse::malformed(&error))?;
+        match (field.as_str(), value) {
+            ("id", RawBsonRef::Binary(binary)) if binary.subtype == BinarySubtype::Uuid => {
+                let bytes = binary.bytes.try_into().map_err(|_| {
+                    Failure::new(
+                        Code::InvalidUUID,
+                        "uuid must be a 16-byte binary field with UUID (4) subtype",
+                    )
+                })?;
+                id = Some(bytes);
+            }
+            ("id", RawBsonRef::Binary(_)) => {
+                let what = format!(
+                    "BSON field '{name}.id' is the wrong binData type 'general', expected type 'UUID'"
+                );
+                return Err(Failure::new(Code::TypeMismatch, what));
+            }
+            ("id", other) => return Err(parse::wrong_type(&format!("{name}.id"), other, "binData")),
+            ("uid", _) => {
+                let what = "Unauthorized to set user digest in LogicalSessionId";
+                return Err(Failure::new(Code::Unauthorized, what));
+            }
+            (other, _) => {
+                let what = format!("BSON field '{name}.{other}' is an unknown field.");
+                return Err(Failure::new(Code(40415), what));
+            }
+        }
+    }
+    id.ok_or_else(|| parse::missing(&format!("{name}.id")))
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{Binary, rawdoc};
+
+    use super::*;
+
+    fn key(number: u8) -> SessionKey {
+        SessionKey { id: [number; 16], owner: SessionOwner::default() }
+    }
+
+    #[test]
+    fn sessions_come_go_and_time_out() {
+        let sessions = Sessions::default();
+        let start = Instant::now();
+        for number in 0..40 {
+            sessions.note(key(number), start).unwrap();
+        }
+        sessions.note(key(3), start + TIMEOUT / 2).unwrap();
+        assert_eq!(sessions.count(start), 40);
+        assert!(sessions.end(&key(1)) && !sessions.end(&key(1)));
+        assert_eq!(sessions.all(start + TIMEOUT).len(), 1);
+        // A newcomer sweeps its shard: 3, 19 and 35 share one.
+        sessions.note(key(51), start + TIMEOUT).unwrap();
+        assert_eq!(sessions.shard(&key(3)).used.len(), 2);
+        let gone = sessions.end_all(&|one| one.id[0] >= 3);
+        assert!(gone.contains(&key(51)) && gone.contains(&key(3)));
+        assert_eq!(sessions.count(start), 2);
+    }
+
+    #[test]
+    fn a_session_is_a_uuid_and_nothing_else() {
+        let binary = |subtype, length: usize| Binary { subtype, bytes: vec![1; length] };
+        let read = |document: bson::RawDocumentBuf| read_id("lsid", RawBsonRef::Document(&document));
+        assert_eq!(read(rawdoc! { "id": binary(BinarySubtype::Uuid, 16) }).unwrap(), [1; 16]);
+        let code = |document| read(document).unwrap_err().code();
+        assert_eq!(code(rawdoc! { "id": binary(BinarySubtype::Uuid, 5) }), Code::InvalidUUID);
+        assert_eq!(code(rawdoc! { "id": binary(BinarySubtype::Generic, 16) }), Code::TypeMismatch);
+        assert_eq!(code(rawdoc! { "id": 1 }), Code::TypeMismatch);
+        assert_eq!(code(rawdoc! {}), Code(40414));
+        assert_eq!(code(rawdoc! { "x": 1 }), Code(40415));
+        assert_eq!(read_id("lsid", RawBsonRef::Int32(1)).unwrap_err().code(), Code::TypeMismatch);
+    }
+
+    #[test]
+    fn owners_are_told_apart() {
+        assert_ne!(SessionOwner::of("a", "b"), SessionOwner::of("a", "c"));
+        assert_eq!(SessionOwner::default().bytes()[..2], [0xe3, 0xb0]);
+    }
+}

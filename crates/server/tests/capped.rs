@@ -1,0 +1,115 @@
+//! Capped collections and the cursors that follow them, on each engine.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
+
+use std::path::Path;
+
+use bson::{Document, RawDocumentBuf, doc};
+use fathom_client::{Address, Code, Connection, Target};
+use fathom_server::config::EngineName;
+use fathom_server::{Config, Server};
+
+const ENGINES: [EngineName; 3] = [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral];
+
+fn start(directory: &Path, engine: EngineName) -> (Server, Connection) {
+    let mut config = Config::default();
+    config.net.port = 0;
+    config.storage.db_path = directory.join("db");
+    config.storage.engine = engine;
+    config.storage.wired_tiger.cache_size_gb = Some(0.25);
+    config.storage.rocksdb.cache_size_gb = Some(0.25);
+    let server = Server::start_quiet(config).unwrap();
+    let connection = connect(&server);
+    (server, connection)
+}
+
+fn connect(server: &Server) -> Connection {
+    Connection::connect(&Target::at(Address::new("127.0.0.1", server.port()))).unwrap()
+}
+
+fn run(connection: &mut Connection, command: &Document) -> Document {
+    let reply: RawDocumentBuf =
+        connection.run("test", command).unwrap_or_else(|error| panic!("{command}: {error}"));
+    Document::try_from(&*reply).unwrap()
+}
+
+fn code(connection: &mut Connection, command: &Document) -> Code {
+    connection.run("test", command).expect_err(&command.to_string()).failure().unwrap().code()
+}
+
+fn listed(connection: &mut Connection, command: &Document) -> Vec<Document> {
+    let cursor = connection.cursor("test", command).unwrap();
+    cursor.map(|document| Document::try_from(&*document.unwrap()).unwrap()).collect()
+}
+
+/// Runs a test on each engine with a fresh server.
+fn on_each(test: impl Fn(&mut Connection)) {
+    for engine in ENGINES {
+        println!("{engine:?}");
+        let directory = tempfile::tempdir().unwrap();
+        let (server, mut connection) = start(directory.path(), engine);
+        test(&mut connection);
+        drop(connection);
+        server.stop().unwrap();
+    }
+}
+
+fn write_error(reply: &Document) -> i32 {
+    reply.get_array("writeErrors").unwrap()[0].as_document().unwrap().get_i32("code").unwrap()
+}
+
+fn numbers(documents: &[Document]) -> Vec<i32> {
+    documents.iter().map(|one| one.get_i32("n").unwrap()).collect()
+}
+
+fn insert(connection: &mut Connection, n: i32) -> Document {
+    run(connection, &doc! { "insert": "log", "documents": [{ "n": n, "pad": "x".repeat(100) }] })
+}
+
+#[test]
+fn the_oldest_fall_out_by_bytes_and_by_number() {
+    on_each(|connection| {
+        run(connection, &doc! { "create": "log", "capped": true, "size": 4096 });
+        run(connection, &doc! { "createIndexes": "log", "indexes": [{ "key": { "n": 1 }, "name": "n_1" }] });
+        for n in 0..200 {
+            insert(connection, n);
+        }
+        let all = numbers(&listed(connection, &doc! { "find": "log" }));
+        assert!(all.len() > 20 && all.len() < 40, "{}", all.len());
+        assert_eq!(*all.last().unwrap(), 199);
+        assert!(all.windows(2).all(|two| two[0] + 1 == two[1]), "{all:?}");
+        let backwards = numbers(&listed(connection, &doc! { "find": "log", "sort": { "$natural": -1 } }));
+        assert!(backwards.iter().eq(all.iter().rev()));
+        // The indexes forgot what fell out.
+        let by_index = doc! { "find": "log", "filter": { "n": { "$lt": 1000 } }, "hint": "n_1" };
+        assert_eq!(numbers(&listed(connection, &by_index)), all);
+
+        run(connection, &doc! { "create": "few", "capped": true, "size": 1 << 20, "max": 3 });
+        let documents: Vec<Document> = (0..10).map(|n| doc! { "n": n }).collect();
+        run(connection, &doc! { "insert": "few", "documents": documents });
+        assert_eq!(numbers(&listed(connection, &doc! { "find": "few" })), [7, 8, 9]);
+    });
+}
+
+#[test]
+fn what_a_capped_collection_cannot_take_is_refused() {
+    on_each(|connection| {
+        run(connection, &doc! { "create": "log", "capped": true, "size": 4096 });
+        insert(connection, 1);
+        let delete = doc! { "delete": "log", "deletes": [{ "q": { "n": 77 }, "limit": 1 }] };
+        assert_eq!(write_error(&run(connection, &delete)), Code::IllegalOperation.0);
+        let grow = doc! { "update": "log", "updates": [{ "q": { "n": 1 }, "u": { "$set": { "more": 1 } } }] };
+        assert_eq!(write_error(&run(connection, &grow)), 10003);
+        let same = doc! { "update": "log", "updates": [{ "q": { "n": 1 }, "u": { "$set": { "n": 2 } } }] };
+        assert_eq!(run(connection, &same).get_i32("nModified").unwrap(), 1);
+        let large = doc! { "insert": "log", "documents": [{ "pad": "x".repeat(5000) }] };
+        assert_eq!(write_error(&run(connection, &large)), 16328);
+        assert_eq!(listed(connection, &doc! { "find": "log" }).len(), 1);
+        assert_eq!(
+            code(connection, &doc! { "convertToCapped": "log", "size": 1 }),
+            Code::CommandNotSupported
+        );
+        run(connection, &doc! { "create": "plain" });
+        assert_eq!(code(connection, &doc! { "find": "plain", "tailable": true }), Code::BadValue);
+    });
+}
