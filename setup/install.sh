@@ -20,6 +20,7 @@ build,test,bench   needed  libclang.so  libclang-dev
 test,bench         needed  git          git
 test               wanted  mkfs.ext4    e2fsprogs
 test               wanted  mkfs.xfs     xfsprogs
+test               wanted  xfs_io       xfsprogs
 test               wanted  mkfs.btrfs   btrfs-progs
 test               wanted  losetup      mount
 test               wanted  blockdev     util-linux
@@ -36,6 +37,7 @@ test               wanted  javac        default-jdk-headless>=2:1.17
 test               wanted  mvn          maven
 bench              needed  fio          fio
 bench              wanted  mkfs.ext4    e2fsprogs
+bench              wanted  mkfs.xfs     xfsprogs
 bench              wanted  losetup      mount
 fuzz               needed  c++          g++
 fuzz               needed  cc           gcc

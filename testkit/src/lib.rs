@@ -6,14 +6,18 @@
 
 mod fathom;
 mod fuse;
+mod lab_server;
 mod leftovers;
+mod null_responder;
 mod real_disk;
 mod scratch;
 mod tmpfs;
 
 pub use fathom::{Fathom, Output, Running};
 pub use fuse::FuseMount;
+pub use lab_server::LabServer;
 pub use leftovers::leftovers;
+pub use null_responder::NullResponder;
 pub use real_disk::RealDisk;
 pub use scratch::{Scratch, fill, is_root};
 pub use tmpfs::Tmpfs;

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use fathom_errors::{Kind, Result};
+use fathom_errors::{Error, Kind, Result};
 use fathom_host::DeviceNumber;
-use fathom_process::Ledger;
+use fathom_process::{Ledger, Tool};
 use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, Mounted, format_and_mount};
 use fathom_units::Bytes;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::scratch::{Scratch, fill, fixture_ledger, or_skip, root_or_skip};
 
@@ -75,6 +76,22 @@ impl RealDisk {
     /// The ledger it stands in, for caps on it.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// Cuts the power: what the file system (XFS) has not written by now never reaches the disk, its own log included, and
+    /// every further call on its files fails. [`RealDisk::power_on`] brings it back. `false`, with the reason printed, where
+    /// the tool for it is missing.
+    pub fn power_off(&self) -> Result<bool> {
+        let cut = Tool::new("xfs_io", "xfsprogs")
+            .and_then(|tool| tool.args(["-x", "-c", "shutdown"]).arg(self.path()).run());
+        Ok(or_skip(cut)?.is_some())
+    }
+
+    /// Unmounts it and mounts it again, as a machine that starts does; nothing may use it.
+    pub fn power_on(&self, filesystem: Filesystem) -> Result<()> {
+        unmount(self.path(), UnmountFlags::empty()).map_err(|e| Error::io("unmount", self.path(), e))?;
+        mount(self.device.path(), self.path(), filesystem.name(), MountFlags::NOATIME, None)
+            .map_err(|e| Error::io("mount again at", self.path(), e))
     }
 
     /// Takes it down now, and tells what failed.

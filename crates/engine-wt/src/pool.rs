@@ -156,7 +156,7 @@ impl Shared {
         }
     }
 
-    /// Closes the connection with a last checkpoint.
+    /// Closes the connection with a last checkpoint; after a failure it is left as it is, until the process ends.
     pub(crate) fn close(&self) -> Result<()> {
         let mut pool = self.pool.lock();
         if pool.closed {
@@ -171,16 +171,17 @@ impl Shared {
         pool.idle.clear();
         pool.all.clear();
         events::forget_last();
-        // SAFETY: no session is in use, so no cursor either, and `closed` lets none be made: whoever has a session holds it
-        // as used, and the whole is only reached through `checkout`.
-        let code = unsafe { self.connection.close() };
-        let outcome = match (healthy, code) {
-            (Err(stopped), _) => Err(stopped),
-            (Ok(()), 0) => Ok(()),
-            (Ok(()), code) => {
-                Err(self.error(code, "close the database in", &self.options.dir.display().to_string()))
+        // After a panic no transaction can be ended any more, and WiredTiger's close waits for all of them, for ever.
+        let outcome = healthy.and_then(|()| {
+            // SAFETY: no session is in use, so no cursor either, and `closed` lets none be made: whoever has a session holds
+            // it as used, and the whole is only reached through `checkout`.
+            match unsafe { self.connection.close() } {
+                0 => Ok(()),
+                code => {
+                    Err(self.error(code, "close the database in", &self.options.dir.display().to_string()))
+                }
             }
-        };
+        });
         self.fault.close();
         self.events.set_log(None);
         outcome

@@ -227,7 +227,7 @@ fn indexes_are_built_over_what_is_there_and_listed() {
         let indexes = listed(connection, &doc! { "listIndexes": "c", "cursor": { "batchSize": 2 } });
         assert_eq!(indexes.len(), 5);
         assert_eq!(indexes[1], doc! { "v": 2, "key": { "a": 1 }, "name": "a_1", "unique": true });
-        assert_eq!(indexes[2].get_bool("background").unwrap(), true);
+        assert!(indexes[2].get_bool("background").unwrap());
         for (filter, expected) in [
             (doc! { "a": 7919 % 3000 }, 1),
             (doc! { "tags": 500 }, 2),
@@ -242,7 +242,7 @@ fn indexes_are_built_over_what_is_there_and_listed() {
         let reply = run(connection, &again);
         assert_eq!(reply.get_str("note").unwrap(), "all indexes already exist");
         let new = doc! { "createIndexes": "new", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] };
-        assert_eq!(run(connection, &new).get_bool("createdCollectionAutomatically").unwrap(), true);
+        assert!(run(connection, &new).get_bool("createdCollectionAutomatically").unwrap());
     });
 }
 

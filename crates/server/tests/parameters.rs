@@ -75,7 +75,7 @@ fn parameters_are_read_one_by_one_in_a_list_and_all() {
         let tickets = |name: &str| all.contains_key(format!("{name}ConcurrentReadTransactions"));
         assert_eq!(tickets("wiredTiger"), engine == EngineName::WiredTiger);
         assert_eq!(tickets("rocksdb"), engine == EngineName::RocksDb);
-        assert_eq!(all.get_bool("enableTestCommands").unwrap(), false);
+        assert!(!all.get_bool("enableTestCommands").unwrap());
         assert_eq!(all.get_document("featureCompatibilityVersion").unwrap(), &doc! { "version": "4.4" });
         let detailed =
             running.run(&doc! { "getParameter": { "showDetails": true }, "enableTestCommands": 1 });

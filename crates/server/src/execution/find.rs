@@ -298,13 +298,22 @@ pub(crate) fn plan_summary(plan: &Plan, state: &State) -> String {
         Access::Id(_) => "IDHACK".to_owned(),
         Access::Nothing => "EOF".to_owned(),
         Access::Index { index, .. } => match state.indexes.get(*index) {
-            Some(index) => format!("IXSCAN {}", index.spec().key()),
+            Some(index) => format!("IXSCAN {}", pattern_text(index.spec().key())),
             None => "IXSCAN".to_owned(),
         },
         Access::Union(plans) => {
             plans.iter().map(|plan| plan_summary(plan, state)).collect::<Vec<_>>().join(", ")
         }
     }
+}
+
+/// A key pattern as the log says it, `{ a: 1, b: -1 }`: names without quotes, and whole numbers whatever their type.
+fn pattern_text(pattern: &bson::Document) -> String {
+    let field = |(name, direction): (&String, &bson::Bson)| match direction {
+        bson::Bson::Double(direction) => format!("{name}: {direction}"),
+        other => format!("{name}: {other}"),
+    };
+    format!("{{ {} }}", pattern.iter().map(field).collect::<Vec<_>>().join(", "))
 }
 
 /// The failure when the collection went away between two batches.

@@ -17,6 +17,7 @@ mod pending_drops;
 mod sizes;
 mod state;
 mod tickets;
+mod ttl;
 
 pub(crate) use build::build_indexes;
 pub(crate) use capped::Limits;

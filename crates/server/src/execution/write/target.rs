@@ -55,18 +55,19 @@ impl Target {
         Ok(best.map(|(_, located)| located))
     }
 
-    /// The records of all matches, in snapshots of their own: what a write to many then looks at one by one.
+    /// The records of all matches, `most` at most, in snapshots of their own: what a write to many then looks at one by one.
     pub(crate) fn all(
         &self,
         op: &mut Operation<'_>,
         collection: &Collection,
         state: &State,
+        most: usize,
     ) -> Result<Vec<i64>> {
         let (mut scan, _) = self.scan(op, state, Fetch::Nothing)?;
         let mut records = Vec::new();
         scan.run(op, collection, &mut |found| {
             records.push(found.record);
-            Ok(Flow::More)
+            Ok(if records.len() < most { Flow::More } else { Flow::Enough })
         })?;
         Ok(records)
     }

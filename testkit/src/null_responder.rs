@@ -1,0 +1,114 @@
+//! A server that does nothing: whatever message comes, the same reply goes back.
+//!
+//! It is what a server of these message sizes would reach at best on this machine: the sockets, the scheduler and the
+//! client cost the same, and no work is done in between. One thread per connection, as the lab server and mongod have.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use bson::{RawDocument, rawdoc};
+use fathom_wire::{Header, OpMsgWriter};
+
+/// A responder that runs until its process ends.
+#[derive(Debug)]
+pub struct NullResponder {
+    port: u16,
+}
+
+impl NullResponder {
+    /// Answers on any free port of the loopback with what a `find` of one document replies: `document` in its first batch.
+    pub fn start(document: &RawDocument) -> io::Result<NullResponder> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let port = listener.local_addr()?.port();
+        let reply = reply_with(document);
+        thread::Builder::new().name("responder".to_owned()).spawn(move || {
+            for socket in listener.incoming().flatten() {
+                let reply = reply.clone();
+                // A client that went away is the end of its thread and nothing else.
+                thread::spawn(move || drop(answer(socket, reply)));
+            }
+        })?;
+        Ok(NullResponder { port })
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+/// The reply to a `find` that returned one document, as the lab server words it.
+fn reply_with(document: &RawDocument) -> Vec<u8> {
+    let cursor = rawdoc! { "firstBatch": [document.to_owned()], "id": 0_i64, "ns": "bench.c" };
+    let mut frame = Vec::new();
+    let mut message = OpMsgWriter::begin(&mut frame, 1, 0);
+    message.raw_body(&rawdoc! { "cursor": cursor, "ok": 1.0 });
+    // A document that BSON's own limit allows is far from the limit of a message.
+    let _ = message.finish();
+    frame
+}
+
+/// Reads messages to their end and answers each.
+fn answer(mut socket: TcpStream, mut reply: Vec<u8>) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    let mut buffer = vec![0; 64 * 1024];
+    let mut filled = 0;
+    loop {
+        while let Some(frame) = whole_frame(buffer.get(..filled).unwrap_or_default())? {
+            // What is answered: the request's number goes into `responseTo`.
+            if let (Some(number), Some(place)) = (buffer.get(4..8), reply.get_mut(8..12)) {
+                place.copy_from_slice(number);
+            }
+            buffer.copy_within(frame..filled, 0);
+            filled -= frame;
+            socket.write_all(&reply)?;
+        }
+        if filled == buffer.len() {
+            buffer.resize(filled * 2, 0);
+        }
+        match socket.read(buffer.get_mut(filled..).unwrap_or_default())? {
+            0 => return Ok(()),
+            count => filled += count,
+        }
+    }
+}
+
+/// The length of the first message, if all of it is there.
+fn whole_frame(bytes: &[u8]) -> io::Result<Option<usize>> {
+    let Some(header) = bytes.first_chunk::<{ Header::BYTES }>() else { return Ok(None) };
+    let header =
+        Header::parse(header).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
+    Ok((bytes.len() >= header.length_bytes).then_some(header.length_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_gets_the_same_reply() {
+        let responder = NullResponder::start(&rawdoc! { "_id": 1, "v": "x" }).unwrap();
+        let mut socket = TcpStream::connect(("127.0.0.1", responder.port())).unwrap();
+        let mut requests = Vec::new();
+        for number in [7, 8] {
+            let mut message = OpMsgWriter::begin(&mut requests, number, 0);
+            message.raw_body(&rawdoc! { "ping": 1, "$db": "admin" });
+            message.finish().unwrap();
+        }
+        // Two messages in one packet, and one cut in the middle.
+        let cut = requests.len() - 9;
+        socket.write_all(&requests[..cut]).unwrap();
+        socket.write_all(&requests[cut..]).unwrap();
+        for number in [7, 8] {
+            let mut header = [0; Header::BYTES];
+            socket.read_exact(&mut header).unwrap();
+            let header = Header::parse(&header).unwrap();
+            assert_eq!(header.response_to, number);
+            let mut body = vec![0; header.length_bytes - Header::BYTES];
+            socket.read_exact(&mut body).unwrap();
+            let body = RawDocument::from_bytes(&body[5..]).unwrap();
+            assert_eq!(body.get_f64("ok").unwrap(), 1.0);
+        }
+    }
+}

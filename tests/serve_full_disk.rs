@@ -1,0 +1,90 @@
+//! The lab server on a disk that takes nothing more: it stops loudly, and all that it promised is there once there is room.
+//!
+//! A sync that fails is the power cut of `serve_durability`: from the server's side both are calls that return EIO.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bson::doc;
+use fathom_storage::Filesystem;
+use fathom_testkit::{LabServer, RealDisk, fill};
+use fathom_units::Bytes;
+
+use crate::serve_durability::{PROGRAM, assert_consistent, assert_loud, has, run};
+use crate::serve_writers::{COLLECTION, Load, Wish, Writers, check, read_back};
+
+/// As it would be run, but for small memory and a checkpoint each second, so that a full disk is noticed soon.
+const FLAGS: &[&str] =
+    &["--wiredTigerCacheSizeGB", "0.25", "--rocksdbCacheSizeGB", "0.25", "--syncdelay", "1"];
+
+#[test]
+fn wired_tiger_stops_on_a_full_xfs_and_keeps_everything() {
+    fill_under("wiredTiger", Filesystem::Xfs);
+}
+
+#[test]
+fn rocksdb_stops_on_a_full_xfs_and_keeps_everything() {
+    fill_under("rocksdb", Filesystem::Xfs);
+}
+
+#[test]
+fn wired_tiger_stops_on_a_full_ext4_and_keeps_everything() {
+    fill_under("wiredTiger", Filesystem::Ext4);
+}
+
+#[test]
+fn rocksdb_stops_on_a_full_ext4_and_keeps_everything() {
+    fill_under("rocksdb", Filesystem::Ext4);
+}
+
+fn fill_under(engine: &str, filesystem: Filesystem) {
+    let Some(disk) = RealDisk::new(filesystem, Bytes::gib(1)).unwrap() else { return };
+    let db_path = disk.path().join("db");
+    let server = start(engine, &db_path);
+    let mut connection = server.connect().unwrap();
+    let index = doc! { "key": { "v": 1 }, "name": "v" };
+    if has(&mut connection, "createIndexes") {
+        run(&mut connection, doc! { "createIndexes": COLLECTION, "indexes": [index] });
+    }
+    let load = Load { writers: 4, wish: Wish::Mixed, documents: i64::MAX, seed: 1 };
+    let writers = Writers::start(&server, load, &HashMap::new());
+    thread::sleep(Duration::from_millis(700));
+    fill(disk.path()).unwrap();
+
+    let output = server.wait();
+    let death = Instant::now();
+    let memories = writers.finish();
+    assert_loud(&output);
+    println!("{engine} on a full {filesystem}: {}", output.stderr.trim());
+    // One sentence with an advice, not a page.
+    assert!(output.stderr.trim().lines().count() <= 3, "{}", output.stderr);
+
+    // Without room it does not come up, says so and does no harm. Recovery may get by with the room that it frees itself.
+    if let Err(refused) = LabServer::start(PROGRAM, engine, &db_path, FLAGS).map(LabServer::kill) {
+        assert_eq!(refused.code, 3, "{refused:?}");
+        println!("{engine} on a full {filesystem}, again: {}", refused.stderr.trim());
+    }
+
+    fs::remove_file(disk.path().join("filler")).unwrap();
+    let server = start(engine, &db_path);
+    let mut connection = server.connect().unwrap();
+    let there = read_back(&mut connection);
+    let loss = check(&there, &memories, None, death);
+    println!("{engine} on {filesystem}: {} documents, {loss:?}", there.len());
+    assert!(loss.promises > 0);
+    assert_consistent(&mut connection, there.len());
+    // It works as before.
+    let writers = Writers::start(&server, load, &there);
+    thread::sleep(Duration::from_millis(200));
+    assert!(writers.finish().iter().all(|memory| memory.ended.is_empty()));
+    server.stop().expect_code(0);
+    disk.undo().unwrap();
+}
+
+fn start(engine: &str, db_path: &Path) -> LabServer {
+    LabServer::start(PROGRAM, engine, db_path, FLAGS)
+        .unwrap_or_else(|output| panic!("{engine} did not start: {output:?}"))
+}

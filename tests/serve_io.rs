@@ -1,0 +1,56 @@
+//! What the lab server does to the disk and when, as far as a test of seconds can tell; `cargo xtask io-fidelity` does the
+//! rest.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bson::{RawDocument, doc};
+use fathom_client::Connection;
+use fathom_testkit::{LabServer, Scratch};
+
+use crate::serve_durability::{PROGRAM, run};
+
+/// Checkpoints that WiredTiger has made by its own count.
+fn checkpoints(connection: &mut Connection) -> i64 {
+    let status = connection.run("admin", &doc! { "serverStatus": 1 }).unwrap();
+    number(&status, &["wiredTiger", "transaction", "transaction checkpoints"])
+}
+
+fn number(document: &RawDocument, path: &[&str]) -> i64 {
+    let [name, rest @ ..] = path else { panic!("no path") };
+    if rest.is_empty() {
+        let value = document.get(*name).unwrap().unwrap_or_else(|| panic!("no {name} in {document:?}"));
+        return value.as_i64().or(value.as_i32().map(i64::from)).unwrap();
+    }
+    number(document.get_document(*name).unwrap(), rest)
+}
+
+/// Writes for a while, so that a checkpoint has something to do; returns how many there were.
+fn checkpoints_in(connection: &mut Connection, time: Duration) -> i64 {
+    let before = checkpoints(connection);
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        run(connection, doc! { "insert": "c", "documents": [{ "v": 1 }] });
+        thread::sleep(Duration::from_millis(50));
+    }
+    checkpoints(connection) - before
+}
+
+#[test]
+fn the_interval_of_checkpoints_changes_at_run_time() {
+    let scratch = Scratch::new().unwrap();
+    let server = LabServer::start(PROGRAM, "wiredTiger", &scratch.path().join("db"), &[]).unwrap();
+    let mut connection = server.connect().unwrap();
+    // With mongod's 60 s there is none in the first seconds.
+    assert_eq!(checkpoints_in(&mut connection, Duration::from_secs(6)), 0);
+    let reply = connection.run("admin", &doc! { "setParameter": 1, "syncdelay": 5 }).unwrap();
+    assert_eq!(number_or_float(&reply, "was"), 60.0, "{reply:?}");
+    let made = checkpoints_in(&mut connection, Duration::from_secs(12));
+    assert!((2..=3).contains(&made), "{made} checkpoints in 12 s at one each 5 s");
+    server.stop().expect_code(0);
+}
+
+fn number_or_float(document: &RawDocument, name: &str) -> f64 {
+    let value = document.get(name).unwrap().unwrap();
+    value.as_f64().or(value.as_i32().map(f64::from)).or(value.as_i64().map(|v| v as f64)).unwrap()
+}
