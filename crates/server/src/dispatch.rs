@@ -137,6 +137,7 @@ pub(crate) fn run(
     let finished =
         Finished { request: request.as_ref(), failure: failure.as_ref(), reply_bytes: out.len() - start };
     crate::diagnostics::finish(&mut op, &finished);
+    place.session.end_operation();
     place.client.end();
     let closes = failure.as_ref().is_some_and(|failure| failure.labels().contains(&CLOSE_CONNECTION));
     match command {

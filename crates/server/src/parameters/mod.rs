@@ -134,6 +134,16 @@ impl Parameters {
         self.max_wire_version
     }
 
+    /// Rounds of new SCRAM-SHA-1 credentials (`scramIterationCount`).
+    pub(crate) fn scram_iterations(&self) -> u64 {
+        self.scram_iterations.load(Ordering::Relaxed)
+    }
+
+    /// Rounds of new SCRAM-SHA-256 credentials (`scramSHA256IterationCount`).
+    pub(crate) fn scram_sha256_iterations(&self) -> u64 {
+        self.scram_sha256_iterations.load(Ordering::Relaxed)
+    }
+
     /// Whether documents of TTL indexes are removed.
     pub(crate) fn ttl_monitor_enabled(&self) -> bool {
         self.ttl_monitor_enabled.load(Ordering::Relaxed)
