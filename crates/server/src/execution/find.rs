@@ -92,7 +92,7 @@ impl FindState {
     pub(crate) fn new(op: &mut Operation<'_>, state: &State, query: FindQuery) -> Result<FindState> {
         let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
         let (plan, rejected) = plan_of(&query, &indexes)?;
-        op.figures.plan = Some(plan_summary(&plan, state));
+        op.figures.plan = Some(plan_summary(&plan, state).into());
         let covered = plan.covered && !query.show_record_id && !query.return_key;
         let fetch = match (query.count_only && !plan.filter, covered) {
             (true, _) => Fetch::Nothing,
@@ -308,7 +308,7 @@ pub(crate) fn plan_summary(plan: &Plan, state: &State) -> String {
 }
 
 /// A key pattern as the log says it, `{ a: 1, b: -1 }`: names without quotes, and whole numbers whatever their type.
-fn pattern_text(pattern: &bson::Document) -> String {
+pub(super) fn pattern_text(pattern: &bson::Document) -> String {
     let field = |(name, direction): (&String, &bson::Bson)| match direction {
         bson::Bson::Double(direction) => format!("{name}: {direction}"),
         other => format!("{name}: {other}"),
