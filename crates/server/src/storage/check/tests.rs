@@ -1,3 +1,5 @@
+//! Collections that agree with themselves and collections that somebody tampered with.
+
 use std::sync::Arc;
 
 use bson::{Document, doc};
