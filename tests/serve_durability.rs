@@ -218,7 +218,7 @@ fn watch_syncs(connection: &mut Connection, until: Instant) -> Syncs {
 
 /// How often the server has synced its journal by its own account.
 fn sync_count(status: &RawDocument) -> Option<i64> {
-    status.get_document("journal").ok()?.get_i64("syncs").ok()
+    status.get_document("fathom").ok()?.get_document("journal").ok()?.get_i64("syncs").ok()
 }
 
 /// What was answered before this is in the journal for certain: two syncs ended since, and the second of them began later.

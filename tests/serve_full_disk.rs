@@ -41,7 +41,7 @@ fn rocksdb_stops_on_a_full_ext4_and_keeps_everything() {
 }
 
 fn fill_under(engine: &str, filesystem: Filesystem) {
-    let Some(disk) = RealDisk::new(filesystem, Bytes::gib(1)).unwrap() else { return };
+    let Some(disk) = RealDisk::new(filesystem, Bytes::mib(512)).unwrap() else { return };
     let db_path = disk.path().join("db");
     let server = start(engine, &db_path);
     let mut connection = server.connect().unwrap();

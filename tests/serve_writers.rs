@@ -110,8 +110,12 @@ fn write(
         let asked = Instant::now();
         memory.sent.insert(key, version);
         match connection.run(DATABASE, &command) {
-            // A server whose storage failed may still say so in good form.
-            Ok(reply) if reply.get("writeErrors").unwrap().is_some() => {
+            // A server whose storage failed says so in an answer that is ok: not written, or written but not synced.
+            Ok(reply)
+                if ["writeErrors", "writeConcernError"]
+                    .iter()
+                    .any(|name| reply.get(name).unwrap().is_some()) =>
+            {
                 memory.ended = format!("{reply:?}");
                 return memory;
             }
@@ -200,6 +204,8 @@ fn same_fields(one: &RawDocument, other: &RawDocument) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Loss {
     pub(crate) promises: usize,
+    /// Of those, with the journal.
+    pub(crate) durable: usize,
     pub(crate) lost: usize,
     pub(crate) oldest: Duration,
 }
@@ -219,6 +225,7 @@ pub(crate) fn check(
     let horizon = horizon.max(synced);
     let mut loss = Loss { promises: promises().count(), ..Loss::default() };
     for promise in promises() {
+        loss.durable += usize::from(promise.durable);
         let kept = there.get(&promise.key).is_some_and(|version| *version >= promise.version);
         let firm = promise.durable || horizon.is_some_and(|horizon| promise.answered < horizon);
         assert!(kept || !firm, "lost: {promise:?}, there is {:?}", there.get(&promise.key));

@@ -39,7 +39,8 @@ impl Harness {
         config.storage.engine = EngineName::Ephemeral;
         config.auth = auth;
         config.set_parameters.insert("enableTestCommands".to_owned(), "1".to_owned());
-        let (instance, _) = Instance::new(config, memory::open(), None, Arc::new(Log::quiet())).ok()?;
+        let log = Arc::new(Log::quiet(&config));
+        let (instance, _) = Instance::new(config, memory::open(), None, log).ok()?;
         let client = instance.clients.add("127.0.0.1:1".to_owned(), "127.0.0.1:2".to_owned());
         let session = instance.engine.session().ok()?;
         Some(Harness { instance, client, session, conversation: None, commands: 0, auth })

@@ -71,7 +71,9 @@ impl Server {
         let engine = match crate::engines::open(&config.storage, log) {
             Ok(engine) => engine,
             Err(error) => {
-                directory.map_or((), DataDirectory::abandon);
+                if let Some(directory) = directory {
+                    directory.abandon();
+                }
                 return Err(error);
             }
         };

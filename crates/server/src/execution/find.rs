@@ -92,6 +92,7 @@ impl FindState {
     pub(crate) fn new(op: &mut Operation<'_>, state: &State, query: FindQuery) -> Result<FindState> {
         let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
         let (plan, rejected) = plan_of(&query, &indexes)?;
+        super::no_table_scan::check(op, &plan)?;
         op.figures.plan = Some(plan_summary(&plan, state));
         let covered = plan.covered && !query.show_record_id && !query.return_key;
         let fetch = match (query.count_only && !plan.filter, covered) {

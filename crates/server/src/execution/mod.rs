@@ -7,6 +7,7 @@ mod errand;
 pub(crate) mod explain;
 mod explain_stages;
 mod find;
+mod no_table_scan;
 mod output;
 mod pipeline_host;
 mod retry;

@@ -14,7 +14,7 @@ fn operations(connection: &mut Connection, conditions: Document) -> Vec<Document
 
 /// A collection that a query can be busy with.
 fn fill(connection: &mut Connection) {
-    for _ in 0..4 {
+    for _ in 0..2 {
         let documents = vec![doc! { "a": "x".repeat(100) }; 5000];
         run(connection, &doc! { "insert": "c", "documents": documents });
     }
@@ -30,7 +30,7 @@ fn a_long_query_is_shown_and_killed() {
         let worker = std::thread::spawn(move || {
             // Without a kill this takes long.
             let patterns: Vec<Document> =
-                (0..500).map(|n| doc! { "a": { "$regex": format!("x*y{n}") } }).collect();
+                (0..100).map(|n| doc! { "a": { "$regex": format!("x*y{n}") } }).collect();
             let filter = doc! { "$or": patterns };
             fail(&mut busy, "test", &doc! { "find": "c", "filter": filter, "comment": "long" })
         });

@@ -160,3 +160,26 @@ fn the_profile_keeps_what_its_level_says() {
         assert_eq!(fail(&mut connection, "test", &doc! { "profile": 1, "filter": {} }).code().0, 115);
     }
 }
+
+#[test]
+fn what_a_query_read_from_the_disk_is_said() {
+    let mut lab = Lab::start(ENGINES[0]);
+    let mut connection = lab.connect();
+    let documents: Vec<Document> = (0..4000).map(|n| doc! { "_id": n, "pad": "x".repeat(1000) }).collect();
+    run(&mut connection, &doc! { "insert": "c", "documents": documents });
+    let bytes = number(&run(&mut connection, &doc! { "collStats": "c" }), "size");
+    drop(connection);
+    lab.restart();
+    let mut connection = all_are_slow(&lab);
+    run(&mut connection, &doc! { "find": "c", "filter": { "pad": "y" } });
+    let cold = line(&lab, runs("find"));
+    let read = number(&cold, "attr.storage.data.bytesRead");
+    // The start has read the last page already.
+    assert!((bytes * 9 / 10..bytes * 11 / 10).contains(&read), "{read} of {bytes}");
+    assert!(number(&cold, "attr.storage.data.timeReadingMicros") > 0);
+    // A second time all is in the cache.
+    run(&mut connection, &doc! { "find": "c", "filter": { "pad": "z" } });
+    let warm = line(&lab, runs("find"));
+    assert_eq!(at(&warm, "attr.storage").as_document().unwrap(), &doc! {});
+    assert_eq!(number(&warm, "attr.docsExamined"), 4000);
+}

@@ -12,6 +12,7 @@ pub(crate) const ENGINES: [EngineName; 3] =
 /// A server and the directory that it lives in.
 pub(crate) struct Lab {
     server: Option<Server>,
+    config: Config,
     directory: TempDir,
 }
 
@@ -30,11 +31,17 @@ impl Lab {
         config.storage.rocksdb.cache_size_gb = Some(0.25);
         config.log_path = Some(directory.path().join("log"));
         change(&mut config);
-        Lab { server: Some(Server::start(config).unwrap()), directory }
+        Lab { server: Some(Server::start(config.clone()).unwrap()), config, directory }
     }
 
     pub(crate) fn target(&self) -> Target {
         Target::at(Address::new("127.0.0.1", self.server.as_ref().unwrap().port()))
+    }
+
+    /// Stops it and starts it again over the same data.
+    pub(crate) fn restart(&mut self) {
+        self.server.take().unwrap().stop().unwrap();
+        self.server = Some(Server::start(self.config.clone()).unwrap());
     }
 
     /// The lines of its log so far.
@@ -50,7 +57,8 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        let stopped = self.server.take().unwrap().stop();
+        let Some(server) = self.server.take() else { return };
+        let stopped = server.stop();
         if !std::thread::panicking() {
             stopped.unwrap();
         }

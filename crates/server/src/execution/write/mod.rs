@@ -2,6 +2,8 @@
 
 mod delete;
 mod insert;
+#[cfg(test)]
+mod speed;
 mod target;
 mod update;
 

@@ -35,6 +35,8 @@ const MONGODB_ONLY: &str = "what it tells of does not exist here";
 const TICKETS: &str = "only tickets are counted here, which are locks in intent on the whole server";
 
 pub(crate) const ALLOWED: &[Allowed] = &[
+    allow("buildInfo", "extra buildEnvironment", "mongod has it too; the captured build had not"),
+    allow("buildInfo", "extra fathom", "what only this server tells"),
     allow("collStats", "extra freeStorageSize", NEWER),
     allow("collStats", "extra indexBuilds", NEWER),
     allow("collStats", "extra scaleFactor", NEWER),
@@ -101,6 +103,12 @@ pub(crate) const ALLOWED: &[Allowed] = &[
     allow("hello", "missing secondary", SET),
     allow("hello", "missing setName", SET),
     allow("hello", "missing setVersion", SET),
+    allow("hostInfo", "extra system.memLimitMB", NEWER),
+    allow(
+        "hostInfo",
+        "missing extra.libcVersion",
+        "the C library does not say its version to programs like this one",
+    ),
     allow("serverStatus", "extra connections.active", NEWER),
     allow("serverStatus", "extra connections.rejected", NEWER),
     allow("serverStatus", "extra end", "getDiagnosticData puts the times of the sample around it"),
