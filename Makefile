@@ -32,9 +32,10 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name about; do \
 		printf '  make %-8s %s\n' "$$name" "$$about"; done
 
-setup: ## install the Debian packages that building and testing want
+setup: ## install what building and testing want: Debian packages, the clients of the tests
 	@setup/install.sh build
 	@setup/install.sh test
+	@setup/clients.sh install
 	@$(prepare)
 
 build: ## the release program, at bin/fathom
@@ -76,9 +77,10 @@ fuzz: ## every fuzz target for FUZZ_SECONDS
 	@setup/fuzz.sh "$(FUZZ_SECONDS)"
 
 soak: setup ## the long forms of the tests
+	@setup/clients.sh install ferretdb
 	cargo test --workspace --locked -- --ignored
 
 clean: ## remove what was built
 	cargo clean --quiet
 	rm -rf bin "$(FATHOM_CACHE)/fuzz-target"
-	rm -f "$(FATHOM_CACHE)"/setup-*
+	rm -rf "$(FATHOM_CACHE)"/setup-* "$(FATHOM_CACHE)"/clients-*

@@ -2,7 +2,7 @@
 # Installs the Debian packages that a target of the Makefile wants and this machine lacks: setup/install.sh TARGET.
 #
 # Targets: build, test, bench, fuzz. A row is: the targets that want the tool, whether they can do without it, how it is
-# recognised, its package. Without root and sudo, or without apt, the command to run is printed, and only a missing
+# recognised, its package, and of which version on it is of use. Without root and sudo, or without apt, the command to run is printed, and only a missing
 # tool that the target needs is an error (exit 3).
 set -euo pipefail
 
@@ -28,6 +28,13 @@ test               wanted  ps           procps
 test               wanted  iostat       sysstat
 test               wanted  fio          fio
 test               wanted  bindfs       bindfs
+test               wanted  python3      python3>=3.11
+test               wanted  pip3         python3-pip
+test               wanted  node         nodejs>=20.19
+test               wanted  npm          npm>=20.19
+test               wanted  go           golang-go>=2:1.21
+test               wanted  javac        default-jdk-headless>=2:1.17
+test               wanted  mvn          maven
 bench              needed  fio          fio
 bench              wanted  mkfs.ext4    e2fsprogs
 bench              wanted  mkfs.xfs     xfsprogs
@@ -58,6 +65,21 @@ missing() {
         case ",$targets," in *",$target,"*) ;; *) continue ;; esac
         case "$need" in ${1:-*}) present "$tool" || echo "$package" ;; esac
     done <<<"$table" | sort -u | xargs
+}
+
+# Those of the packages that Debian has in a version that is of use, without the version; the others are told of.
+of_use() {
+    local wanted package has
+    for wanted in "$@"; do
+        package=${wanted%%>=*}
+        # npm is as new as the Node.js that it would bring.
+        has=$(apt-cache policy "${package/#npm/nodejs}" 2>/dev/null | sed -n 's/^ *Candidate: //p')
+        if [ "$package" != "$wanted" ] && ! dpkg --compare-versions "${has:-0}" ge "${wanted#*>=}"; then
+            echo "setup: $package $has of this Debian is too old; wanted is ${wanted#*>=}" >&2
+        else
+            echo "$package"
+        fi
+    done
 }
 
 # Runs a command as root, or fails where we may not.
@@ -93,9 +115,9 @@ if { [ "$known" != "$lacking" ] || [ -n "$(missing needed)" ]; } && may_install;
     echo "setup: installing $lacking"
     log=$(mktemp)
     trap 'rm -f "$log"' EXIT
-    # shellcheck disable=SC2086 # one word for each package
-    if ! { as_root apt-get update -q && as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -q -y --no-install-recommends $lacking; } >"$log" 2>&1; then
+    # shellcheck disable=SC2046,SC2086 # one word for each package
+    if ! { as_root apt-get update -q >"$log" 2>&1 && as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -q -y --no-install-recommends $(of_use $lacking) >>"$log" 2>&1; }; then
         tail -n 5 "$log" >&2
     fi
     lacking=$(missing)
@@ -104,7 +126,9 @@ fi
 
 needed=$(missing needed)
 echo "setup: missing: $lacking" >&2
-echo "setup: install with: sudo apt-get update && sudo apt-get install -y --no-install-recommends $lacking" >&2
+# shellcheck disable=SC2001 # a pattern for each word
+bare=$(sed 's/>=[^ ]*//g' <<<"$lacking")
+echo "setup: install with: sudo apt-get update && sudo apt-get install -y --no-install-recommends $bare" >&2
 if [ -n "$needed" ]; then
     echo "setup: 'make $target' cannot do without: $needed" >&2
     exit 3

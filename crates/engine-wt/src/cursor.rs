@@ -37,6 +37,7 @@ pub(crate) struct WtCursor<'s> {
 impl<'s> WtCursor<'s> {
     pub(crate) fn new(session: &'s WtSession, table: &Table, mut kept: Kept) -> Self {
         let value = std::mem::take(&mut kept.value);
+        session.cursor_opened();
         WtCursor {
             session,
             table: table.clone(),
@@ -202,5 +203,6 @@ impl Drop for WtCursor<'_> {
             kept.value = std::mem::take(self.value.get_mut());
             self.session.enter_anyway().cache().put(kept);
         }
+        self.session.cursor_closed();
     }
 }

@@ -11,7 +11,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use fathom_engine::{Cursor, Durability, Error, Key, Result, Session, Splice, Table};
+use fathom_engine::{Cursor, Durability, Error, Key, Result, Session, Splice, Statistics, Table};
 use fathom_engine_wt_sys::{WT_DUPLICATE_KEY, WT_NOTFOUND};
 
 use crate::cache::Kept;
@@ -23,6 +23,7 @@ use crate::cursor_handle::CursorHandle;
 use crate::modify;
 use crate::pack::{self, Scratch};
 use crate::pool::Shared;
+use crate::statistics;
 
 /// One thread's way into the engine; gives its session of the library back to the pool at the end.
 #[derive(Debug)]
@@ -34,6 +35,12 @@ pub(crate) struct WtSession {
     epoch: Cell<u64>,
     /// Counts writes outside a transaction: the library loses all positions of the session at their end.
     writes: Cell<u64>,
+    /// Cursors that may stand on a key.
+    cursors: Cell<usize>,
+    /// Whether the library was used since the last operation ended.
+    used: Cell<bool>,
+    /// What the library counted for the operation before it was made to forget.
+    counted: Cell<statistics::OfSession>,
 }
 
 /// The key as the library stores it.
@@ -57,7 +64,20 @@ impl WtSession {
             in_transaction: Cell::new(false),
             epoch: Cell::new(0),
             writes: Cell::new(0),
+            cursors: Cell::new(0),
+            used: Cell::new(false),
+            counted: Cell::default(),
         }
+    }
+
+    /// Notes that a cursor comes into the world.
+    pub(crate) fn cursor_opened(&self) {
+        self.cursors.set(self.cursors.get() + 1);
+    }
+
+    /// Notes that a cursor is gone, and stands on no key any more.
+    pub(crate) fn cursor_closed(&self) {
+        self.cursors.set(self.cursors.get().saturating_sub(1));
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -72,6 +92,7 @@ impl WtSession {
     #[inline]
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
         self.shared.fault.check()?;
+        self.used.set(true);
         Ok(self.enter_anyway())
     }
 
@@ -193,9 +214,12 @@ impl WtSession {
     fn end(&self, finish: impl FnOnce(&Entered<'_>) -> c_int) -> c_int {
         let entered = self.enter_anyway();
         let code = finish(&entered);
-        // A cursor that stays on a key after the transaction would hold its snapshot for whatever comes next. A failure
-        // shows at the next call.
-        let _ = entered.session().reset();
+        // A cursor that stays on a key after the transaction would hold its snapshot for whatever comes next. The library
+        // forgets what it counted with it. A failure shows at the next call.
+        if self.cursors.get() > 0 {
+            self.counted.set(self.counted.get().plus(statistics::of_session(entered.session())));
+            let _ = entered.session().reset();
+        }
         self.in_transaction.set(false);
         self.epoch.set(self.epoch.get() + 1);
         entered.end();
@@ -352,6 +376,20 @@ impl Session for WtSession {
         Ok(Box::new(WtCursor::new(self, table, kept)))
     }
 
+    fn operation_statistics(&self) -> Statistics {
+        let now = statistics::of_session(self.enter_anyway().session());
+        self.counted.get().plus(now).named()
+    }
+
+    fn end_operation(&self) {
+        if self.used.get() && !self.in_transaction.get() {
+            // As mongod does when it lays a session by.
+            let _ = self.enter_anyway().session().reset();
+            self.used.set(false);
+            self.counted.set(statistics::OfSession::default());
+        }
+    }
+
     fn release(&self, table: Option<&Table>) {
         let mut entered = self.enter_anyway();
         match table {
@@ -364,6 +402,7 @@ impl Session for WtSession {
 impl Drop for WtSession {
     fn drop(&mut self) {
         self.rollback();
+        self.end_operation();
         self.shared.give_back(Arc::clone(&self.core));
     }
 }

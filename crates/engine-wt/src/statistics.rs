@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_int};
 
 use fathom_engine::Statistics;
-use fathom_engine_wt_sys::WT_NOTFOUND;
+use fathom_engine_wt_sys::{self as sys, WT_NOTFOUND};
 
 use crate::names;
 use crate::session_handle::SessionHandle;
@@ -35,6 +35,52 @@ pub(crate) fn one(session: &SessionHandle, uri: &CStr, settings: &CStr, number: 
     let value = cursor.search_statistic(number);
     cursor.close();
     value
+}
+
+/// What the library counts for one session: bytes and microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OfSession([u64; SESSION.len()]);
+
+/// Numbers in the library's header, and section and name in mongod's log.
+const SESSION: [(u32, &str, &str); 7] = [
+    (sys::WT_STAT_SESSION_BYTES_READ, "data", "bytesRead"),
+    (sys::WT_STAT_SESSION_READ_TIME, "data", "timeReadingMicros"),
+    (sys::WT_STAT_SESSION_BYTES_WRITE, "data", "bytesWritten"),
+    (sys::WT_STAT_SESSION_WRITE_TIME, "data", "timeWritingMicros"),
+    (sys::WT_STAT_SESSION_LOCK_DHANDLE_WAIT, "timeWaitingMicros", "handleLock"),
+    (sys::WT_STAT_SESSION_LOCK_SCHEMA_WAIT, "timeWaitingMicros", "schemaLock"),
+    (sys::WT_STAT_SESSION_CACHE_TIME, "timeWaitingMicros", "cache"),
+];
+
+/// What was counted for a session since it was last reset; zeros where the library does not say.
+#[cold]
+pub(crate) fn of_session(session: &SessionHandle) -> OfSession {
+    let mut counted = OfSession::default();
+    if let Ok(mut cursor) = session.open_cursor(c"statistics:session", Some(c"statistics=(fast)")) {
+        for (place, (number, _, _)) in counted.0.iter_mut().zip(SESSION) {
+            *place = cursor.search_statistic(number).unwrap_or(0);
+        }
+        cursor.close();
+    }
+    counted
+}
+
+impl OfSession {
+    pub(crate) fn plus(mut self, other: OfSession) -> OfSession {
+        self.0.iter_mut().zip(other.0).for_each(|(one, other)| *one += other);
+        self
+    }
+
+    /// What is not zero, under mongod's names.
+    pub(crate) fn named(self) -> Statistics {
+        let mut statistics = Statistics::default();
+        for (value, (_, section, name)) in self.0.into_iter().zip(SESSION) {
+            if value > 0 {
+                statistics.push(section, name, saturated(value));
+            }
+        }
+        statistics
+    }
 }
 
 /// Mongod's rule: the section before the first colon, or else before the first space, or else the whole with the name "num".

@@ -150,12 +150,16 @@ pub trait Session: Send {
     /// A cursor over the table, not on any key yet.
     fn cursor<'s>(&'s self, table: &Table) -> Result<Box<dyn Cursor + 's>>;
 
-    /// What the engine read and wrote for this session since [`Session::begin_operation`]: under the section `data` the names
-    /// that mongod's log has for it (`bytesRead`, `bytesWritten`, `timeReadingMicros`, `timeWritingMicros`), under `timeWaitingMicros` what it
-    /// waited for. Only what is not zero; empty if the engine does not count by session.
+    /// What the engine read, wrote and waited for on behalf of this session since [`Session::end_operation`]: section `data` with
+    /// `bytesRead`, `bytesWritten`, `timeReadingMicros`, `timeWritingMicros`, section `timeWaitingMicros` with `cache`,
+    /// `handleLock`, `schemaLock`, as mongod's log has it. Only what is not zero; empty if the engine does not count by session.
     fn operation_statistics(&self) -> Statistics {
         Statistics::default()
     }
+
+    /// An operation of the server has ended: its counters begin anew, and memory that it took in the engine is given back. Does
+    /// nothing within a transaction.
+    fn end_operation(&self) {}
 
     /// Lets go of what the session keeps between operations on a table that is about to be dropped, or on all (`None`).
     fn release(&self, table: Option<&Table>);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bson::{Document, RawBsonRef, RawDocument};
+use bson::{Document, RawDocument};
 use fathom_query::Code;
 use fathom_wire::DocumentWriter;
 use parking_lot::{Mutex, MutexGuard};
@@ -96,6 +96,11 @@ impl Client {
         }
     }
 
+    /// One of the server's own threads, which is nobody's connection.
+    pub(crate) fn internal() -> Arc<Client> {
+        Arc::new(Client::new(0, String::new(), String::new()))
+    }
+
     /// Notes that a command begins. The session that the table of sessions must hear of, if any.
     pub(crate) fn begin(&self, beginning: &Beginning<'_>) -> Option<SessionKey> {
         let mut current = self.current.lock();
@@ -110,13 +115,8 @@ impl Client {
         let bytes = beginning.command.as_bytes();
         if bytes.len() <= KEPT_COMMAND_BYTES {
             current.command.extend_from_slice(bytes);
-        } else if let Some(Ok((name, target))) = beginning.command.iter().next() {
-            let mut short = DocumentWriter::new(&mut current.command);
-            match target {
-                RawBsonRef::String(target) => short.string(name.as_str(), target),
-                _ => short.i32(name.as_str(), 1),
-            }
-            short.string("$truncated", "");
+        } else {
+            keep_beginning(beginning.command, &mut current.command);
         }
         let session = beginning.session.map(|id| SessionKey { id, owner: current.owner });
         let known = session == current.session
@@ -255,6 +255,29 @@ impl Client {
     pub(crate) fn is_authenticated(&self) -> bool {
         !self.users.lock().is_empty()
     }
+}
+
+/// As many of a long command's fields as fit, and `$truncated` with the names of the others.
+#[cold]
+fn keep_beginning(command: &RawDocument, out: &mut Vec<u8>) {
+    let mut left = KEPT_COMMAND_BYTES;
+    let mut missing = String::new();
+    let mut short = DocumentWriter::new(out);
+    for element in command.iter_elements().flatten() {
+        let name = element.key().as_str();
+        match (left.checked_sub(element.size()), element.value()) {
+            (Some(rest), Ok(value)) => {
+                left = rest;
+                short.value(name, value);
+            }
+            _ if missing.len() + name.len() <= KEPT_COMMAND_BYTES => {
+                missing.push_str(if missing.is_empty() { "" } else { ", " });
+                missing.push_str(name);
+            }
+            _ => {}
+        }
+    }
+    short.string("$truncated", &missing);
 }
 
 /// All connections.

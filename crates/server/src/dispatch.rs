@@ -10,7 +10,7 @@ use fathom_wire::limits::MAX_WRITE_BATCH;
 use fathom_wire::{DocumentWriter, OpMsg, OpQuery};
 
 use crate::Result;
-use crate::auth::Conversation;
+use crate::auth::{Access, Conversation};
 use crate::client::{Beginning, Client};
 use crate::commands::{self, Command, GENERIC_FIELDS, Kind};
 use crate::diagnostics::Finished;
@@ -137,6 +137,7 @@ pub(crate) fn run(
     let finished =
         Finished { request: request.as_ref(), failure: failure.as_ref(), reply_bytes: out.len() - start };
     crate::diagnostics::finish(&mut op, &finished);
+    place.session.end_operation();
     place.client.end();
     let closes = failure.as_ref().is_some_and(|failure| failure.labels().contains(&CLOSE_CONNECTION));
     match command {
@@ -294,6 +295,10 @@ fn answer(
     }
     op.limit(request.max_time_ms);
     let injected = op.instance.fail_points.before(op, request)?;
+    // Writes of documents take theirs themselves, some of them several times.
+    let changes_a_catalog =
+        command.kind == Kind::Command && matches!(command.access, Access::Write | Access::DatabaseAdmin);
+    let _ticket = changes_a_catalog.then(|| op.write_ticket()).transpose()?;
     let mut reply = DocumentWriter::new(out);
     match command.run {
         commands::Run::Plain(run) => run(op, request, &mut reply)?,

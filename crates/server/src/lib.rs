@@ -15,6 +15,8 @@ mod dispatch;
 mod engines;
 mod execution;
 mod fail_points;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod instance;
 mod log;
 mod namespace;

@@ -175,9 +175,8 @@ impl<'a> Operation<'a> {
     ) -> Result<Option<i64>> {
         let (Some(index), Some(table)) = (collection.id_index(), collection.table()) else { return Ok(None) };
         let mut key = KeyBuilder::new();
-        let id = bson::RawBson::try_from(id.clone())
-            .map_err(|error| Failure::new(Code::BadValue, format!("the _id cannot be a key: {error}")))?;
-        key.append(id.as_raw_bson_ref(), false);
+        key.append_owned(id, false);
+        key.check()?;
         let key = key.finish(Bound::Exact);
         let mut value = self.take_buffer();
         let found = self.session.get(index.table(), Key::Bytes(&key.bytes), &mut value)?;

@@ -61,14 +61,22 @@ impl Server {
         config.net.max_connections = connections_that_fit(config.net.max_connections, log);
         let tls = tls_of(&config.net.tls)?;
         let listeners = bind(&config.net)?;
+        let pid_file = config.pid_file.as_deref().map(PidFile::write).transpose()?;
         let directory = match config.storage.engine {
             EngineName::Ephemeral => None,
             engine => Some(DataDirectory::open(&config.storage.db_path, engine.as_str())?),
         };
-        let pid_file = config.pid_file.as_deref().map(PidFile::write).transpose()?;
         log_start(log, &config);
         startup_warnings::log(log, &config, crate::engines::memory_bytes());
-        let engine = crate::engines::open(&config.storage, log)?;
+        let engine = match crate::engines::open(&config.storage, log) {
+            Ok(engine) => engine,
+            Err(error) => {
+                if let Some(directory) = directory {
+                    directory.abandon();
+                }
+                return Err(error);
+            }
+        };
         let (instance, uncounted) = Instance::new(config, engine, directory, Arc::clone(log))?;
         parameters::apply_start(&instance)?;
         if let Some(address) = listeners.first().and_then(|listener| listener.local_addr().ok()) {

@@ -129,6 +129,10 @@ fn a_lock_holds_writes_back_until_it_is_opened_as_often_as_it_was_shut() {
         let limited = doc! { "insert": "c", "documents": [{ "_id": 1 }], "maxTimeMS": 60 };
         let error = second.run("test", &limited).unwrap_err();
         assert_eq!(error.failure().unwrap().code(), Code::MaxTimeMSExpired, "{engine:?}");
+        let index =
+            doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a" }], "maxTimeMS": 60 };
+        let error = second.run("test", &index).unwrap_err();
+        assert_eq!(error.failure().unwrap().code(), Code::MaxTimeMSExpired, "{engine:?}");
         let writer = std::thread::spawn(move || {
             run(&mut second, "test", &doc! { "insert": "c", "documents": [{ "_id": 2 }] })
         });

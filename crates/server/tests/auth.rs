@@ -223,6 +223,18 @@ fn roles_give_what_they_say() {
         ];
         assert_eq!(got, wanted, "{name}");
     }
+    let listed = doc! { "listDatabases": 1, "nameOnly": true };
+    let seen = |name: &str| {
+        let reply = run(&mut login(&server, name, "secret").unwrap(), "admin", &listed);
+        let names = reply.get_array("databases").unwrap().clone();
+        names
+            .iter()
+            .map(|one| one.as_document().unwrap().get_str("name").unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(seen("reader"), ["a"]);
+    assert_eq!(seen("root"), ["a", "admin"]);
+    assert_eq!(seen("nobody"), [""; 0]);
     server.stop().unwrap();
 }
 
@@ -334,4 +346,33 @@ fn the_key_file_is_a_login_too_and_must_be_private() {
     assert!(start(0o600).unwrap_err().to_string().contains("has length 5"));
     std::fs::write(&path, "not base64!").unwrap();
     assert!(start(0o600).unwrap_err().to_string().contains("invalid char"));
+}
+
+#[test]
+fn pipelines_and_views_need_what_they_touch() {
+    let (server, mut root) = with_root();
+    run(&mut root, "b", &doc! { "insert": "other", "documents": [{}] });
+    run(&mut root, "a", &doc! { "insert": "c", "documents": [{}] });
+    create_user(&mut root, "reader", vec![doc! { "role": "read", "db": "a" }.into()]);
+    create_user(&mut root, "admins", vec!["readWrite".into()]);
+    let mut reader = login(&server, "reader", "secret").unwrap();
+    let with = |stage: Document| doc! { "aggregate": "c", "pipeline": [stage], "cursor": {} };
+    let lookup = |from: &str| {
+        with(doc! { "$lookup": { "from": from, "localField": "x", "foreignField": "x", "as": "y" } })
+    };
+    assert!(may(&mut reader, "a", &with(doc! { "$match": {} })));
+    assert!(may(&mut reader, "a", &lookup("d")));
+    assert!(!may(&mut reader, "a", &lookup("system.users")));
+    assert!(!may(&mut reader, "a", &with(doc! { "$out": "d" })));
+    assert!(!may(&mut reader, "a", &with(doc! { "$merge": { "into": "d" } })));
+    assert!(!may(&mut reader, "a", &with(doc! { "$unionWith": { "coll": "system.users" } })));
+    let current = doc! { "aggregate": 1, "pipeline": [{ "$currentOp": { "allUsers": true } }], "cursor": {} };
+    assert!(!may(&mut reader, "admin", &current));
+    assert!(may(&mut root, "admin", &current));
+    let mut admins = login(&server, "admins", "secret").unwrap();
+    let spy = doc! { "create": "v", "viewOn": "system.users", "pipeline": [] };
+    assert!(!may(&mut admins, "admin", &spy));
+    assert!(!may(&mut admins, "admin", &doc! { "explain": { "find": "system.users" } }));
+    assert!(may(&mut admins, "admin", &doc! { "create": "v", "viewOn": "plain", "pipeline": [] }));
+    server.stop().unwrap();
 }

@@ -43,12 +43,12 @@ fn listed(connection: &mut Connection, command: &Document) -> Vec<Document> {
 }
 
 /// Runs a test on each engine with a fresh server.
-fn on_each(test: impl Fn(&mut Connection)) {
+fn on_each(test: impl Fn(&Server, &mut Connection)) {
     for engine in ENGINES {
         println!("{engine:?}");
         let directory = tempfile::tempdir().unwrap();
         let (server, mut connection) = start(directory.path(), engine);
-        test(&mut connection);
+        test(&server, &mut connection);
         drop(connection);
         server.stop().unwrap();
     }
@@ -62,13 +62,20 @@ fn numbers(documents: &[Document]) -> Vec<i32> {
     documents.iter().map(|one| one.get_i32("n").unwrap()).collect()
 }
 
+fn batch(reply: &Document, name: &str) -> Vec<i32> {
+    let cursor = reply.get_document("cursor").unwrap();
+    let documents: Vec<Document> =
+        cursor.get_array(name).unwrap().iter().map(|one| one.as_document().unwrap().clone()).collect();
+    numbers(&documents)
+}
+
 fn insert(connection: &mut Connection, n: i32) -> Document {
     run(connection, &doc! { "insert": "log", "documents": [{ "n": n, "pad": "x".repeat(100) }] })
 }
 
 #[test]
 fn the_oldest_fall_out_by_bytes_and_by_number() {
-    on_each(|connection| {
+    on_each(|_, connection| {
         run(connection, &doc! { "create": "log", "capped": true, "size": 4096 });
         run(connection, &doc! { "createIndexes": "log", "indexes": [{ "key": { "n": 1 }, "name": "n_1" }] });
         for n in 0..200 {
@@ -93,7 +100,7 @@ fn the_oldest_fall_out_by_bytes_and_by_number() {
 
 #[test]
 fn what_a_capped_collection_cannot_take_is_refused() {
-    on_each(|connection| {
+    on_each(|_, connection| {
         run(connection, &doc! { "create": "log", "capped": true, "size": 4096 });
         insert(connection, 1);
         let delete = doc! { "delete": "log", "deletes": [{ "q": { "n": 77 }, "limit": 1 }] };
@@ -111,5 +118,37 @@ fn what_a_capped_collection_cannot_take_is_refused() {
         );
         run(connection, &doc! { "create": "plain" });
         assert_eq!(code(connection, &doc! { "find": "plain", "tailable": true }), Code::BadValue);
+    });
+}
+
+#[test]
+fn a_tailable_cursor_waits_and_goes_on_with_what_comes() {
+    on_each(|server, connection| {
+        run(connection, &doc! { "create": "log", "capped": true, "size": 4096 });
+        insert(connection, 1);
+        let reply = run(connection, &doc! { "find": "log", "tailable": true, "awaitData": true });
+        assert_eq!(batch(&reply, "firstBatch"), [1]);
+        let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
+        assert_ne!(id, 0);
+        let more = doc! { "getMore": id, "collection": "log", "maxTimeMS": 30_000 };
+        let mut other = connect(server);
+        let writer = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            insert(&mut other, 2);
+        });
+        let begun = std::time::Instant::now();
+        assert_eq!(batch(&run(connection, &more), "nextBatch"), [2]);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10));
+        writer.join().unwrap();
+        let patient = doc! { "getMore": id, "collection": "log", "maxTimeMS": 60 };
+        let begun = std::time::Instant::now();
+        assert_eq!(batch(&run(connection, &patient), "nextBatch"), [0_i32; 0]);
+        assert!(begun.elapsed() >= std::time::Duration::from_millis(60));
+        // Overrun: what the cursor saw last is gone, and so is the cursor.
+        for n in 3..100 {
+            insert(connection, n);
+        }
+        assert_eq!(code(connection, &patient), Code(136));
+        assert_eq!(code(connection, &patient), Code::CursorNotFound);
     });
 }

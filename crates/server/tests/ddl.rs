@@ -227,7 +227,7 @@ fn indexes_are_built_over_what_is_there_and_listed() {
         let indexes = listed(connection, &doc! { "listIndexes": "c", "cursor": { "batchSize": 2 } });
         assert_eq!(indexes.len(), 5);
         assert_eq!(indexes[1], doc! { "v": 2, "key": { "a": 1 }, "name": "a_1", "unique": true });
-        assert_eq!(indexes[2].get_bool("background").unwrap(), true);
+        assert!(indexes[2].get_bool("background").unwrap());
         for (filter, expected) in [
             (doc! { "a": 7919 % 3000 }, 1),
             (doc! { "tags": 500 }, 2),
@@ -242,7 +242,7 @@ fn indexes_are_built_over_what_is_there_and_listed() {
         let reply = run(connection, &again);
         assert_eq!(reply.get_str("note").unwrap(), "all indexes already exist");
         let new = doc! { "createIndexes": "new", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] };
-        assert_eq!(run(connection, &new).get_bool("createdCollectionAutomatically").unwrap(), true);
+        assert!(run(connection, &new).get_bool("createdCollectionAutomatically").unwrap());
     });
 }
 
@@ -380,5 +380,37 @@ fn coll_mod_changes_expiry_and_validator() {
         assert_eq!(error.get_i32("code").unwrap(), 121);
         run(connection, &doc! { "collMod": "c", "validationLevel": "off" });
         assert_eq!(run(connection, &insert).get_i32("n").unwrap(), 1);
+    });
+}
+
+#[test]
+fn a_build_ends_with_its_time_or_when_it_is_killed_and_leaves_nothing() {
+    on_each(|server, connection| {
+        let documents: Vec<Document> =
+            (0..8000).map(|n| doc! { "_id": n, "a": (0..5).collect::<Vec<i32>>() }).collect();
+        run(connection, &doc! { "insert": "c", "documents": documents });
+        let indexes: Vec<Document> =
+            (0..10).map(|n| doc! { "key": { "a": 1, format!("f{n}"): 1 }, "name": n.to_string() }).collect();
+        let mut create = doc! { "createIndexes": "c", "indexes": indexes, "maxTimeMS": 20 };
+        assert_eq!(code(connection, &create), Code::MaxTimeMSExpired);
+        assert_eq!(listed(connection, &doc! { "listIndexes": "c" }).len(), 1);
+
+        create.remove("maxTimeMS");
+        let mut other = connect(server);
+        let build = std::thread::spawn(move || other.run("test", &create).unwrap_err());
+        let mut killed = false;
+        while !killed && !build.is_finished() {
+            let current = run_on(connection, "admin", &doc! { "currentOp": 1, "command.createIndexes": "c" });
+            for operation in current.get_array("inprog").unwrap() {
+                let number = operation.as_document().unwrap().get("opid").unwrap().clone();
+                run_on(connection, "admin", &doc! { "killOp": 1, "op": number });
+                killed = true;
+            }
+        }
+        let error = build.join().unwrap();
+        assert_eq!(error.failure().unwrap().code(), Code::Interrupted);
+        assert_eq!(listed(connection, &doc! { "listIndexes": "c" }).len(), 1);
+        // Reads and writes go on.
+        run(connection, &doc! { "insert": "c", "documents": [{ "_id": "new" }] });
     });
 }

@@ -75,7 +75,7 @@ fn parameters_are_read_one_by_one_in_a_list_and_all() {
         let tickets = |name: &str| all.contains_key(format!("{name}ConcurrentReadTransactions"));
         assert_eq!(tickets("wiredTiger"), engine == EngineName::WiredTiger);
         assert_eq!(tickets("rocksdb"), engine == EngineName::RocksDb);
-        assert_eq!(all.get_bool("enableTestCommands").unwrap(), false);
+        assert!(!all.get_bool("enableTestCommands").unwrap());
         assert_eq!(all.get_document("featureCompatibilityVersion").unwrap(), &doc! { "version": "4.4" });
         let detailed =
             running.run(&doc! { "getParameter": { "showDetails": true }, "enableTestCommands": 1 });
@@ -139,7 +139,7 @@ fn the_checkpoint_interval_counts_at_once() {
         running.run(&doc! { "setParameter": 1, "syncdelay": 0.05 });
         let until = Instant::now() + Duration::from_secs(10);
         while checkpoints(&mut running) < 3 {
-            assert!(Instant::now() < until, "{engine:?} {:?}", running.run(&doc! { "getLog": "global" }));
+            assert!(Instant::now() < until, "no checkpoint within 10 s");
             std::thread::sleep(Duration::from_millis(20));
         }
         running.run(&doc! { "setParameter": 1, "syncdelay": 0 });
@@ -223,5 +223,30 @@ fn parameters_are_set_at_the_start_or_the_server_does_not_start() {
         let refused = Server::start_quiet(config).unwrap_err().to_string();
         assert!(refused.contains(words), "{refused}");
         assert!(!directory.path().join("db").exists());
+    }
+}
+
+#[test]
+fn a_server_without_table_scans_refuses_what_no_index_helps() {
+    for engine in ENGINES {
+        let mut running = Running::start(engine, |_| ());
+        running.run(&doc! { "insert": "c", "documents": [{ "_id": 1, "a": 1 }] });
+        running.run(&doc! { "setParameter": 1, "notablescan": true });
+        running.run(&doc! { "find": "c", "filter": { "_id": 1 } });
+        let delete = doc! { "delete": "c", "deletes": [{ "q": { "a": 1 }, "limit": 1 }] };
+        let reply = running.run(&delete);
+        assert_eq!(reply.get_array("writeErrors").unwrap().len(), 1);
+        for command in
+            [doc! { "find": "c", "filter": { "a": 1 } }, doc! { "count": "c", "query": { "a": 1 } }]
+        {
+            let (code, message) = running.fail(&command);
+            assert!(
+                code == Code::NoQueryExecutionPlans && message.contains("notablescan"),
+                "{code:?} {message}"
+            );
+        }
+        running.run(&doc! { "setParameter": 1, "notablescan": false });
+        running.run(&doc! { "find": "c", "filter": { "a": 1 } });
+        running.stop();
     }
 }

@@ -161,6 +161,7 @@ codes! {
     TooManyMatchingDocuments = 170,
     InvalidIndexSpecificationOption = 197,
     InvalidUUID = 207,
+    NoQueryExecutionPlans = 291,
     QueryExceededMemoryLimitNoDiskUseAllowed = 292,
     CursorInUse = 12051,
     NoSuchTransaction = 251,

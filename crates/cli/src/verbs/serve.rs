@@ -20,9 +20,9 @@ use crate::output;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
-  fathom serve --dbpath /data/lab                    WiredTiger, port 27017, loopback
+  fathom serve --dbpath /data/lab                    WiredTiger, 127.0.0.1:27017
   fathom serve --dbpath /data/rocks --storageEngine rocksdb --port 27018
-  fathom serve --config lab.yaml --port 0            mongod's configuration file
+  fathom serve --config lab.yaml --port 0            YAML with mongod's keys
   fathom serve --dbpath /data/lab --syncdelay 5 --wiredTigerCacheSizeGB 2
   fathom serve --dbpath /data/lab --fork --logpath /var/log/lab.log
 

@@ -12,17 +12,8 @@ use super::{malformed, numbers};
 use crate::{Code, Failure, Result};
 
 /// The names of the geographic and other operators of MongoDB that need what this server does not have.
-const LACKING: [&str; 9] = [
-    "$near",
-    "$nearSphere",
-    "$geoNear",
-    "$geoWithin",
-    "$geoIntersects",
-    "$within",
-    "$maxDistance",
-    "$minDistance",
-    "$text",
-];
+const LACKING: [&str; 6] =
+    ["$geoWithin", "$geoIntersects", "$within", "$maxDistance", "$minDistance", "$text"];
 
 impl Parser<'_> {
     /// Appends a node for each operator of a field.
@@ -103,6 +94,11 @@ fn leaf(path: &str, name: &str, argument: RawBsonRef<'_>) -> Result<Node> {
         "$mod" => modulo(path, argument)?,
         "$size" => Node::field(path, Test::Size(size(argument)?)),
         "$where" => return Err(Failure::new(Code::BadValue, "$where cannot be applied to a field")),
+        "$near" | "$nearSphere" | "$geoNear" => {
+            let message = "error processing query: planner returned error :: caused by :: unable to find index for $geoNear query: this \
+                           server has no geographic indexes";
+            return Err(Failure::new(Code(291), message));
+        }
         _ if LACKING.contains(&name) => {
             return Err(Failure::new(
                 Code::BadValue,

@@ -94,7 +94,11 @@ impl<'v> Parser<'v> {
                 }
                 Node::Always(name == "$alwaysTrue")
             }
-            "$where" | "$text" | "$sampleRate" => {
+            "$text" => {
+                let message = "text index required for $text query: this server has no text indexes";
+                return Err(Failure::new(Code::IndexNotFound, message));
+            }
+            "$where" | "$sampleRate" => {
                 return Err(Failure::new(
                     Code::BadValue,
                     format!("unknown top level operator: {name}: this server does not have it"),

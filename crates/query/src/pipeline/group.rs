@@ -73,6 +73,10 @@ impl Field {
         let (Some((operator, argument)), None) = (first, elements.next()) else {
             return refused(40238, format!("The field '{name}' must specify one accumulator"));
         };
+        if operator.as_str() == "$accumulator" {
+            let message = "$accumulator is not in this server: it runs no JavaScript";
+            return refused(crate::Code::CommandNotSupported.0, message);
+        }
         let Some(kind) = Kind::of(operator.as_str()) else {
             return refused(15952, format!("unknown group operator '{operator}'"));
         };

@@ -141,6 +141,7 @@ fn stage(
             check_place(name, *rule, index, count, document, place)?;
             parse(name, value, limits)
         }
+        Form::Alone(code, message) => Err(Failure::new(Code(*code), *message)),
         Form::Refused(why) => {
             Err(Failure::new(Code::CommandNotSupported, format!("{name} is not in this server: {why}")))
         }

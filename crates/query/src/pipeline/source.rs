@@ -1,22 +1,35 @@
-//! Stages that make documents of their own: `$collStats`, `$indexStats`, `$currentOp`, `$listLocalSessions`, `$listSessions`.
+//! Stages that make documents of their own: `$collStats`, `$indexStats`, `$currentOp`, `$listLocalSessions`, `$listSessions`,
+//! `$documents`.
 //!
-//! What they say is the host's matter; here only their form is checked.
+//! What they say is the host's matter, but for `$documents`, which says it itself; of the others only the form is checked here.
 
-use bson::{Document, RawBsonRef};
+use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 
 use super::Rows;
 use super::context::Context;
 use super::options::{kind, refused};
 use super::parse::Limits;
 use super::stages::Stage;
-use crate::Result;
-use crate::expression::value::decode_document;
+use crate::expression::value::{decode_document, malformed};
+use crate::{Expression, Result};
 
 /// A source with its options.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     name: &'static str,
     options: Document,
+    /// What `$documents` computes.
+    documents: Option<Expression>,
+}
+
+/// `$documents: [...]`, or an expression that gives such an array.
+pub(super) fn parse_documents(
+    name: &'static str,
+    value: RawBsonRef<'_>,
+    limits: &Limits<'_>,
+) -> Result<Vec<Stage>> {
+    let documents = Some(Expression::parse_with(value, limits.variables)?);
+    Ok(vec![Stage::Source(Source { name, options: Document::new(), documents })])
 }
 
 /// Any of them, by its name.
@@ -34,7 +47,7 @@ pub(super) fn parse(name: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -
     if name == "$indexStats" && !options.is_empty() {
         return refused(28803, "The $indexStats stage specification must be an empty object");
     }
-    Ok(vec![Stage::Source(Source { name, options })])
+    Ok(vec![Stage::Source(Source { name, options, documents: None })])
 }
 
 impl Source {
@@ -44,7 +57,29 @@ impl Source {
     }
 
     pub(super) fn run(self, context: &Context) -> Result<Rows> {
+        if let Some(expression) = &self.documents {
+            return computed(expression, context);
+        }
         let documents = context.host.special(context.collection.as_deref(), self.name, &self.options)?;
         Ok(Box::new(documents.into_iter().map(Ok)))
     }
+}
+
+/// The rows of `$documents`.
+fn computed(expression: &Expression, context: &Context) -> Result<Rows> {
+    let nothing = RawDocumentBuf::new();
+    let nothing: &RawDocument = &nothing;
+    let Some(Bson::Array(items)) = expression.evaluate(nothing, &context.variables)? else {
+        return refused(5858203, "an array is expected for the $documents stage");
+    };
+    let mut rows = Vec::with_capacity(items.len());
+    for item in items {
+        match item {
+            Bson::Document(document) => {
+                rows.push(RawDocumentBuf::try_from(&document).map_err(malformed)?);
+            }
+            _ => return refused(5858203, "$documents: an array of objects is expected"),
+        }
+    }
+    Ok(Box::new(rows.into_iter().map(Ok)))
 }

@@ -58,6 +58,8 @@ pub(super) enum Form {
     Known(Rule, Parse),
     /// MongoDB has it, this server not, and why.
     Refused(&'static str),
+    /// What MongoDB itself says on a server that stands alone.
+    Alone(i32, &'static str),
 }
 
 const SEARCH: &str = "there are no text, geo or search indexes";
@@ -98,10 +100,11 @@ static STAGES: &[(&str, Form)] = &[
     ("$currentOp", Form::Known(Rule::First, source::parse)),
     ("$listLocalSessions", Form::Known(Rule::First, source::parse)),
     ("$listSessions", Form::Known(Rule::First, source::parse)),
+    ("$documents", Form::Known(Rule::First, source::parse_documents)),
     ("$geoNear", Form::Refused(SEARCH)),
     ("$search", Form::Refused(SEARCH)),
     ("$searchBeta", Form::Refused(SEARCH)),
-    ("$changeStream", Form::Refused("its oplog is not kept for readers")),
+    ("$changeStream", Form::Alone(40573, "The $changeStream stage is only supported on replica sets")),
     ("$planCacheStats", Form::Refused("it keeps no cache of plans")),
     ("$listCachedAndActiveUsers", Form::Refused("it keeps no cache of users")),
     ("$backupCursor", Form::Refused("it makes no backups")),

@@ -46,6 +46,8 @@ pub(super) struct Merit {
     narrowed: bool,
     sorted: bool,
     narrowness: u8,
+    /// A partial index holds no more than a whole one would.
+    partial: bool,
     covered: bool,
     fields: Reverse<usize>,
     place: Reverse<usize>,
@@ -98,6 +100,7 @@ impl<'a> Candidate<'a> {
             narrowed: equal_fields > 0 || narrowness > 0,
             sorted: self.order.is_some(),
             narrowness,
+            partial: self.index.partial.is_some(),
             covered: self.covered,
             fields: Reverse(self.index.pattern.fields.len()),
             place: Reverse(self.place),

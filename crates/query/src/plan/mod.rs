@@ -3,8 +3,8 @@
 //! MongoDB lets the candidates race on the data for a while and keeps the winner in a cache. Here the choice is made from the
 //! filter, the sort and the indexes alone, so that it is the same on every run: first `_id`, then a unique index held to one
 //! key, then the number of leading fields that are held to values, then whether anything is narrowed at all, then whether the
-//! index spares a sort, then how narrow the last field is, then whether the index alone can answer, then the shorter index, then
-//! the older. MongoDB would mostly choose the same; where data are skewed it may not, and a hint decides.
+//! index spares a sort, then how narrow the last field is, then whether it is a partial index, then whether the index alone can
+//! answer, then the shorter index, then the older. MongoDB would mostly choose the same; where data are skewed it may not, and a hint decides.
 //!
 //! Bounds may say less than the filter (then [`Plan::filter`] is set), never more. Keys of a multikey index are each held to one
 //! statement of the filter, as different elements may satisfy different ones.

@@ -56,7 +56,7 @@ pub(crate) fn start(
     let credentials = user.as_ref().and_then(|user| user.credentials(mechanism)).cloned();
     let (real, other_mechanisms) = (credentials.is_some(), user.is_some() && credentials.is_none());
     let credentials =
-        credentials.unwrap_or_else(|| op.instance.users.pretend(mechanism, database, first.user()));
+        credentials.unwrap_or_else(|| op.instance.users.pretend(op, mechanism, database, first.user()));
     let (scram, step) =
         ServerConversation::start(mechanism, first, credentials, &nonce(), skip_empty_exchange);
     *conversation =

@@ -30,8 +30,6 @@ pub(crate) const USERS: &str = "admin.system.users";
 const VERSION: &str = "admin.system.version";
 /// MongoDB's number of that form.
 const SCHEMA_VERSION: i32 = 5;
-/// The fewest iterations that mongod lets one set.
-const ITERATIONS_MIN: u32 = 5000;
 
 /// The users of the server.
 #[derive(Debug)]
@@ -39,8 +37,6 @@ pub(crate) struct Users {
     enabled: bool,
     /// Makes the salts of users that there are not.
     secret: [u8; 32],
-    /// Rounds for new credentials of SCRAM-SHA-1 and SCRAM-SHA-256.
-    iterations: (u32, u32),
     /// `__system@local`, who knows the key file.
     member: Option<Arc<User>>,
     all: RwLock<BTreeMap<String, Arc<User>>>,
@@ -62,10 +58,6 @@ impl Users {
         let users = Users {
             enabled: config.auth || config.key_file.is_some(),
             secret,
-            iterations: (
-                iterations(config, "scramIterationCount", Mechanism::Sha1),
-                iterations(config, "scramSHA256IterationCount", Mechanism::Sha256),
-            ),
             member: config.key_file.as_deref().map(key_file::member).transpose()?.map(Arc::new),
             all: RwLock::default(),
             changes: Mutex::new(()),
@@ -146,6 +138,7 @@ impl Users {
     /// Credentials for a new password; `digested` is one that the client digested already, for SCRAM-SHA-1.
     pub(crate) fn derive(
         &self,
+        op: &Operation<'_>,
         mechanism: Mechanism,
         name: &str,
         password: &str,
@@ -153,7 +146,7 @@ impl Users {
     ) -> Result<Credentials> {
         let mut salt = vec![0; mechanism.salt_bytes()];
         crate::random::fill(&mut salt);
-        let rounds = self.rounds(mechanism);
+        let rounds = rounds(op, mechanism);
         if digested {
             return Credentials::derive_digested(password, salt, rounds);
         }
@@ -162,7 +155,13 @@ impl Users {
 
     /// Credentials that nobody has the password to: the same salt each time for the same name, so that a stranger does not
     /// learn who exists.
-    pub(crate) fn pretend(&self, mechanism: Mechanism, database: &str, name: &str) -> Credentials {
+    pub(crate) fn pretend(
+        &self,
+        op: &Operation<'_>,
+        mechanism: Mechanism,
+        database: &str,
+        name: &str,
+    ) -> Credentials {
         let mut hash = Sha256::new();
         hash.update(self.secret);
         hash.update(mechanism.name());
@@ -174,14 +173,7 @@ impl Users {
         let mut stored_key = vec![0; mechanism.hash_bytes()];
         crate::random::fill(&mut stored_key);
         let server_key = stored_key.clone();
-        Credentials { iterations: self.rounds(mechanism), salt, stored_key, server_key }
-    }
-
-    fn rounds(&self, mechanism: Mechanism) -> u32 {
-        match mechanism {
-            Mechanism::Sha1 => self.iterations.0,
-            Mechanism::Sha256 => self.iterations.1,
-        }
+        Credentials { iterations: rounds(op, mechanism), salt, stored_key, server_key }
     }
 
     /// Writes a user, new or changed, durably. The caller holds [`Users::lock`].
@@ -211,9 +203,14 @@ impl Users {
     }
 }
 
-fn iterations(config: &Config, parameter: &str, mechanism: Mechanism) -> u32 {
-    let given = config.set_parameters.get(parameter).and_then(|text| text.trim().parse().ok());
-    given.unwrap_or_else(|| mechanism.default_iterations()).max(ITERATIONS_MIN)
+/// Rounds of new credentials, as `scramIterationCount` and `scramSHA256IterationCount` have it now.
+fn rounds(op: &Operation<'_>, mechanism: Mechanism) -> u32 {
+    let parameters = &op.instance.parameters;
+    let rounds = match mechanism {
+        Mechanism::Sha1 => parameters.scram_iterations(),
+        Mechanism::Sha256 => parameters.scram_sha256_iterations(),
+    };
+    u32::try_from(rounds).unwrap_or(u32::MAX).max(1)
 }
 
 /// Puts a document in the place of the one with its `_id`, or removes that one.

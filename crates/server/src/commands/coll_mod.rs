@@ -15,6 +15,7 @@ use crate::storage::{Collection, CollectionOptions, State};
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.namespace()?;
     op.figures.namespace.clone_from(&namespace);
+    let _ticket = op.write_ticket()?;
     let missing = || Failure::new(Code::NamespaceNotFound, "ns does not exist");
     let collection = op.instance.catalog.get(&namespace).ok_or_else(missing)?;
     let given = |name: &str| request.field(name).is_some();

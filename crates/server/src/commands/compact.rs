@@ -38,6 +38,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
 /// Builds all indexes of a collection anew, `_id` among them; the collection is held alone.
 pub(super) fn re_index(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let collection = collection(op, request)?;
+    let _ticket = op.write_ticket()?;
     let mut state = collection.lock_exclusive_unless(&|| op.check_interrupt())?;
     if state.gone {
         return Err(Failure::new(Code::NamespaceNotFound, "collection does not exist"));

@@ -18,6 +18,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
             format!("can't drop system collection {namespace}"),
         ));
     }
+    let _ticket = op.write_ticket()?;
     // Cursors of our own would keep the engine from dropping the tables at once.
     op.session().release(None);
     let collection = op.instance.catalog.drop_collection(&namespace)?;
@@ -38,6 +39,7 @@ pub(super) fn database(op: &mut Operation<'_>, request: &Request<'_>, reply: &mu
         return Err(Failure::new(Code::IllegalOperation, "Dropping the 'admin' database is prohibited."));
     }
     op.figures.namespace = format!("{}.$cmd", request.database);
+    let _ticket = op.write_ticket()?;
     op.session().release(None);
     let mut dropped = false;
     for collection in op.instance.catalog.of_database(request.database) {

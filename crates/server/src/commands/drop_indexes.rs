@@ -23,6 +23,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
             format!("Cannot drop indexes on view {namespace}"),
         ));
     }
+    let _ticket = op.write_ticket()?;
     op.session().release(None);
     let mut state = collection.lock_exclusive_unless(&|| op.check_interrupt())?;
     if state.gone {

@@ -22,6 +22,9 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let mut listed = reply.begin_array("databases");
     for name in op.instance.catalog.databases() {
         op.check_interrupt()?;
+        if !crate::auth::may_see_database(op, &name) {
+            continue;
+        }
         let mut entry = doc! { "name": &name };
         if !name_only {
             let size = size_on_disk(op, &name)?;

@@ -30,6 +30,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Re
     }
     op.figures.namespace = from.to_owned();
     check(op, from, to)?;
+    let _ticket = op.write_ticket()?;
     op.session().release(None);
     op.instance.catalog.rename(from, to, replace)
 }

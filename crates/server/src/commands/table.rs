@@ -775,3 +775,19 @@ pub(crate) fn find(name: &str) -> Option<&'static Command> {
     });
     BY_NAME.get(name).copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_order_and_nobody_elses() {
+        let names: Vec<String> = COMMANDS.iter().map(|command| command.name.to_ascii_lowercase()).collect();
+        assert!(names.is_sorted_by(|one, other| one < other), "{names:?}");
+        for command in COMMANDS.iter() {
+            for name in command.aliases.iter().chain([&command.name]) {
+                assert_eq!(find(name).map(|found| found.name), Some(command.name), "{name}");
+            }
+        }
+    }
+}

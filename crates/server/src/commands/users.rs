@@ -228,7 +228,7 @@ fn hash(
         return Err(Failure::new(Code::BadValue, what));
     }
     let derive = |mechanism: &Mechanism| {
-        Ok((*mechanism, op.instance.users.derive(*mechanism, name, password, digested)?))
+        Ok((*mechanism, op.instance.users.derive(op, *mechanism, name, password, digested)?))
     };
     mechanisms.iter().map(derive).collect()
 }

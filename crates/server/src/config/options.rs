@@ -425,10 +425,14 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "rocksdbCrashSafeCounters",
             Sets::Always("true"),
-            "Write the counts of collections with each operation"
+            "Refused: after a crash the collections are counted again"
         )],
         set: |config, value| {
-            config.storage.rocksdb.crash_safe_counters = boolean(value);
+            if boolean(value) {
+                let reason = "the collections of a server that crashed are counted again, so their counts are right without it";
+                return Err(super::setting::refused("--rocksdbCrashSafeCounters", reason));
+            }
+            config.storage.rocksdb.crash_safe_counters = false;
             Ok(())
         },
     },

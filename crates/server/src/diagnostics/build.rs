@@ -1,7 +1,7 @@
 //! Small helps for writing statistics as BSON.
 
 use bson::Document;
-use fathom_engine::Statistics;
+use fathom_engine::{Statistic, Statistics};
 use fathom_query::{Code, Failure};
 use fathom_wire::DocumentWriter;
 
@@ -31,9 +31,12 @@ pub(crate) fn length(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// One document for each section of an engine's counters, in their order; what has no section stands directly in `writer`.
+/// One document for each section of an engine's counters, by name; what has no section stands directly in `writer`.
 pub(crate) fn statistics(writer: &mut DocumentWriter<'_>, statistics: &Statistics) {
-    let mut rest = statistics.0.as_slice();
+    // Nothing but one look at each where they are in order already, as WiredTiger's are.
+    let mut all: Vec<&Statistic> = statistics.0.iter().collect();
+    all.sort_by(|one, other| one.section.cmp(&other.section));
+    let mut rest = all.as_slice();
     while let Some(first) = rest.first() {
         let length = rest.iter().take_while(|one| one.section == first.section).count();
         let (section, after) = rest.split_at(length);

@@ -92,6 +92,7 @@ impl FindState {
     pub(crate) fn new(op: &mut Operation<'_>, state: &State, query: FindQuery) -> Result<FindState> {
         let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
         let (plan, rejected) = plan_of(&query, &indexes)?;
+        super::no_table_scan::check(op, &plan)?;
         op.figures.plan = Some(plan_summary(&plan, state));
         let covered = plan.covered && !query.show_record_id && !query.return_key;
         let fetch = match (query.count_only && !plan.filter, covered) {
@@ -298,13 +299,22 @@ pub(crate) fn plan_summary(plan: &Plan, state: &State) -> String {
         Access::Id(_) => "IDHACK".to_owned(),
         Access::Nothing => "EOF".to_owned(),
         Access::Index { index, .. } => match state.indexes.get(*index) {
-            Some(index) => format!("IXSCAN {}", index.spec().key()),
+            Some(index) => format!("IXSCAN {}", pattern_text(index.spec().key())),
             None => "IXSCAN".to_owned(),
         },
         Access::Union(plans) => {
             plans.iter().map(|plan| plan_summary(plan, state)).collect::<Vec<_>>().join(", ")
         }
     }
+}
+
+/// A key pattern as the log says it, `{ a: 1, b: -1 }`: names without quotes, and whole numbers whatever their type.
+fn pattern_text(pattern: &bson::Document) -> String {
+    let field = |(name, direction): (&String, &bson::Bson)| match direction {
+        bson::Bson::Double(direction) => format!("{name}: {direction}"),
+        other => format!("{name}: {other}"),
+    };
+    format!("{{ {} }}", pattern.iter().map(field).collect::<Vec<_>>().join(", "))
 }
 
 /// The failure when the collection went away between two batches.

@@ -7,6 +7,7 @@ mod errand;
 pub(crate) mod explain;
 mod explain_stages;
 mod find;
+mod no_table_scan;
 mod output;
 mod pipeline_host;
 mod retry;
@@ -25,5 +26,6 @@ pub(crate) use retry::write_transaction;
 pub(crate) use scan::document_of;
 pub(crate) use validator::Validator;
 pub(crate) use write::{
-    DeleteRequest, Target, UpdateRequest, delete, delete_one, insert_documents, update, with_collection,
+    DeleteRequest, Target, UpdateRequest, delete, delete_one, delete_some, insert_documents, update,
+    with_collection,
 };

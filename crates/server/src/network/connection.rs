@@ -5,6 +5,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bson::doc;
 use fathom_engine::Session;
@@ -18,14 +19,26 @@ use crate::client::Client;
 use crate::dispatch::{self, Answer, Incoming};
 use crate::instance::Instance;
 
+/// Room for the first message of a connection, a hello: who sends less than that keeps no more memory busy.
+const FIRST_BYTES: usize = 1 << 10;
 /// What is read at once; most requests fit.
 const CHUNK_BYTES: usize = 16 << 10;
 /// The most that is read at once of a large message.
 const MOST_AT_ONCE_BYTES: usize = 1 << 20;
 /// A buffer that one large message left behind is given back above this.
 const KEPT_BYTES: usize = 1 << 20;
-/// The first byte of a TLS handshake; no message is so short.
-const TLS_HANDSHAKE: u8 = 0x16;
+/// How long a connection rests between two looks at whether its first bytes are there.
+const PEEK_POLL: Duration = Duration::from_millis(5);
+
+/// Whether bytes begin a TLS handshake; none while they are too few to tell. A message that began so would announce 64 KB at
+/// least, and the first one of a connection is a hello.
+fn is_handshake(bytes: &[u8]) -> Option<bool> {
+    match bytes {
+        [] | [0x16] | [0x16, 3] => None,
+        [0x16, 3, version, ..] => Some((1..=4).contains(version)),
+        _ => Some(false),
+    }
+}
 
 /// Decides whether a new connection is encrypted, where the client may choose.
 pub(super) fn secure(
@@ -34,11 +47,22 @@ pub(super) fn secure(
     may_be_plain: bool,
 ) -> io::Result<Stream> {
     let Some(config) = tls else { return Stream::new(socket, None) };
-    let encrypted = !may_be_plain || {
-        let mut first = [0];
-        socket.0.peek(&mut first)? == 1 && first == [TLS_HANDSHAKE]
-    };
+    let encrypted = !may_be_plain || wants_tls(&socket)?;
     Stream::new(socket, encrypted.then_some(config))
+}
+
+fn wants_tls(socket: &Socket) -> io::Result<bool> {
+    let mut first = [0; 3];
+    loop {
+        let count = socket.0.peek(&mut first)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(encrypted) = is_handshake(first.get(..count).unwrap_or_default()) {
+            return Ok(encrypted);
+        }
+        std::thread::sleep(PEEK_POLL);
+    }
 }
 
 /// A connection and what it keeps between messages.
@@ -63,9 +87,9 @@ impl Connection {
             instance,
             client,
             stream,
-            input: vec![0; CHUNK_BYTES],
+            input: vec![0; FIRST_BYTES],
             filled: 0,
-            output: Vec::with_capacity(CHUNK_BYTES),
+            output: Vec::new(),
             plain: Vec::new(),
             codec: Codec::default(),
             session: None,
@@ -98,6 +122,10 @@ impl Connection {
         loop {
             let mut wanted = Header::BYTES;
             let filled = self.input.get(..self.filled).unwrap_or_default();
+            if self.requests == 0 && is_handshake(filled) == Some(true) {
+                let what = "SSL handshake received but server is started without SSL support";
+                return Err(self.protest(&fathom_wire::Failure::new(fathom_wire::Code::ProtocolError, what)));
+            }
             if let Some(header) = filled.first_chunk::<{ Header::BYTES }>() {
                 let header = Header::parse(header).map_err(|failure| self.protest(&failure))?;
                 wanted = header.length_bytes;
@@ -105,8 +133,10 @@ impl Connection {
                     return Ok(Some(wanted));
                 }
             }
-            // What is announced is believed a piece at a time only.
-            let room = (wanted - self.filled).clamp(CHUNK_BYTES / 2, MOST_AT_ONCE_BYTES);
+            // What is announced is believed only as far as as much has come already: who announces 48 MB and sends a header
+            // has a header's room.
+            let believed = self.filled.clamp(CHUNK_BYTES / 2, MOST_AT_ONCE_BYTES);
+            let room = if self.requests == 0 { (wanted - self.filled).min(believed) } else { believed };
             if self.input.len() < self.filled + room {
                 self.input.resize(self.filled + room, 0);
             }
@@ -230,5 +260,20 @@ impl Connection {
             },
         );
         io::Error::from(io::ErrorKind::InvalidData)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_message_is_not_taken_for_a_handshake() {
+        assert_eq!(is_handshake(&[0x16, 3, 1, 2]), Some(true));
+        assert_eq!(is_handshake(&[0x16, 3]), None);
+        // A hello of 278 bytes, and one of 790.
+        assert_eq!(is_handshake(&[0x16, 1, 0, 0]), Some(false));
+        assert_eq!(is_handshake(&[0x16, 3, 0, 0]), Some(false));
+        assert_eq!(is_handshake(&[0x3f]), Some(false));
     }
 }

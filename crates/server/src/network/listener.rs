@@ -18,6 +18,8 @@ use crate::instance::Instance;
 
 /// What a connection's thread may use of stack, as mongod's; the deepest recursion is over 200 nested documents.
 const STACK_BYTES: usize = 1 << 20;
+/// How many may wait to be accepted, as the kernel's own `SOMAXCONN` has it.
+const BACKLOG: i32 = 4096;
 /// How long the listener rests between two looks at whether the server stops.
 const ACCEPT_POLL: Duration = Duration::from_millis(50);
 /// After how long an idle connection is asked whether it lives, as mongod sets it.
@@ -49,7 +51,7 @@ pub(crate) fn bind(net: &NetOptions) -> Result<Vec<TcpListener>, Error> {
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
-    TcpListener::bind(address).map_err(|error| {
+    let listener = TcpListener::bind(address).map_err(|error| {
         let kind = if error.kind() == std::io::ErrorKind::AddrInUse {
             Kind::Busy
         } else {
@@ -61,7 +63,11 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
             "check --bind_ip and --port"
         };
         Error::new(kind, format!("cannot listen on {address}")).because(error).advise(advice)
-    })
+    })?;
+    // The standard library lets 128 wait to be accepted; a pool that opens more at once would wait for seconds. A kernel that
+    // refuses leaves it at that.
+    let _ = rustix::net::listen(&listener, BACKLOG);
+    Ok(listener)
 }
 
 /// The sockets of all connections, so that they can be ended from outside, and their threads.

@@ -1,4 +1,5 @@
-//! The threads that keep a server's data safe and tidy: the journal's tick, checkpoints, counts, cursors that time out.
+//! The threads that keep a server's data safe and tidy: the journal's tick, checkpoints, counts, cursors that time out. (What
+//! TTL indexes let expire is removed in `ttl`.)
 //!
 //! Each sleeps on one bell, so that a changed interval or the end of the server is heard at once. mongod 4.0 reads
 //! `syncdelay` once and never again (SERVER-75162); here a change counts from the moment it is made.
@@ -65,7 +66,7 @@ pub(crate) struct CheckpointFigures {
 
 /// Starts the threads.
 pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<std::thread::JoinHandle<()>>, Error> {
-    let spawn = |name: &str, run: fn(&Instance)| {
+    let spawn = |name: &str, run: fn(&Arc<Instance>)| {
         let instance = Arc::clone(instance);
         std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&instance)).map_err(|error| {
             Error::new(fathom_errors::Kind::Io, format!("cannot start the thread {name}")).because(error)
@@ -75,10 +76,11 @@ pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<std::thread::JoinHan
         spawn("JournalFlusher", flush_journal)?,
         spawn("Checkpointer", make_checkpoints)?,
         spawn("Housekeeping", keep_house)?,
+        spawn("TTLMonitor", super::ttl::watch)?,
     ])
 }
 
-fn flush_journal(instance: &Instance) {
+fn flush_journal(instance: &Arc<Instance>) {
     let mut next = Instant::now();
     loop {
         let heard = instance.bell.rings();
@@ -105,7 +107,7 @@ fn flush_journal(instance: &Instance) {
     }
 }
 
-fn make_checkpoints(instance: &Instance) {
+fn make_checkpoints(instance: &Arc<Instance>) {
     let mut last = Instant::now();
     loop {
         let heard = instance.bell.rings();
@@ -126,7 +128,7 @@ fn make_checkpoints(instance: &Instance) {
     }
 }
 
-fn keep_house(instance: &Instance) {
+fn keep_house(instance: &Arc<Instance>) {
     let mut counted = Instant::now();
     while !instance.is_stopping() {
         let begun = Instant::now();

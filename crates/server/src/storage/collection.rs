@@ -302,16 +302,23 @@ fn same_size_splices(before: &[u8], after: &[u8]) -> Option<Vec<Splice>> {
     const JOIN_BYTES: usize = 16;
     /// More ranges than this are written as one whole.
     const MOST_SPLICES: usize = 16;
+    /// What is compared at once.
+    const CHUNK_BYTES: usize = 32;
     if before.len() != after.len() {
         return None;
     }
     let mut ranges: Vec<(usize, usize)> = Vec::new();
-    for (at, _) in before.iter().zip(after).enumerate().filter(|(_, (old, new))| old != new) {
-        let many = ranges.len() == MOST_SPLICES;
-        match ranges.last_mut() {
-            Some((_, end)) if at <= *end + JOIN_BYTES => *end = at + 1,
-            _ if many => return None,
-            _ => ranges.push((at, at + 1)),
+    let chunks = before.chunks(CHUNK_BYTES).zip(after.chunks(CHUNK_BYTES)).enumerate();
+    // Whole chunks that are equal, as most are, cost one comparison.
+    for (number, (old, new)) in chunks.filter(|(_, (old, new))| old != new) {
+        for (place, _) in old.iter().zip(new).enumerate().filter(|(_, (old, new))| old != new) {
+            let at = number * CHUNK_BYTES + place;
+            let many = ranges.len() == MOST_SPLICES;
+            match ranges.last_mut() {
+                Some((_, end)) if at <= *end + JOIN_BYTES => *end = at + 1,
+                _ if many => return None,
+                _ => ranges.push((at, at + 1)),
+            }
         }
     }
     let splice = |(from, to): (usize, usize)| {

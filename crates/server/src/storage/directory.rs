@@ -12,6 +12,8 @@ use fathom_errors::{Error, Kind};
 
 const LOCK: &str = "mongod.lock";
 const METADATA: &str = "storage.bson";
+/// Where engines keep their journal, and RocksDB all else.
+const ENGINE_DIRECTORIES: [&str; 2] = ["journal", "db"];
 
 /// A dbPath that we hold.
 #[derive(Debug)]
@@ -20,13 +22,32 @@ pub(crate) struct DataDirectory {
     lock: File,
     /// Whether the last owner did not stop cleanly.
     unclean: bool,
+    /// What was there before us.
+    before: Before,
+}
+
+/// What was at a dbPath before it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    /// Nothing, not even the directory.
+    Nothing,
+    /// An empty directory.
+    Empty,
+    /// Files of ours.
+    Ours,
 }
 
 impl DataDirectory {
     /// Takes `path` for `engine`: an empty or absent directory becomes ours, our own is locked, any other is refused.
     pub(crate) fn open(path: &Path, engine: &str) -> Result<DataDirectory, Error> {
+        let existed = path.exists();
         std::fs::create_dir_all(path).map_err(|error| Error::io("make the dbPath", path, error))?;
         refuse_foreign(path)?;
+        let before = match (existed, path.join(METADATA).exists()) {
+            (_, true) => Before::Ours,
+            (true, false) => Before::Empty,
+            (false, false) => Before::Nothing,
+        };
         let lock_path = path.join(LOCK);
         let mut lock = OpenOptions::new()
             .read(true)
@@ -40,9 +61,9 @@ impl DataDirectory {
             Err(std::fs::TryLockError::WouldBlock) => return Err(busy(path, &mut lock)),
             Err(std::fs::TryLockError::Error(error)) => return Err(Error::io("lock", &lock_path, error)),
         }
-        let mut before = String::new();
-        let unclean = lock.read_to_string(&mut before).is_ok_and(|length| length > 0);
-        let mut directory = DataDirectory { path: path.to_owned(), lock, unclean };
+        let mut owner = String::new();
+        let unclean = lock.read_to_string(&mut owner).is_ok_and(|length| length > 0);
+        let mut directory = DataDirectory { path: path.to_owned(), lock, unclean, before };
         directory.check_metadata(engine)?;
         directory.write_pid(&format!("{}\n", std::process::id()))?;
         Ok(directory)
@@ -61,6 +82,33 @@ impl DataDirectory {
     /// Notes that all is written; the next start need not recover.
     pub(crate) fn close(&mut self) -> Result<(), Error> {
         self.write_pid("")
+    }
+
+    /// Gives it back as it was before a start that failed: what was made in an empty directory goes again. A failure leaves
+    /// files that the next start takes for its own.
+    pub(crate) fn abandon(mut self) {
+        if self.before == Before::Ours {
+            if !self.unclean {
+                let _ = self.write_pid("");
+            }
+            return;
+        }
+        for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let (name, path) = (entry.file_name(), entry.path());
+            let name = name.to_string_lossy();
+            if ENGINE_DIRECTORIES.contains(&&*name) {
+                let _ = std::fs::remove_dir_all(path);
+            } else if name == LOCK
+                || name == METADATA
+                || name.starts_with("WiredTiger")
+                || name.ends_with(".wt")
+            {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        if self.before == Before::Nothing {
+            let _ = std::fs::remove_dir(&self.path);
+        }
     }
 
     fn write_pid(&mut self, text: &str) -> Result<(), Error> {

@@ -11,12 +11,14 @@ use fathom_query::{Code, Failure, Filter, IndexInfo, IndexKeys, KeyExtractor, Ke
 use fathom_query::{decode, record_id_of, split_record_id};
 
 use super::IndexSpec;
+use super::scratch::{self, Scratch};
 use crate::Result;
 
 /// An index that is open.
 #[derive(Debug)]
 pub(crate) struct Index {
     spec: IndexSpec,
+    unique: bool,
     pattern: KeyPattern,
     extractor: KeyExtractor,
     partial: Option<Filter>,
@@ -53,6 +55,7 @@ impl Index {
         let extractor = KeyExtractor::new(pattern.clone(), spec.sparse());
         let expire_after_seconds = spec.expire_after_seconds().unwrap_or(-1);
         Ok(Index {
+            unique: spec.unique(),
             spec,
             pattern,
             extractor,
@@ -110,7 +113,7 @@ impl Index {
 
     /// Whether it refuses a second record with the same key.
     pub(crate) fn is_unique(&self) -> bool {
-        self.spec.unique()
+        self.unique
     }
 
     /// Whether some document has several keys in it.
@@ -182,19 +185,22 @@ impl Index {
         record: i64,
         namespace: &str,
     ) -> Result<bool> {
-        let mut keys = IndexKeys::default();
-        self.keys(document, &mut keys)?;
-        for key in &keys.keys {
-            self.add(session, key, record, namespace)?;
-        }
-        Ok(keys.multikey)
+        scratch::with(|scratch| {
+            self.keys(document, &mut scratch.new)?;
+            for key in &scratch.new.keys {
+                self.add_by(session, key, record, namespace, &mut scratch.entry)?;
+            }
+            Ok(scratch.new.multikey)
+        })
     }
 
     /// Removes the entries of a document that goes.
     pub(crate) fn remove(&self, session: &dyn Session, document: &RawDocument, record: i64) -> Result<()> {
-        let mut keys = IndexKeys::default();
-        self.keys(document, &mut keys)?;
-        keys.keys.iter().try_for_each(|key| self.take(session, key, record))
+        scratch::with(|scratch| {
+            self.keys(document, &mut scratch.old)?;
+            let mut keys = scratch.old.keys.iter();
+            keys.try_for_each(|key| self.take(session, key, record, &mut scratch.entry))
+        })
     }
 
     /// Puts the entries of `after` in the place of those of `before`, touching only what differs.
@@ -206,31 +212,30 @@ impl Index {
         record: i64,
         namespace: &str,
     ) -> Result<bool> {
-        let (mut old, mut new) = (IndexKeys::default(), IndexKeys::default());
-        self.keys(before, &mut old)?;
-        self.keys(after, &mut new)?;
-        // Both lists are sorted and hold each key once.
-        for key in old.keys.iter().filter(|key| new.keys.binary_search(key).is_err()) {
-            self.take(session, key, record)?;
-        }
-        for key in new.keys.iter().filter(|key| old.keys.binary_search(key).is_err()) {
-            self.add(session, key, record, namespace)?;
-        }
-        Ok(new.multikey)
+        scratch::with(|scratch| {
+            let Scratch { old, new, entry } = scratch;
+            self.keys(before, old)?;
+            self.keys(after, new)?;
+            // Both lists are sorted and hold each key once.
+            for key in old.keys.iter().filter(|key| new.keys.binary_search(key).is_err()) {
+                self.take(session, key, record, entry)?;
+            }
+            for key in new.keys.iter().filter(|key| old.keys.binary_search(key).is_err()) {
+                self.add_by(session, key, record, namespace, entry)?;
+            }
+            Ok(new.multikey)
+        })
     }
 
     /// The bytes of an entry: its key and its value in the table.
     pub(crate) fn entry_bytes(&self, key: &KeyString, record: i64) -> (Vec<u8>, Vec<u8>) {
+        let mut own = Vec::new();
         if self.is_unique() {
-            let mut value = Vec::with_capacity(9 + key.type_bits.len());
-            record_id_of(record, &mut value);
-            value.extend_from_slice(&key.type_bits);
-            (key.bytes.clone(), value)
+            unique_value(key, record, &mut own);
+            (key.bytes.clone(), own)
         } else {
-            let mut entry = Vec::with_capacity(key.bytes.len() + 9);
-            entry.extend_from_slice(&key.bytes);
-            record_id_of(record, &mut entry);
-            (entry, key.type_bits.clone())
+            standard_key(key, record, &mut own);
+            (own, key.type_bits.clone())
         }
     }
 
@@ -242,19 +247,35 @@ impl Index {
         record: i64,
         namespace: &str,
     ) -> Result<()> {
-        let (entry, value) = self.entry_bytes(key, record);
-        if !self.is_unique() {
-            return Ok(session.put(&self.table, Key::Bytes(&entry), &value)?);
+        scratch::with(|scratch| self.add_by(session, key, record, namespace, &mut scratch.entry))
+    }
+
+    fn add_by(
+        &self,
+        session: &dyn Session,
+        key: &KeyString,
+        record: i64,
+        namespace: &str,
+        own: &mut Vec<u8>,
+    ) -> Result<()> {
+        if !self.unique {
+            standard_key(key, record, own);
+            return Ok(session.put(&self.table, Key::Bytes(own), &key.type_bits)?);
         }
-        session.insert(&self.table, Key::Bytes(&entry), &value).map_err(|error| match error.kind() {
+        unique_value(key, record, own);
+        session.insert(&self.table, Key::Bytes(&key.bytes), own).map_err(|error| match error.kind() {
             Kind::Duplicate => self.duplicate(key, namespace),
             _ => error.into(),
         })
     }
 
-    fn take(&self, session: &dyn Session, key: &KeyString, record: i64) -> Result<()> {
-        let (entry, _) = self.entry_bytes(key, record);
-        session.remove(&self.table, Key::Bytes(&entry))?;
+    fn take(&self, session: &dyn Session, key: &KeyString, record: i64, own: &mut Vec<u8>) -> Result<()> {
+        if self.unique {
+            session.remove(&self.table, Key::Bytes(&key.bytes))?;
+        } else {
+            standard_key(key, record, own);
+            session.remove(&self.table, Key::Bytes(own))?;
+        }
         Ok(())
     }
 
@@ -301,6 +322,20 @@ impl Index {
         let (key, record) = split_record_id(entry).ok_or_else(damaged)?;
         Ok(IndexEntry { key, type_bits: value, record })
     }
+}
+
+/// The key of a standard entry: the KeyString, then the record.
+fn standard_key(key: &KeyString, record: i64, out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(&key.bytes);
+    record_id_of(record, out);
+}
+
+/// The value of a unique entry: the record, then the type bits.
+fn unique_value(key: &KeyString, record: i64, out: &mut Vec<u8>) {
+    out.clear();
+    record_id_of(record, out);
+    out.extend_from_slice(&key.type_bits);
 }
 
 /// A record id at the start of a unique index's value, and its length: the top three bits of the first byte hold the

@@ -10,13 +10,17 @@ mod catalog;
 mod catalog_entry;
 mod check;
 mod collection;
+#[cfg(test)]
+mod crash_tests;
 mod directory;
 mod index;
 mod journal;
 mod pending_drops;
+mod scratch;
 mod sizes;
 mod state;
 mod tickets;
+mod ttl;
 
 pub(crate) use build::build_indexes;
 pub(crate) use capped::Limits;

@@ -1,4 +1,4 @@
-//! `connections`: how many are open, how many more may be, how many there were.
+//! `connections`: how many are open, how many more may be, how many there were; `logicalSessionRecordCache`: sessions.
 
 use fathom_wire::DocumentWriter;
 
@@ -18,5 +18,14 @@ pub(super) fn connections(context: &Context<'_>, name: &str, writer: &mut Docume
     number(&mut section, "totalCreated", signed(created));
     number(&mut section, "rejected", signed(rejected));
     number(&mut section, "active", length(active));
+    Ok(())
+}
+
+/// `logicalSessionRecordCache`: the sessions that were used lately. They live in memory only, so there are no jobs that
+/// write them down.
+#[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
+pub(super) fn sessions(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+    let active = context.instance.sessions.count(std::time::Instant::now());
+    number(&mut writer.begin_document(name), "activeSessionsCount", length(active));
     Ok(())
 }

@@ -59,6 +59,7 @@ static SECTIONS: &[Section] = &[
     section("fathom", own::fathom),
     section("globalLock", operations::global_lock),
     section("locks", operations::locks),
+    section("logicalSessionRecordCache", connections::sessions),
     section("network", network::network),
     section("opLatencies", operations::latencies),
     section("opcounters", operations::counters),

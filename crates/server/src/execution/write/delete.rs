@@ -28,21 +28,48 @@ pub(crate) fn delete(op: &mut Operation<'_>, namespace: &str, request: &DeleteRe
     let deleted = with_collection(op, namespace, false, |op, found| {
         let Some((collection, state)) = found else { return Ok(0) };
         refuse_capped(collection)?;
-        let mut deleted = 0;
-        for record in request.target.all(op, collection, state)? {
-            op.check_interrupt()?;
-            let gone = write_transaction(op, |op| {
-                let located = request.target.again(op, collection, record)?;
-                located.map(|located| remove(op, collection, state, located)).transpose()
-            })?;
-            if let Some(gone) = gone {
-                count(collection, &gone);
-                deleted += 1;
-            }
-        }
-        Ok(deleted)
+        let records = request.target.all(op, collection, state, usize::MAX)?;
+        delete_records(op, collection, state, &request.target, records)
     })?;
     op.figures.deleted = Some(op.figures.deleted.unwrap_or(0) + deleted);
+    Ok(deleted)
+}
+
+/// Deletes at most `most` matches of what `target_of` makes of the collection, if anything; how many went.
+pub(crate) fn delete_some(
+    op: &mut Operation<'_>,
+    namespace: &str,
+    most: usize,
+    target_of: &dyn Fn(&State) -> Result<Option<Target>>,
+) -> Result<u64> {
+    with_collection(op, namespace, false, |op, found| {
+        let Some((collection, state)) = found else { return Ok(0) };
+        refuse_capped(collection)?;
+        let Some(target) = target_of(state)? else { return Ok(0) };
+        let records = target.all(op, collection, state, most)?;
+        delete_records(op, collection, state, &target, records)
+    })
+}
+
+fn delete_records(
+    op: &mut Operation<'_>,
+    collection: &Arc<Collection>,
+    state: &State,
+    target: &Target,
+    records: Vec<i64>,
+) -> Result<u64> {
+    let mut deleted = 0;
+    for record in records {
+        op.check_interrupt()?;
+        let gone = write_transaction(op, |op| {
+            let located = target.again(op, collection, record)?;
+            located.map(|located| remove(op, collection, state, located)).transpose()
+        })?;
+        if let Some(gone) = gone {
+            count(collection, &gone);
+            deleted += 1;
+        }
+    }
     Ok(deleted)
 }
 

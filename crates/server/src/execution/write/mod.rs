@@ -2,10 +2,12 @@
 
 mod delete;
 mod insert;
+#[cfg(test)]
+mod speed;
 mod target;
 mod update;
 
-pub(crate) use delete::{DeleteRequest, delete, delete_one};
+pub(crate) use delete::{DeleteRequest, delete, delete_one, delete_some};
 pub(crate) use insert::{insert_documents, now, prepare};
 pub(crate) use target::Target;
 pub(crate) use update::{UpdateRequest, update};

@@ -1,11 +1,11 @@
 //! Finds the document that a write is about, inside the write's own transaction.
 
-use bson::{RawDocument, RawDocumentBuf};
-use fathom_query::{Filter, Hint, IndexInfo, Matched, Sort, choose};
+use bson::RawDocumentBuf;
+use fathom_query::{Code, Failure, Filter, Hint, IndexInfo, Matched, Sort, choose};
 
 use crate::Result;
+use crate::execution::plan_summary;
 use crate::execution::scan::{Fetch, Flow, Scan};
-use crate::execution::{document_of, plan_summary};
 use crate::operation::Operation;
 use crate::storage::{Collection, State};
 
@@ -38,7 +38,7 @@ impl Target {
             op.figures.plan.get_or_insert_with(|| "IDHACK".to_owned());
             let mut bytes = Vec::with_capacity(1024);
             let Some(record) = op.document_by_id(collection, id, &mut bytes)? else { return Ok(None) };
-            let document = document_of(&bytes)?.to_owned();
+            let document = owned_document(bytes)?;
             return Ok(Some(Located { record, document, matched: Matched::default() }));
         }
         let (mut scan, sorted) = self.scan(op, state, Fetch::Record)?;
@@ -55,18 +55,19 @@ impl Target {
         Ok(best.map(|(_, located)| located))
     }
 
-    /// The records of all matches, in snapshots of their own: what a write to many then looks at one by one.
+    /// The records of all matches, `most` at most, in snapshots of their own: what a write to many then looks at one by one.
     pub(crate) fn all(
         &self,
         op: &mut Operation<'_>,
         collection: &Collection,
         state: &State,
+        most: usize,
     ) -> Result<Vec<i64>> {
         let (mut scan, _) = self.scan(op, state, Fetch::Nothing)?;
         let mut records = Vec::new();
         scan.run(op, collection, &mut |found| {
             records.push(found.record);
-            Ok(Flow::More)
+            Ok(if records.len() < most { Flow::More } else { Flow::Enough })
         })?;
         Ok(records)
     }
@@ -83,15 +84,22 @@ impl Target {
         if !op.session().get(collection.records_table()?, key, &mut bytes)? {
             return Ok(None);
         }
-        let document: &RawDocument = document_of(&bytes)?;
-        let Some(matched) = self.filter.matches(document)? else { return Ok(None) };
-        Ok(Some(Located { record, document: document.to_owned(), matched }))
+        let document = owned_document(bytes)?;
+        let Some(matched) = self.filter.matches(&document)? else { return Ok(None) };
+        Ok(Some(Located { record, document, matched }))
     }
 
     fn scan(&self, op: &mut Operation<'_>, state: &State, fetch: Fetch) -> Result<(Scan, bool)> {
         let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
         let (plan, _) = choose(&self.filter, self.sort.as_ref(), None, self.hint.as_ref(), &indexes)?;
+        crate::execution::no_table_scan::check(op, &plan)?;
         op.figures.plan.get_or_insert_with(|| plan_summary(&plan, state));
         Ok((Scan::new(&plan, state, &self.filter, fetch)?, plan.sorted))
     }
+}
+
+/// Bytes that a table holds as a document, without a copy.
+fn owned_document(bytes: Vec<u8>) -> Result<RawDocumentBuf> {
+    RawDocumentBuf::from_bytes(bytes)
+        .map_err(|error| Failure::new(Code::InvalidBSON, format!("a record is not a BSON document: {error}")))
 }

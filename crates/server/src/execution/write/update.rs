@@ -98,7 +98,7 @@ fn update_many(
     request: &UpdateRequest,
 ) -> Result<UpdateOutcome> {
     let mut outcome = UpdateOutcome::default();
-    for record in request.target.all(op, collection, state)? {
+    for record in request.target.all(op, collection, state, usize::MAX)? {
         op.check_interrupt()?;
         let (matched, modified, growth) = write_transaction(op, |op| {
             let Some(located) = request.target.again(op, collection, record)? else { return Ok((0, 0, 0)) };

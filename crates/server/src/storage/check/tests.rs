@@ -1,3 +1,5 @@
+//! What `validate` finds, on a server in memory whose tables are damaged behind its back.
+
 use std::sync::Arc;
 
 use bson::{Document, doc};

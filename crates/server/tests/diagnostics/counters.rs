@@ -1,0 +1,210 @@
+//! Counters move by exactly what was done.
+
+use bson::{Document, doc};
+use fathom_client::{Connection, Target};
+use fathom_wire::Compressor;
+
+use crate::support::{ENGINES, Lab, at, fail, grown, number, run, run_on, status};
+
+/// 300 documents in one insert, a query in three batches, two updates, a delete, one failure.
+fn work(connection: &mut Connection) {
+    let documents: Vec<Document> = (0..300).map(|n| doc! { "_id": n, "a": n % 3 }).collect();
+    run(connection, &doc! { "insert": "c", "documents": documents });
+    let cursor = connection.cursor("test", &doc! { "find": "c", "batchSize": 100 }).unwrap();
+    assert_eq!(cursor.batch_size(100).count(), 300);
+    run(connection, &doc! { "find": "c", "filter": { "_id": 7 } });
+    run(connection, &doc! { "find": "c", "sort": { "a": 1 }, "limit": 5, "singleBatch": true });
+    let updates = [
+        doc! { "q": { "_id": 1 }, "u": { "$set": { "b": 1 } } },
+        doc! { "q": { "a": 2 }, "u": { "$set": { "b": 2 } }, "multi": true },
+    ];
+    run(connection, &doc! { "update": "c", "updates": updates.to_vec() });
+    run(connection, &doc! { "delete": "c", "deletes": [{ "q": { "a": 0 }, "limit": 0 }] });
+    fail(connection, "test", &doc! { "find": "c", "filter": { "$nonsense": 1 } });
+    let twice = doc! { "insert": "c", "documents": [{ "_id": 1 }] };
+    run(connection, &twice);
+}
+
+#[test]
+fn operations_documents_and_failures_are_counted_exactly() {
+    for engine in ENGINES {
+        let lab = Lab::start(engine);
+        let mut connection = lab.connect();
+        let before = status(&mut connection);
+        work(&mut connection);
+        let after = status(&mut connection);
+        let expected = [
+            ("opcounters.insert", 301),
+            ("opcounters.query", 4),
+            // The last batch was full, so one more had to say that there is nothing left.
+            ("opcounters.getmore", 3),
+            ("opcounters.update", 2),
+            ("opcounters.delete", 1),
+            // The first serverStatus.
+            ("opcounters.command", 1),
+            ("opcountersRepl.insert", 0),
+            ("metrics.document.inserted", 300),
+            ("metrics.document.returned", 306),
+            ("metrics.document.updated", 101),
+            ("metrics.document.deleted", 100),
+            ("metrics.operation.scanAndOrder", 1),
+            ("metrics.commands.insert.total", 2),
+            ("metrics.commands.insert.failed", 0),
+            ("metrics.commands.find.total", 4),
+            ("metrics.commands.find.failed", 1),
+            ("metrics.commands.getMore.total", 3),
+            ("metrics.commands.serverStatus.total", 1),
+            ("opLatencies.reads.ops", 7),
+            ("opLatencies.writes.ops", 4),
+            ("opLatencies.commands.ops", 1),
+            // The nonsense, and the duplicate.
+            ("asserts.user", 2),
+            ("asserts.regular", 0),
+        ];
+        for (path, expected) in expected {
+            assert_eq!(grown(&before, &after, path), expected, "{path} of {engine:?}");
+        }
+        let looked = grown(&before, &after, "metrics.queryExecutor.scannedObjects");
+        assert!(looked >= 300 + 1 + 300 + 1 + 300 + 300, "{looked}");
+        for kind in ["reads", "writes", "commands"] {
+            let micros = grown(&before, &after, &format!("opLatencies.{kind}.latency"));
+            assert!((1..60_000_000).contains(&micros), "{kind}: {micros}");
+        }
+        assert!(grown(&before, &after, "locks.Global.acquireCount.r") >= 6);
+        assert!(grown(&before, &after, "locks.Global.acquireCount.w") >= 4);
+        assert_eq!(number(&after, "connections.current"), 1);
+        assert_eq!(number(&after, "connections.active"), 1);
+    }
+}
+
+#[test]
+fn histograms_hold_every_operation() {
+    let lab = Lab::start(ENGINES[2]);
+    let mut connection = lab.connect();
+    work(&mut connection);
+    let options = doc! { "serverStatus": 1, "opLatencies": { "histograms": true } };
+    let status = run_on(&mut connection, "admin", &options);
+    for kind in ["reads", "writes", "commands"] {
+        let buckets = at(&status, &format!("opLatencies.{kind}.histogram")).as_array().unwrap();
+        let sum: i64 = buckets.iter().map(|bucket| number(bucket.as_document().unwrap(), "count")).sum();
+        assert_eq!(sum, number(&status, &format!("opLatencies.{kind}.ops")), "{kind}");
+    }
+}
+
+/// Bytes of a frame with a body alone: header, flags, kind.
+fn frame(body: &Document) -> i64 {
+    i64::try_from(body.to_vec().unwrap().len() + 21).unwrap()
+}
+
+#[test]
+fn the_network_counts_every_byte_of_a_frame() {
+    let lab = Lab::start(ENGINES[2]);
+    let mut connection = lab.connect();
+    let mut ping = doc! { "serverStatus": 1, "wiredTiger": 0, "rocksdb": 0 };
+    let before = status(&mut connection);
+    let after = status(&mut connection);
+    // The client adds the database as the last field.
+    ping.insert("$db", "admin");
+    assert_eq!(grown(&before, &after, "network.bytesIn"), frame(&ping));
+    // The reply to the first, which was sent after the first was counted.
+    assert_eq!(grown(&before, &after, "network.bytesOut"), frame(&before));
+    assert_eq!(grown(&before, &after, "network.physicalBytesOut"), frame(&before));
+    assert_eq!(grown(&before, &after, "network.numRequests"), 1);
+}
+
+#[test]
+fn compressed_frames_count_twice_once_as_they_are_and_once_as_they_go() {
+    let lab = Lab::start(ENGINES[2]);
+    let target = Target { compressors: vec![Compressor::Zstd], ..lab.target() };
+    let mut connection = Connection::connect(&target).unwrap();
+    run(&mut connection, &doc! { "insert": "c", "documents": [{ "_id": 1, "text": "x".repeat(100_000) }] });
+    let before = status(&mut connection);
+    run(&mut connection, &doc! { "find": "c" });
+    let after = status(&mut connection);
+    let plain = grown(&before, &after, "network.bytesOut");
+    let packed = grown(&before, &after, "network.physicalBytesOut");
+    assert!(plain > 100_000, "{plain}");
+    assert!(packed < 10_000, "{packed}");
+    let compressor = "network.compression.zstd.compressor";
+    assert_eq!(grown(&before, &after, &format!("{compressor}.bytesIn")), plain);
+    assert_eq!(grown(&before, &after, &format!("{compressor}.bytesOut")), packed);
+}
+
+#[test]
+fn the_use_of_a_collection_and_of_its_indexes_is_counted_where_it_happens() {
+    for engine in ENGINES {
+        let lab = Lab::start(engine);
+        let mut connection = lab.connect();
+        work(&mut connection);
+        run(&mut connection, &doc! { "insert": "other", "documents": [{}] });
+        let top = run_on(&mut connection, "admin", &doc! { "top": 1 });
+        let totals = at(&top, "totals").as_document().unwrap();
+        let one = totals.get_document("test.c").unwrap();
+        // The failed find never got as far as the collection, but it was about it.
+        let expected = [("queries", 4), ("getmore", 3), ("insert", 2), ("update", 1), ("remove", 1)];
+        for (name, count) in expected {
+            assert_eq!(number(one, &format!("{name}.count")), count, "{name} of {engine:?}");
+        }
+        assert_eq!(number(one, "writeLock.count"), 4);
+        assert_eq!(number(one, "total.count"), 11);
+        assert_eq!(number(one, "total.time"), number(one, "readLock.time") + number(one, "writeLock.time"));
+        assert_eq!(number(totals.get_document("test.other").unwrap(), "insert.count"), 1);
+    }
+}
+
+#[test]
+fn sizes_are_those_of_what_was_put_in() {
+    for engine in ENGINES {
+        let lab = Lab::start(engine);
+        let mut connection = lab.connect();
+        let documents: Vec<Document> = (0..100).map(|n| doc! { "_id": n, "pad": "x".repeat(1000) }).collect();
+        let bytes: i64 =
+            documents.iter().map(|one| i64::try_from(one.to_vec().unwrap().len()).unwrap()).sum();
+        run(&mut connection, &doc! { "insert": "c", "documents": documents });
+        let stats = run(&mut connection, &doc! { "collStats": "c" });
+        assert_eq!((number(&stats, "count"), number(&stats, "size")), (100, bytes));
+        assert_eq!(number(&stats, "avgObjSize"), bytes / 100);
+        assert_eq!(
+            number(&run(&mut connection, &doc! { "collStats": "c", "scale": 1024 }), "size"),
+            bytes / 1024
+        );
+        let size = run(&mut connection, &doc! { "dataSize": "test.c" });
+        assert_eq!((number(&size, "size"), number(&size, "numObjects")), (bytes, 100));
+        let database = run(&mut connection, &doc! { "dbStats": 1, "freeStorage": 1 });
+        assert_eq!((number(&database, "objects"), number(&database, "indexes")), (100, 1));
+        assert_eq!(at(&database, "dataSize").as_f64(), Some(f64::from(i32::try_from(bytes).unwrap())));
+        assert!(database.contains_key("totalFreeStorageSize"));
+        let none = run(&mut connection, &doc! { "collStats": "nothing" });
+        assert_eq!((number(&none, "size"), number(&none, "nindexes")), (0, 0));
+        assert_eq!(fail(&mut connection, "test", &doc! { "collStats": "c", "scale": 0 }).code().0, 2);
+    }
+}
+
+#[test]
+fn sections_are_left_out_and_taken_in_by_name() {
+    let lab = Lab::start(ENGINES[0]);
+    let mut connection = lab.connect();
+    let less = doc! { "serverStatus": 1, "wiredTiger": 0, "metrics": false, "recordStats": 0 };
+    let reply = run_on(&mut connection, "admin", &less);
+    assert!(!reply.contains_key("wiredTiger") && !reply.contains_key("metrics"));
+    assert!(reply.contains_key("opcounters"));
+    let all = run_on(&mut connection, "admin", &doc! { "serverStatus": 1 });
+    assert_eq!(at(&all, "process").as_str(), Some("mongod"));
+    assert_eq!(number(&all, "wiredTiger.concurrentTransactions.read.totalTickets"), 128);
+    assert!(number(&all, "wiredTiger.cache.bytes currently in the cache") > 0);
+    assert_eq!(number(&all, "wiredTiger.cache.maximum bytes configured"), 256 << 20);
+}
+
+#[test]
+fn the_sample_for_monitors_holds_the_status_and_the_machine() {
+    for engine in ENGINES {
+        let lab = Lab::start(engine);
+        let mut connection = lab.connect();
+        let reply = run_on(&mut connection, "admin", &doc! { "getDiagnosticData": 1 });
+        assert_eq!(at(&reply, "data.serverStatus.storageEngine.name").as_str(), Some(engine.as_str()));
+        let cores = std::thread::available_parallelism().unwrap().get();
+        assert!(number(&reply, "data.systemMetrics.cpu.num_cpus") >= i64::try_from(cores).unwrap());
+        assert!(number(&reply, "data.systemMetrics.memory.MemTotal_kb") > 0);
+        assert!(at(&reply, "data.start").as_datetime() <= at(&reply, "data.end").as_datetime());
+    }
+}

@@ -1,0 +1,24 @@
+// The Node driver against a server: main.mjs plain|auth|tls|compression PORT [CA file].
+
+import { MongoClient } from 'mongodb';
+
+import * as access from './access.mjs';
+import { collections } from './collections.mjs';
+import { documents } from './documents.mjs';
+import { run } from './harness.mjs';
+import { queries } from './queries.mjs';
+
+const [mode, port, extra] = process.argv.slice(2);
+const uri = `mongodb://localhost:${port}/`;
+const client = new MongoClient(uri, { serverSelectionTimeoutMS: 10_000, monitorCommands: true });
+const context = { uri, client, db: client.db('node'), extra };
+const checks = {
+  plain: { ...documents, ...queries, ...collections },
+  auth: access.authentication,
+  tls: access.encryption,
+  compression: access.compression,
+};
+const passed = await run(checks[mode], context);
+await client.close();
+// A check that was given up may still wait for an answer.
+process.exit(passed ? 0 : 1);
