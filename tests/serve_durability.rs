@@ -115,10 +115,10 @@ impl<'a> Lab<'a> {
         let mut connection = server.connect().unwrap();
         // An index whose keys every write changes.
         let index = doc! { "key": { "v": 1, "writer": 1 }, "name": "v_writer" };
-            run(
-                &mut connection,
-                doc! { "createIndexes": COLLECTION, "indexes": [index], "writeConcern": { "j": true } },
-            );
+        run(
+            &mut connection,
+            doc! { "createIndexes": COLLECTION, "indexes": [index], "writeConcern": { "j": true } },
+        );
         lab.server = Some(server);
         lab
     }

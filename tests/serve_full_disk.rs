@@ -46,7 +46,7 @@ fn fill_under(engine: &str, filesystem: Filesystem) {
     let server = start(engine, &db_path);
     let mut connection = server.connect().unwrap();
     let index = doc! { "key": { "v": 1 }, "name": "v" };
-        run(&mut connection, doc! { "createIndexes": COLLECTION, "indexes": [index] });
+    run(&mut connection, doc! { "createIndexes": COLLECTION, "indexes": [index] });
     let load = Load { writers: 4, wish: Wish::Mixed, documents: i64::MAX, seed: 1 };
     let writers = Writers::start(&server, load, &HashMap::new());
     thread::sleep(Duration::from_millis(700));
