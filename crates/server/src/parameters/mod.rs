@@ -162,16 +162,6 @@ impl Parameters {
     pub(crate) fn test_commands(&self) -> bool {
         self.test_commands.load(Ordering::Relaxed)
     }
-
-    /// Rounds of hashing in the SCRAM-SHA-1 credentials of new users.
-    pub(crate) fn scram_iterations(&self) -> u64 {
-        self.scram_iterations.load(Ordering::Relaxed)
-    }
-
-    /// Rounds of hashing in the SCRAM-SHA-256 credentials of new users.
-    pub(crate) fn scram_sha256_iterations(&self) -> u64 {
-        self.scram_sha256_iterations.load(Ordering::Relaxed)
-    }
 }
 
 /// Seconds in whole milliseconds; what is not 0 is one at least.
