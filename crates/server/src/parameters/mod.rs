@@ -133,6 +133,16 @@ impl Parameters {
         self.max_wire_version
     }
 
+    /// Rounds of new SCRAM-SHA-1 credentials (`scramIterationCount`).
+    pub(crate) fn scram_iterations(&self) -> u64 {
+        self.scram_iterations.load(Ordering::Relaxed)
+    }
+
+    /// Rounds of new SCRAM-SHA-256 credentials (`scramSHA256IterationCount`).
+    pub(crate) fn scram_sha256_iterations(&self) -> u64 {
+        self.scram_sha256_iterations.load(Ordering::Relaxed)
+    }
+
     /// Whether documents of TTL indexes are removed.
     pub(crate) fn ttl_monitor_enabled(&self) -> bool {
         self.ttl_monitor_enabled.load(Ordering::Relaxed)
@@ -151,16 +161,6 @@ impl Parameters {
     /// Whether commands for tests (`configureFailPoint`) are there; decided at the start.
     pub(crate) fn test_commands(&self) -> bool {
         self.test_commands.load(Ordering::Relaxed)
-    }
-
-    /// Rounds of hashing in the SCRAM-SHA-1 credentials of new users.
-    pub(crate) fn scram_iterations(&self) -> u64 {
-        self.scram_iterations.load(Ordering::Relaxed)
-    }
-
-    /// Rounds of hashing in the SCRAM-SHA-256 credentials of new users.
-    pub(crate) fn scram_sha256_iterations(&self) -> u64 {
-        self.scram_sha256_iterations.load(Ordering::Relaxed)
     }
 }
 
