@@ -209,7 +209,9 @@ var queryChecks = []check{
 		fails(9, err)
 	}},
 	{"error-max-time", func(c *testContext) {
-		lookup := bson.D{{Key: "from", Value: "many"}, {Key: "pipeline", Value: bson.A{d("$match", bson.M{"x": "none"})}}, {Key: "as", Value: "x"}}
+		// Each of the 2500 looks at all 2500: far more than 50 ms of work.
+		match := d("$match", d("$expr", d("$eq", bson.A{"$text", "$$mine"})))
+		lookup := bson.D{{Key: "from", Value: "many"}, {Key: "let", Value: d("mine", "$group")}, {Key: "pipeline", Value: bson.A{match}}, {Key: "as", Value: "x"}}
 		command := bson.D{{Key: "aggregate", Value: "many"}, {Key: "pipeline", Value: bson.A{d("$lookup", lookup)}}, {Key: "cursor", Value: bson.M{}}, {Key: "maxTimeMS", Value: 50}}
 		fails(50, c.db.RunCommand(c.ctx, command).Err())
 	}},
