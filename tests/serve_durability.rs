@@ -115,12 +115,10 @@ impl<'a> Lab<'a> {
         let mut connection = server.connect().unwrap();
         // An index whose keys every write changes.
         let index = doc! { "key": { "v": 1, "writer": 1 }, "name": "v_writer" };
-        if has(&mut connection, "createIndexes") {
-            run(
-                &mut connection,
-                doc! { "createIndexes": COLLECTION, "indexes": [index], "writeConcern": { "j": true } },
-            );
-        }
+        run(
+            &mut connection,
+            doc! { "createIndexes": COLLECTION, "indexes": [index], "writeConcern": { "j": true } },
+        );
         lab.server = Some(server);
         lab
     }
@@ -232,16 +230,13 @@ fn horizon(syncs: &Syncs) -> Option<Instant> {
 pub(crate) fn assert_consistent(connection: &mut Connection, documents: usize) {
     let documents = i32::try_from(documents).unwrap();
     let begun = Instant::now();
-    while has(connection, "count") {
+    loop {
         let count = run(connection, doc! { "count": COLLECTION });
         if count.get_i32("n").unwrap() == documents {
             break;
         }
         assert!(begun.elapsed() < Duration::from_secs(20), "count says {count:?}, there are {documents}");
         thread::sleep(Duration::from_millis(20));
-    }
-    if !has(connection, "validate") {
-        return;
     }
     let lists = run(connection, doc! { "listCollections": 1, "nameOnly": true });
     let names = lists.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
@@ -259,13 +254,6 @@ pub(crate) fn assert_consistent(connection: &mut Connection, documents: usize) {
             }
         }
     }
-}
-
-/// Whether the server has a command.
-pub(crate) fn has(connection: &mut Connection, command: &str) -> bool {
-    let known = connection.run(DATABASE, &doc! { command: COLLECTION });
-    known.err().and_then(|error| error.failure().map(|failure| failure.code()))
-        != Some(fathom_client::Code::CommandNotFound)
 }
 
 #[track_caller]

@@ -13,7 +13,7 @@ use fathom_storage::Filesystem;
 use fathom_testkit::{LabServer, RealDisk, fill};
 use fathom_units::Bytes;
 
-use crate::serve_durability::{PROGRAM, assert_consistent, assert_loud, has, run};
+use crate::serve_durability::{PROGRAM, assert_consistent, assert_loud, run};
 use crate::serve_writers::{COLLECTION, Load, Wish, Writers, check, read_back};
 
 /// As it would be run, but for small memory and a checkpoint each second, so that a full disk is noticed soon.
@@ -46,9 +46,7 @@ fn fill_under(engine: &str, filesystem: Filesystem) {
     let server = start(engine, &db_path);
     let mut connection = server.connect().unwrap();
     let index = doc! { "key": { "v": 1 }, "name": "v" };
-    if has(&mut connection, "createIndexes") {
-        run(&mut connection, doc! { "createIndexes": COLLECTION, "indexes": [index] });
-    }
+    run(&mut connection, doc! { "createIndexes": COLLECTION, "indexes": [index] });
     let load = Load { writers: 4, wish: Wish::Mixed, documents: i64::MAX, seed: 1 };
     let writers = Writers::start(&server, load, &HashMap::new());
     thread::sleep(Duration::from_millis(700));

@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stderr,
+    clippy::print_stdout,
     reason = "a test fails by panicking"
 )]
 

@@ -3,6 +3,9 @@
 //! A task is one row of [`TASKS`]. Nothing in the product may import this package.
 
 mod bench;
+mod bench_server;
+mod io_fidelity;
+mod lab;
 mod tidy;
 
 use std::io::{self, Write};
@@ -21,6 +24,16 @@ struct Task {
 static TASKS: &[Task] = &[
     Task { name: "tidy", about: "check the rules of the house (CONTRIBUTING.md)", run: tidy::run },
     Task { name: "bench", about: "fathom disk beside fio, as ratios (make bench)", run: bench::run },
+    Task {
+        name: "bench-server",
+        about: "the lab server's speed as ratios (make bench)",
+        run: bench_server::run,
+    },
+    Task {
+        name: "io-fidelity",
+        about: "the lab server's I/O beside a real mongod's, as ratios",
+        run: io_fidelity::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -43,7 +56,7 @@ fn usage(name: &str) -> ExitCode {
     let mut text = if asked { String::new() } else { format!("xtask: there is no task '{name}'\n") };
     text.push_str("Usage: cargo xtask TASK\n\nTasks:\n");
     for task in TASKS {
-        text.push_str(&format!("  {:8} {}\n", task.name, task.about));
+        text.push_str(&format!("  {:12} {}\n", task.name, task.about));
     }
     // A reader that went away is not worth a message.
     let _ =

@@ -123,7 +123,9 @@ impl Instance {
                     "error": error.to_string(),
                 },
             );
-            *fatal = Some(Error::new(error.kind(), format!("{what}, so the server stopped: {error}")));
+            // To whoever started it, a server that stopped is a fault of the environment (exit code 3), not a result.
+            let kind = if error.kind().exit_code() == 3 { error.kind() } else { Kind::Stopped };
+            *fatal = Some(Error::new(kind, format!("{what}, so the server stopped: {error}")));
         }
         drop(fatal);
         self.stop();

@@ -1,5 +1,6 @@
 //! One operation: whose it is, what it may use, when it must stop, and what it cost.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +31,7 @@ pub(crate) struct Figures {
     pub(crate) write_conflicts: u64,
     pub(crate) keys_inserted: u64,
     /// `IXSCAN { a: 1 }`, `COLLSCAN`, `IDHACK`.
-    pub(crate) plan: Option<String>,
+    pub(crate) plan: Option<Cow<'static, str>>,
     pub(crate) has_sort_stage: bool,
     pub(crate) cursor_id: i64,
     pub(crate) cursor_exhausted: bool,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bson::doc;
 use fathom_client::tls::ServerTls;
@@ -113,6 +113,7 @@ impl Server {
         }
         instance.cursors.clear();
         if let Some(error) = instance.take_fatal() {
+            leave_alone(instance);
             return Err(error);
         }
         let failed = |failure: fathom_wire::Failure| Error::new(Kind::Io, failure.message().to_owned());
@@ -138,6 +139,17 @@ impl Server {
     pub fn wait(&self, asked: &dyn Fn(Duration) -> bool) {
         while !self.is_stopping() && !asked(Duration::from_millis(100)) {}
     }
+}
+
+/// Waits, a bounded time, until no thread of a connection uses the engine any more, and closes it: the process may end
+/// then, but not while an engine's own threads run.
+fn leave_alone(instance: Arc<Instance>) {
+    let until = Instant::now() + Duration::from_secs(10);
+    while Arc::strong_count(&instance) > 1 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // An engine that has stopped itself says so once more.
+    let _ = instance.engine.close();
 }
 
 /// The line that says what is started, and where.

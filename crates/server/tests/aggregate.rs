@@ -282,6 +282,11 @@ fn stages_without_a_collection_and_of_statistics() {
     assert_eq!(on_one(&mut connection, "test", documents), [doc! { "a": 2 }.into()]);
     let current = on_one(&mut connection, "admin", vec![doc! { "$currentOp": {} }]);
     assert_eq!(current.len(), 1);
+    let id = bson::Uuid::new();
+    run(&mut connection, "test", &doc! { "ping": 1, "lsid": { "id": id } });
+    let sessions = on_one(&mut connection, "test", vec![doc! { "$listLocalSessions": {} }]);
+    let ids = |session: &Bson| session.as_document().unwrap().get_document("_id").unwrap().get("id").cloned();
+    assert!(sessions.iter().any(|session| ids(session) == Some(id.into())), "{sessions:?}");
     assert_eq!(refused(&mut connection, 1, vec![doc! { "$currentOp": {} }]), Code::InvalidNamespace);
     assert_eq!(refused(&mut connection, 1, vec![doc! { "$match": {} }]), Code::InvalidNamespace);
     let stats = aggregate(&mut connection, "c", vec![doc! { "$collStats": { "count": {} } }]);

@@ -48,7 +48,7 @@ pub(super) fn is_counter_enough(query: &FindQuery) -> bool {
 
 fn count(op: &mut Operation<'_>, query: FindQuery, body: &RawDocument) -> Result<u64> {
     let Some(collection) = op.instance.catalog.get(&op.figures.namespace) else {
-        op.figures.plan = Some("EOF".to_owned());
+        op.figures.plan = Some("EOF".into());
         return Ok(0);
     };
     let state = collection.lock();
@@ -58,7 +58,7 @@ fn count(op: &mut Operation<'_>, query: FindQuery, body: &RawDocument) -> Result
         return count_rows(op, &asked);
     }
     if is_counter_enough(&query) {
-        op.figures.plan = Some("RECORD_STORE_COUNT".to_owned());
+        op.figures.plan = Some("RECORD_STORE_COUNT".into());
         let count = collection.records().unsigned_abs().saturating_sub(query.skip);
         return Ok(query.limit.map_or(count, |limit| count.min(limit)));
     }

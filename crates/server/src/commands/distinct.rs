@@ -46,7 +46,7 @@ pub(super) fn query_of(op: &mut Operation<'_>, body: &RawDocument) -> Result<(Fi
 
 fn collect(op: &mut Operation<'_>, query: FindQuery, body: &RawDocument, values: &mut Values) -> Result<()> {
     let Some(collection) = op.instance.catalog.get(&op.figures.namespace) else {
-        op.figures.plan = Some("EOF".to_owned());
+        op.figures.plan = Some("EOF".into());
         return Ok(());
     };
     let state = collection.lock();

@@ -34,7 +34,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let (query, options) = parse_find(op, request)?;
     let _ticket = op.read_ticket()?;
     let Some(collection) = op.instance.catalog.get(&op.figures.namespace) else {
-        op.figures.plan = Some("EOF".to_owned());
+        op.figures.plan = Some("EOF".into());
         return write_empty(op, reply);
     };
     op.collection = Some(Arc::clone(&collection));
@@ -105,7 +105,7 @@ fn point_read(
     reply: &mut Reply<'_>,
 ) -> Result<()> {
     let Some(id) = query.filter.only_id() else { return Ok(()) };
-    op.figures.plan = Some("IDHACK".to_owned());
+    op.figures.plan = Some("IDHACK".into());
     if let Some(index) = collection.id_index() {
         index.count_access();
     }

@@ -95,7 +95,7 @@ impl<'a> Report<'a> {
         out.insert("command", self.command.clone());
         add_originating(op, &mut out);
         if let Some(plan) = &op.figures.plan {
-            out.insert("planSummary", plan.clone());
+            out.insert("planSummary", plan.as_ref());
         }
         add_figures(op, &mut out);
         out.insert("numYields", 0);
@@ -126,7 +126,7 @@ impl<'a> Report<'a> {
         out.insert("protocol", self.protocol());
         out.insert("millis", signed(self.micros / 1000));
         if let Some(plan) = &op.figures.plan {
-            out.insert("planSummary", plan.clone());
+            out.insert("planSummary", plan.as_ref());
         }
         out.insert("ts", DateTime::now());
         let client = op.client.remote.rsplit_once(':').map_or(op.client.remote.as_str(), |(host, _)| host);

@@ -139,7 +139,7 @@ pub(crate) fn first_values(
 ) -> Result<bool> {
     let path = values.path();
     let Some(index) = distinct_index(state, &path) else { return Ok(false) };
-    op.figures.plan = Some(format!("DISTINCT_SCAN {}", index.spec().key()));
+    op.figures.plan = Some(format!("DISTINCT_SCAN {}", super::find::pattern_text(index.spec().key())).into());
     index.count_access();
     op.session().begin()?;
     let null = jump(op, index, values);
@@ -190,6 +190,6 @@ fn has_null(op: &mut Operation<'_>, collection: &Collection, state: &State, path
         found = true;
         Ok(Taken::Last)
     })?;
-    op.figures.plan = Some("DISTINCT_SCAN".to_owned());
+    op.figures.plan = Some("DISTINCT_SCAN".into());
     Ok(found)
 }

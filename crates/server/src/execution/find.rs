@@ -93,7 +93,7 @@ impl FindState {
         let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
         let (plan, rejected) = plan_of(&query, &indexes)?;
         super::no_table_scan::check(op, &plan)?;
-        op.figures.plan = Some(plan_summary(&plan, state));
+        op.figures.plan = Some(plan_summary(&plan, state).into());
         let covered = plan.covered && !query.show_record_id && !query.return_key;
         let fetch = match (query.count_only && !plan.filter, covered) {
             (true, _) => Fetch::Nothing,
@@ -309,7 +309,7 @@ pub(crate) fn plan_summary(plan: &Plan, state: &State) -> String {
 }
 
 /// A key pattern as the log says it, `{ a: 1, b: -1 }`: names without quotes, and whole numbers whatever their type.
-fn pattern_text(pattern: &bson::Document) -> String {
+pub(super) fn pattern_text(pattern: &bson::Document) -> String {
     let field = |(name, direction): (&String, &bson::Bson)| match direction {
         bson::Bson::Double(direction) => format!("{name}: {direction}"),
         other => format!("{name}: {other}"),

@@ -1,8 +1,10 @@
 //! What a pipeline needs of the server: look-ups in other collections and views, and where `$out` and `$merge` write.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use bson::{Document, RawDocument, RawDocumentBuf};
+use bson::spec::BinarySubtype;
+use bson::{Binary, Document, RawDocument, RawDocumentBuf, doc};
 use fathom_query::{Code, Failure, Filter, Host, Pipeline, Query, Rows, Sorter, Variables};
 
 use super::errand::Errand;
@@ -12,6 +14,7 @@ use super::scan_rows::ScanRows;
 use super::views::{self, VIEWS_DEEP};
 use crate::Result;
 use crate::diagnostics::stages;
+use crate::sessions::SessionOwner;
 
 /// The server as a pipeline sees it.
 #[derive(Clone, Debug)]
@@ -67,6 +70,28 @@ impl ServerHost {
         let rows = pipeline.run(rows, Arc::new(host))?;
         take_query(rows, query, plain)
     }
+}
+
+/// The sessions that were used lately: the client's own, or those of all users.
+fn local_sessions(errand: &Errand, options: &Document) -> Result<Vec<Document>> {
+    if let Some(name) = options.keys().find(|name| *name != "allUsers") {
+        let what = format!("this server does not have '{name}' of $listLocalSessions");
+        return Err(Failure::new(Code::CommandNotSupported, what));
+    }
+    let all = options.get_bool("allUsers").unwrap_or(false);
+    let user = errand.client().users().into_iter().next();
+    let own = user.map(|(name, database)| SessionOwner::of(&name, &database)).unwrap_or_default();
+    let (now, today) = (Instant::now(), bson::DateTime::now().timestamp_millis());
+    let sessions = errand.instance().sessions.all(now).into_iter();
+    let shown = sessions.filter(|(key, _)| all || key.owner == own).map(|(key, used)| {
+        let ago = i64::try_from(now.saturating_duration_since(used).as_millis()).unwrap_or(i64::MAX);
+        let uid = Binary { subtype: BinarySubtype::Generic, bytes: key.owner.bytes().to_vec() };
+        doc! {
+            "_id": { "id": bson::Uuid::from_bytes(key.id), "uid": uid },
+            "lastUse": bson::DateTime::from_millis(today.saturating_sub(ago)),
+        }
+    });
+    Ok(shown.collect())
 }
 
 /// Filters, sorts and limits rows that no plan did it for.
@@ -128,9 +153,12 @@ impl Host for ServerHost {
             "$collStats" => stages::coll_stats_stage(instance, namespace, options)?,
             "$indexStats" => stages::index_stats_stage(instance, namespace),
             "$currentOp" => stages::current_op_stage(instance, &self.errand.client(), options)?,
+            "$listLocalSessions" => local_sessions(&self.errand, options)?,
             _ => {
-                let what = format!("this server does not have {stage}");
-                return Err(Failure::new(Code::CommandNotSupported, what));
+                let what = format!(
+                    "{stage} may only be run against config.system.sessions, which a server that stands alone keeps not"
+                );
+                return Err(Failure::new(Code::InvalidNamespace, what));
             }
         };
         documents.iter().map(crate::parse::raw_of).collect()

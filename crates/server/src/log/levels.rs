@@ -15,8 +15,7 @@ pub(crate) const LEVEL_MAX: i8 = 5;
 const INHERITED: i8 = -1;
 
 /// The parts, by their name in `logComponentVerbosity` and in the log; the first is for all.
-static PARTS: [(&str, &str); 4] =
-    [("", "DEFAULT"), ("command", "COMMAND"), ("network", "NETWORK"), ("storage", "STORAGE")];
+static PARTS: [(&str, &str); 2] = [("", "DEFAULT"), ("storage", "STORAGE")];
 
 /// The level of each part.
 #[derive(Debug)]
@@ -118,14 +117,14 @@ mod tests {
         let levels = Levels::new(1);
         assert_eq!((levels.of("STORAGE"), levels.of("INDEX")), (1, 1));
         levels.change(&doc! { "storage": { "verbosity": 3 }, "verbosity": 2 }).unwrap();
-        assert_eq!((levels.of("STORAGE"), levels.of("COMMAND")), (3, 2));
+        assert_eq!((levels.of("STORAGE"), levels.of("INDEX")), (3, 2));
         levels.change(&doc! { "storage": -1 }).unwrap();
         assert_eq!(levels.of("STORAGE"), 2);
         for refused in [
             doc! { "geo": 1 },
             doc! { "storage": { "journal": { "verbosity": 1 } } },
             doc! { "verbosity": -1 },
-            doc! { "command": 6 },
+            doc! { "storage": 6 },
         ] {
             assert!(levels.change(&doc! { "verbosity": 0 }).is_ok());
             let mut both = doc! { "verbosity": 4 };

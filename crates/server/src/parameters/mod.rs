@@ -65,7 +65,6 @@ pub(crate) struct Parameters {
     ttl_monitor_sleep_secs: AtomicU64,
     no_table_scan: AtomicBool,
     test_commands: AtomicBool,
-    /// What `auth` took at the start, for new users.
     scram_iterations: AtomicU64,
     scram_sha256_iterations: AtomicU64,
     /// What the engine was last told at run time.

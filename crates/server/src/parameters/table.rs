@@ -204,10 +204,10 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "scramIterationCount",
-        when: When::Start,
+        when: When::Both,
         shape: Shape::Integer(5000, i32::MAX as i64),
         engine: None,
-        read: |instance| Some(number(instance.parameters.scram_iterations.load(Ordering::Relaxed))),
+        read: |instance| Some(number(instance.parameters.scram_iterations())),
         write: |instance, value| {
             instance.parameters.scram_iterations.store(natural(value), Ordering::Relaxed);
             Ok(())
@@ -215,10 +215,10 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "scramSHA256IterationCount",
-        when: When::Start,
+        when: When::Both,
         shape: Shape::Integer(5000, i32::MAX as i64),
         engine: None,
-        read: |instance| Some(number(instance.parameters.scram_sha256_iterations.load(Ordering::Relaxed))),
+        read: |instance| Some(number(instance.parameters.scram_sha256_iterations())),
         write: |instance, value| {
             instance.parameters.scram_sha256_iterations.store(natural(value), Ordering::Relaxed);
             Ok(())

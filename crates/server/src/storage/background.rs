@@ -35,11 +35,6 @@ impl Bell {
         *self.rings.lock()
     }
 
-    /// Sleeps until `until` (for ever if none) or the bell.
-    pub(crate) fn sleep_until(&self, until: Option<Instant>) {
-        self.sleep_since(self.rings(), until);
-    }
-
     /// Sleeps until `until` (for ever if none), or until it has rung more often than `heard`.
     pub(crate) fn sleep_since(&self, heard: u64, until: Option<Instant>) {
         let mut rings = self.rings.lock();

@@ -35,7 +35,7 @@ impl Target {
         state: &State,
     ) -> Result<Option<Located>> {
         if let (Some(id), None) = (self.filter.only_id(), &self.hint) {
-            op.figures.plan.get_or_insert_with(|| "IDHACK".to_owned());
+            op.figures.plan.get_or_insert("IDHACK".into());
             let mut bytes = Vec::with_capacity(1024);
             let Some(record) = op.document_by_id(collection, id, &mut bytes)? else { return Ok(None) };
             let document = owned_document(bytes)?;
@@ -93,7 +93,7 @@ impl Target {
         let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
         let (plan, _) = choose(&self.filter, self.sort.as_ref(), None, self.hint.as_ref(), &indexes)?;
         crate::execution::no_table_scan::check(op, &plan)?;
-        op.figures.plan.get_or_insert_with(|| plan_summary(&plan, state));
+        op.figures.plan.get_or_insert_with(|| plan_summary(&plan, state).into());
         Ok((Scan::new(&plan, state, &self.filter, fetch)?, plan.sorted))
     }
 }

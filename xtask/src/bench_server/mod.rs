@@ -1,0 +1,50 @@
+//! `cargo xtask bench-server`: the lab server's speed as ratios, each taken within one run of the bench.
+//!
+//! Point reads stand against a responder that does nothing, processor time against that of go-ycsb's own client, inserts
+//! against reads. Rates are compared in turns, so that a busy machine disturbs both; processor time per operation is hardly
+//! disturbed at all. A missed target is printed and fails nothing.
+
+mod client;
+mod options;
+mod rows;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use fathom_process::Signals;
+use fathom_testkit::NullResponder;
+
+use crate::lab::{LabServer, Ycsb, beside};
+use options::Options;
+use rows::Bench;
+
+/// The word that makes this program the responder.
+const RESPOND: &str = "--respond";
+
+/// Runs every row on the engines that are asked for; `false` when something broke.
+pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
+    if arguments.first().is_some_and(|argument| argument == RESPOND) {
+        return respond();
+    }
+    let options = Options::read(arguments)?;
+    let signals = Signals::install()?;
+    let ycsb = Ycsb::find(&root, &signals)?;
+    beside("fathom")?;
+    let parent = options.dir.clone().unwrap_or_else(|| root.join("target"));
+    std::fs::create_dir_all(&parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    for &engine in &options.engines {
+        let folder = tempfile::Builder::new().prefix("fathom-bench-").tempdir_in(&parent)?;
+        let server = LabServer::start(engine, folder.path(), &options.flags(), &signals)?;
+        Bench::new(server, engine, &options, &ycsb, &signals).run()?;
+    }
+    Ok(true)
+}
+
+/// Answers until standard input ends, which it does when the bench goes; the port is the only line printed.
+fn respond() -> Result<bool> {
+    let responder = NullResponder::start(&client::document(1))?;
+    writeln!(io::stdout(), "{}", responder.port())?;
+    io::copy(&mut io::stdin(), &mut io::sink())?;
+    Ok(true)
+}

@@ -1,0 +1,96 @@
+//! What the environment and the command line ask of the bench of the server.
+
+use std::env;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use crate::lab::Engine;
+
+/// What is to be run, and how long.
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    /// Engines named on the command line; both if none is.
+    pub(super) engines: Vec<Engine>,
+    /// Rows named on the command line; all if none is.
+    rows: Vec<String>,
+    /// `BENCH_ROUNDS`: pairs of runs for each ratio.
+    pub(super) rounds: u64,
+    /// `BENCH_SECONDS`: how long one run of a pair lasts.
+    pub(super) seconds: u64,
+    /// `BENCH_MINUTES`: how long memory is watched.
+    pub(super) minutes: u64,
+    /// `BENCH_DIR`: where the data goes; where absent, into the tree's own target folder.
+    pub(super) dir: Option<PathBuf>,
+}
+
+/// The rows that can be named.
+pub(super) const ROWS: [&str; 4] = ["reads", "cpu", "load", "memory"];
+
+impl Options {
+    /// Reads the environment and `arguments`.
+    pub(super) fn read(arguments: &[String]) -> Result<Options> {
+        Options::parse(arguments, |name| env::var(name).ok().filter(|value| !value.is_empty()))
+    }
+
+    fn parse(arguments: &[String], variable: impl Fn(&str) -> Option<String>) -> Result<Options> {
+        let number = |name: &str, default: u64| -> Result<u64> {
+            let Some(text) = variable(name) else { return Ok(default) };
+            let number: u64 = text.parse().with_context(|| format!("{name}={text} is no whole number"))?;
+            if number == 0 || number > 3600 {
+                bail!("{name}={number} makes no sense; take 1 to 3600");
+            }
+            Ok(number)
+        };
+        let mut options = Options {
+            engines: Vec::new(),
+            rows: Vec::new(),
+            rounds: number("BENCH_ROUNDS", 5)?,
+            seconds: number("BENCH_SECONDS", 3)?,
+            minutes: number("BENCH_MINUTES", 3)?,
+            dir: variable("BENCH_DIR").map(PathBuf::from),
+        };
+        for argument in arguments {
+            let engine = Engine::ALL.into_iter().find(|engine| engine.name() == argument);
+            match engine {
+                Some(engine) => options.engines.push(engine),
+                None if ROWS.contains(&argument.as_str()) => options.rows.push(argument.clone()),
+                None => {
+                    bail!("bench-server takes wiredTiger, rocksdb, {}, not '{argument}'", ROWS.join(", "))
+                }
+            }
+        }
+        if options.engines.is_empty() {
+            options.engines.extend(Engine::ALL);
+        }
+        Ok(options)
+    }
+
+    /// Whether a row is wanted.
+    pub(super) fn wants(&self, row: &str) -> bool {
+        self.rows.is_empty() || self.rows.iter().any(|name| name == row)
+    }
+
+    /// The server's flags: a cache that holds all data.
+    pub(super) fn flags(&self) -> [&'static str; 2] {
+        ["--wiredTigerCacheSizeGB=2", "--rocksdbCacheSizeGB=2"]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_and_rows_are_picked_by_name() {
+        let parse = |words: &[&str]| {
+            Options::parse(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>(), |_| None)
+        };
+        let all = parse(&[]).unwrap();
+        assert_eq!((all.engines.len(), all.wants("cpu"), all.rounds), (2, true, 5));
+        let one = parse(&["rocksdb", "reads"]).unwrap();
+        assert_eq!((one.engines, one.rows), (vec![Engine::RocksDb], vec!["reads".to_owned()]));
+        assert!(parse(&["read"]).is_err());
+        assert!(Options::parse(&[], |_| Some("0".to_owned())).is_err());
+    }
+}

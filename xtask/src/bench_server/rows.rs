@@ -1,0 +1,264 @@
+//! The rows of the bench: what each does to the server, and the target that its ratio is held against.
+
+use std::io::{self, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use fathom_process::Signals;
+use fathom_stats::{median, theil_sen_slope};
+use fathom_units::count;
+
+use super::RESPOND;
+use super::client::{Done, Work, work};
+use super::options::Options;
+use crate::lab::{Engine, LabServer, Ycsb, cpu_s, number, resident_bytes};
+
+/// Documents in the cache.
+const DOCUMENTS: u64 = 200_000;
+/// Operations of each go-ycsb run.
+const OPERATIONS: u64 = 150_000;
+/// Rate of point reads as a share of the responder's, at least (issue 3, "Speed").
+const READ_TARGET: f64 = 0.5;
+/// The server's processor time per operation as a share of go-ycsb's own, at most: workloads C and A.
+const CPU_TARGETS: [(&str, &str, f64); 2] = [("C", "1", 0.5), ("A", "0.5", 0.7)];
+/// The longest time without any insert, seconds.
+const STALL_TARGET_S: f64 = 1.0;
+
+/// One engine's server under the bench.
+pub(super) struct Bench<'a> {
+    server: LabServer,
+    engine: Engine,
+    options: &'a Options,
+    ycsb: &'a Ycsb,
+    signals: &'a Signals,
+    /// The next `_id` that nobody has inserted.
+    next: u64,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(
+        server: LabServer,
+        engine: Engine,
+        options: &'a Options,
+        ycsb: &'a Ycsb,
+        signals: &'a Signals,
+    ) -> Self {
+        Bench { server, engine, options, ycsb, signals, next: 0 }
+    }
+
+    /// Loads the documents, runs the wanted rows and stops the server.
+    pub(super) fn run(mut self) -> Result<()> {
+        self.fill()?;
+        if self.options.wants("reads") {
+            self.reads()?;
+        }
+        if self.options.wants("load") {
+            self.load()?;
+        }
+        if self.options.wants("cpu") {
+            self.cpu()?;
+        }
+        if self.options.wants("memory") {
+            self.memory()?;
+        }
+        self.server.stop()
+    }
+
+    /// Inserts until the wanted number of documents is there, and says what stalled.
+    fn fill(&mut self) -> Result<()> {
+        let (mut done, mut seconds, mut worst) = (0, 0.0, 0.0_f64);
+        while self.next < DOCUMENTS {
+            let inserted = self.insert(Duration::from_secs(2))?;
+            done += inserted.operations;
+            seconds += inserted.seconds;
+            worst = worst.max(inserted.longest_stall_s());
+        }
+        let rate = done as f64 / seconds;
+        self.say(&format!("filled with {} documents, {} inserts/s", count(done as f64), count(rate)))?;
+        self.say(&format!("longest stall of the load {worst:.1} s: {}", verdict(worst <= STALL_TARGET_S)))
+    }
+
+    fn insert(&mut self, time: Duration) -> Result<Done> {
+        self.check()?;
+        let done = work(self.server.port(), Work::Insert { first: self.next }, time, self.next)?;
+        // Each connection numbers its own; the fastest one decides how far the numbers go.
+        self.next += done.furthest * super::client::CONNECTIONS;
+        Ok(done)
+    }
+
+    /// Only numbers below this are surely there.
+    fn read(&self, port: u16, seed: u64) -> Result<Done> {
+        self.check()?;
+        work(port, Work::Read { documents: DOCUMENTS / 2 }, Duration::from_secs(self.options.seconds), seed)
+    }
+
+    /// Point reads beside the responder that does nothing, in turns.
+    fn reads(&mut self) -> Result<()> {
+        let responder = Responder::start()?;
+        let (mut ratios, mut rates, mut cpu_us) = (Vec::new(), Vec::new(), Vec::new());
+        for round in 0..self.options.rounds {
+            let before_s = cpu_s(self.server.pid())?;
+            let (ours, nothing) = if round % 2 == 0 {
+                let ours = self.read(self.server.port(), round)?;
+                (ours, self.read(responder.port, round)?)
+            } else {
+                let nothing = self.read(responder.port, round)?;
+                (self.read(self.server.port(), round)?, nothing)
+            };
+            cpu_us.push((cpu_s(self.server.pid())? - before_s) * 1e6 / ours.operations as f64);
+            ratios.push(ours.per_s() / nothing.per_s());
+            rates.push(ours.per_s());
+        }
+        let ratio = median(&ratios).context("no rounds")?;
+        self.say(&format!(
+            "point reads by _id {}/s, {:.1} us of CPU each; {ratio:.3} ({}) of the responder's rate, target {READ_TARGET}: {}",
+            count(median(&rates).unwrap_or_default()),
+            median(&cpu_us).unwrap_or_default(),
+            span(&ratios),
+            verdict(ratio >= READ_TARGET)
+        ))
+    }
+
+    /// Inserts beside reads of the same bytes, in turns.
+    fn load(&mut self) -> Result<()> {
+        let (mut ratios, mut worst) = (Vec::new(), 0.0_f64);
+        for round in 0..self.options.rounds {
+            let read = self.read(self.server.port(), round)?;
+            let inserted = self.insert(Duration::from_secs(self.options.seconds))?;
+            worst = worst.max(inserted.longest_stall_s());
+            ratios.push(inserted.per_s() / read.per_s());
+        }
+        let ratio = median(&ratios).context("no rounds")?;
+        self.say(&format!(
+            "inserts at {ratio:.3} ({}) of the rate of reads of the same bytes; longest stall {worst:.1} s: {}",
+            span(&ratios),
+            verdict(worst <= STALL_TARGET_S)
+        ))
+    }
+
+    /// Processor time per operation beside go-ycsb's own.
+    fn cpu(&mut self) -> Result<()> {
+        let records = [("recordcount", DOCUMENTS.to_string())];
+        self.ycsb.run("load", self.server.port(), &records, &mut || Ok(()))?;
+        for (name, reads, target) in CPU_TARGETS {
+            let settings = workload(reads, OPERATIONS);
+            let (mut ratios, mut ours_us, mut theirs_us) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..self.options.rounds {
+                let before_s = cpu_s(self.server.pid())?;
+                let run = self.ycsb.run("run", self.server.port(), &settings, &mut || Ok(()))?;
+                let ours_s = cpu_s(self.server.pid())? - before_s;
+                ratios.push(ours_s / run.cpu_s);
+                ours_us.push(ours_s * 1e6 / OPERATIONS as f64);
+                theirs_us.push(run.cpu_s * 1e6 / OPERATIONS as f64);
+            }
+            let ratio = median(&ratios).context("no rounds")?;
+            self.say(&format!(
+                "workload {name}: {:.1} us of CPU per operation, go-ycsb's client {:.1}; {ratio:.3} ({}), target {target}: {}",
+                median(&ours_us).unwrap_or_default(),
+                median(&theirs_us).unwrap_or_default(),
+                span(&ratios),
+                verdict(ratio <= target)
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// Memory under workload A as fast as it goes, minute by minute.
+    fn memory(&mut self) -> Result<()> {
+        let minutes = self.options.minutes;
+        let (pid, begun) = (self.server.pid(), Instant::now());
+        let mut seen: Vec<(f64, f64)> = Vec::new();
+        let mut settings = workload("0.5", 1 << 40);
+        settings.push(("maxexecutiontime", (minutes * 60).to_string()));
+        let end = Duration::from_secs(minutes * 60 + 1);
+        let ended = self.ycsb.run("run", self.server.port(), &settings, &mut || {
+            let minute = begun.elapsed().as_secs_f64() / 60.0;
+            if minute >= (seen.len() + 1) as f64 {
+                seen.push((minute, resident_bytes(pid)? as f64 / f64::from(1 << 20)));
+            }
+            if begun.elapsed() > end { bail!("time is over") } else { Ok(()) }
+        });
+        // It ends when we end it.
+        if seen.len() < minutes as usize {
+            ended?;
+        }
+        let slope = theil_sen_slope(&seen);
+        let cache = number(&self.server.status()?, &["wiredTiger", "cache", "bytes currently in the cache"]);
+        self.say(&format!(
+            "memory, MiB after each minute: {}; {} MiB a minute{}",
+            seen.iter().map(|(_, mib)| format!("{mib:.0}")).collect::<Vec<_>>().join(" "),
+            slope.map_or("?".to_owned(), |slope| format!("{slope:+.1}")),
+            cache.map_or(String::new(), |bytes| format!(
+                ", of it cache at the end {:.0}",
+                bytes / f64::from(1 << 20)
+            ))
+        ))
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.signals.stopped() {
+            bail!("interrupted");
+        }
+        Ok(())
+    }
+
+    /// A line for people.
+    fn say(&self, text: &str) -> Result<()> {
+        Ok(writeln!(io::stdout(), "{}: {text}", self.engine.name())?)
+    }
+}
+
+fn workload(reads: &str, operations: u64) -> Vec<(&'static str, String)> {
+    let updates = if reads == "1" { "0" } else { "0.5" };
+    vec![
+        ("recordcount", DOCUMENTS.to_string()),
+        ("operationcount", operations.to_string()),
+        ("requestdistribution", "uniform".to_owned()),
+        ("readproportion", reads.to_owned()),
+        ("updateproportion", updates.to_owned()),
+        ("scanproportion", "0".to_owned()),
+        ("insertproportion", "0".to_owned()),
+    ]
+}
+
+fn span(ratios: &[f64]) -> String {
+    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{least:.2}-{most:.2}")
+}
+
+fn verdict(ok: bool) -> &'static str {
+    if ok { "ok" } else { "missed" }
+}
+
+/// This program as the responder, a process of its own like the server.
+struct Responder {
+    child: Child,
+    port: u16,
+}
+
+impl Responder {
+    fn start() -> Result<Responder> {
+        let own = std::env::current_exe().context("cannot tell where this program is")?;
+        let mut command = Command::new(own);
+        command.args(["bench-server", RESPOND]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().context("cannot start the responder")?;
+        let mut line = String::new();
+        let read =
+            child.stdout.take().map(|out| io::BufRead::read_line(&mut io::BufReader::new(out), &mut line));
+        let port = read.transpose()?.and_then(|_| line.trim().parse().ok());
+        let responder = Responder { child, port: port.unwrap_or(0) };
+        if responder.port == 0 {
+            bail!("the responder did not come up");
+        }
+        Ok(responder)
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
