@@ -5,6 +5,7 @@ use super::{Dialect, Projection};
 use crate::raw::{Builder, Element, Elements, Value, kind, malformed};
 use crate::{Code, Expression, Failure, Filter, Result, Variables, to_f64};
 use bson::{Bson, RawDocument};
+use std::sync::OnceLock;
 
 struct Parser<'v> {
     dialect: Dialect,
@@ -64,9 +65,7 @@ impl Parser<'_> {
             // `_id` is named against the rule, so it is not one of the names.
             self.root.remove("_id");
         }
-        let mut paths = Vec::new();
-        let plain = inclusive && self.position.is_none() && self.root.plain_paths("", &mut paths);
-        Ok(Projection { root: self.root, inclusive, position: self.position, paths: plain.then_some(paths) })
+        Ok(Projection { root: self.root, inclusive, position: self.position, paths: OnceLock::new() })
     }
 
     /// One field of the projection, or of a document within it; `path` is its whole path.
@@ -158,7 +157,7 @@ impl Parser<'_> {
         let value = Value::of(field)?;
         let expression = Expression::parse_with(value.view()?, self.variables)?;
         self.inclusive = Some(true);
-        self.root.insert(&path, Child::Computed(expression))
+        self.root.insert(&path, Child::Computed(Box::new(expression)))
     }
 
     /// A document: an operator with its argument, or fields of the field.
@@ -182,7 +181,7 @@ impl Parser<'_> {
             (Dialect::Find, b"$slice") if is_find_slice(&first)? => {
                 check_path(&path)?;
                 self.sliced = true;
-                self.root.insert(&path, Child::Slice(slice(&first)?))
+                self.root.insert(&path, Child::Slice(Box::new(slice(&first)?)))
             }
             (Dialect::Find, b"$elemMatch") => self.elem_match(path, field, &first, top),
             (Dialect::Find, b"$meta") => {
@@ -223,7 +222,7 @@ impl Parser<'_> {
         let filter = RawDocument::from_bytes(&filter).map_err(|_| malformed("a condition"))?;
         let filter = Filter::parse(filter, self.variables)?;
         self.first = true;
-        self.root.insert(&path, Child::First(filter))
+        self.root.insert(&path, Child::First(Box::new(filter)))
     }
 }
 

@@ -86,10 +86,11 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     Ok(())
 }
 
-/// A query for one `_id` without anything that changes the document: no cursor, no plan, no copy.
+/// A query for one `_id` without anything that asks for a plan: no cursor, and the document goes from the table
+/// into the reply.
 fn is_point_read(query: &FindQuery) -> bool {
     query.filter.only_id().is_some()
-        && query.projection.is_none()
+        && !query.projection.as_ref().is_some_and(Projection::is_positional)
         && query.hint.is_none()
         && query.skip == 0
         && !query.show_record_id
@@ -121,7 +122,13 @@ fn point_read(
         first.back_to(mark);
     } else {
         // What a table holds is sent as it is, but only if it is a document.
-        document_of(first.buffer().get(at..).unwrap_or_default())?;
+        let document = document_of(first.buffer().get(at..).unwrap_or_default())?;
+        let projection = query.projection.as_ref();
+        let projected = projection.map(|one| one.apply(document, fathom_query::Matched::default(), op.variables()));
+        if let Some(projected) = projected.transpose()? {
+            first.buffer().truncate(at);
+            first.buffer().extend_from_slice(projected.as_bytes());
+        }
     }
     op.figures.returned = Some(first.count() as u64);
     op.figures.cursor_exhausted = true;
