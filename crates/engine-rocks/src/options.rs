@@ -24,9 +24,6 @@ pub struct Options {
     pub max_write_mb_per_sec: u32,
     /// `configString`: RocksDB's own settings, `name=value;...`, put over the defaults.
     pub config_string: String,
-    /// `crashSafeCounters`: whether counts and sizes of collections are written with each change. The engine only
-    /// carries it to the server, whose business counts are.
-    pub crash_safe_counters: bool,
     /// `counters`: whether RocksDB counts what it does, for [`fathom_engine::Engine::statistics`].
     pub counters: bool,
     /// `singleDeleteIndex`: whether index entries are removed with `SingleDelete`, whose markers go with the entry.
@@ -44,7 +41,6 @@ impl Options {
             compression: Compression::Snappy,
             max_write_mb_per_sec: WRITE_MB_PER_SEC_MAX,
             config_string: String::new(),
-            crash_safe_counters: false,
             counters: true,
             single_delete_index: false,
             journal: true,

@@ -57,7 +57,6 @@ fn rocksdb_options(storage: &StorageOptions) -> Result<fathom_engine_rocks::Opti
     options.compression = ours.compression.parse()?;
     options.max_write_mb_per_sec = ours.max_write_mb_per_sec;
     options.config_string.clone_from(&ours.config_string);
-    options.crash_safe_counters = ours.crash_safe_counters;
     options.counters = ours.counters;
     options.single_delete_index = ours.single_delete_index;
     options.journal = storage.journal;

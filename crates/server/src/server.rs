@@ -83,7 +83,12 @@ impl Server {
             let _ = instance.port.set(address.port());
         }
         let mut threads = background::start(&instance)?;
-        threads.extend(count_again(&instance, uncounted));
+        let counting = count_again(&instance, uncounted);
+        if instance.config.storage.rocksdb.crash_safe_counters {
+            counting.into_iter().for_each(|thread| drop(thread.join()));
+        } else {
+            threads.extend(counting);
+        }
         let listener = Listener::start(&instance, listeners, tls)?;
         let port = doc! { "port": i32::from(instance.port.get().copied().unwrap_or(0)) };
         log.info("NETWORK", 23016, "listener", "Waiting for connections", port);

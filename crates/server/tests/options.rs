@@ -88,11 +88,6 @@ fn each_flag_and_its_key_give_the_same_configuration() {
                 };
             }
             match setting.shape {
-                // It takes no other value than the default.
-                _ if setting.key == "storage.rocksdb.crashSafeCounters" => {
-                    assert!(assemble(&flags).unwrap_err().contains("counted again"));
-                    assert!(of_yaml(&as_yaml(setting.key, "false")).is_ok());
-                }
                 Shape::Refused(reason) => {
                     let (by_flag, by_file) = (assemble(&flags).unwrap_err(), of_yaml(&yaml).unwrap_err());
                     assert!(by_flag.contains(flag.name) && by_flag.contains(reason), "{by_flag}");

@@ -151,7 +151,7 @@ fn write_empty(op: &mut Operation<'_>, reply: &mut Reply<'_>) -> Result<()> {
 
 fn parse_find(op: &mut Operation<'_>, request: &Request<'_>) -> Result<(FindQuery, Options)> {
     let body = request.body;
-    let query = query_of(op, body)?;
+    let mut query = query_of(op, body)?;
     let batch_size = parse::natural(body, "batchSize")?;
     let single_batch =
         parse::boolean(body, "singleBatch")? || parse::integer(body, "limit")?.is_some_and(|limit| limit < 0);
@@ -167,6 +167,10 @@ fn parse_find(op: &mut Operation<'_>, request: &Request<'_>) -> Result<(FindQuer
             Code::FailedToParse,
             "Cannot set 'awaitData' without also setting 'tailable'",
         ));
+    }
+    // Only the records' own order has an end to wait at.
+    if options.tailable && query.hint.is_none() {
+        query.hint = Some(fathom_query::Hint::Natural { backwards: false });
     }
     Ok((query, options))
 }

@@ -191,7 +191,8 @@ pub struct RocksDbOptions {
     pub max_write_mb_per_sec: u32,
     /// RocksDB options put over the defaults.
     pub config_string: String,
-    /// Counters in the write path.
+    /// Counts of collections are right from the first moment after a crash, instead of soon: where mongo-rocks writes them
+    /// with each change, they are made anew here before clients may connect, so that writes cost the same either way.
     pub crash_safe_counters: bool,
     /// RocksDB's statistics.
     pub counters: bool,

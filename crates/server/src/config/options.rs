@@ -425,14 +425,10 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "rocksdbCrashSafeCounters",
             Sets::Always("true"),
-            "Refused: after a crash the collections are counted again"
+            "After a crash, let clients in only when all collections are counted again"
         )],
         set: |config, value| {
-            if boolean(value) {
-                let reason = "the collections of a server that crashed are counted again, so their counts are right without it";
-                return Err(super::setting::refused("--rocksdbCrashSafeCounters", reason));
-            }
-            config.storage.rocksdb.crash_safe_counters = false;
+            config.storage.rocksdb.crash_safe_counters = boolean(value);
             Ok(())
         },
     },
