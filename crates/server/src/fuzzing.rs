@@ -41,7 +41,7 @@ impl Harness {
         config.set_parameters.insert("enableTestCommands".to_owned(), "1".to_owned());
         let log = Arc::new(Log::quiet(&config));
         let (instance, _) = Instance::new(config, memory::open(), None, log).ok()?;
-        let client = instance.clients.add("127.0.0.1:1".to_owned(), "127.0.0.1:2".to_owned());
+        let client = instance.clients.add("127.0.0.1:1".to_owned());
         let session = instance.engine.session().ok()?;
         Some(Harness { instance, client, session, conversation: None, commands: 0, auth })
     }

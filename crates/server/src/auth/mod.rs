@@ -39,10 +39,6 @@ pub(crate) enum Access {
     Read,
     /// Who may write it.
     Write,
-    /// Who may make and drop collections and indexes in it.
-    Schema,
-    /// Who may see sizes and counts.
-    Stats,
     /// Who may administer the database (validate, profile, drop it).
     DatabaseAdmin,
     /// Who may administer the users of the database.
