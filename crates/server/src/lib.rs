@@ -13,7 +13,7 @@ mod dispatch;
 mod engines;
 mod execution;
 mod fail_points;
-#[cfg(feature = "fuzzing")]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod instance;
 mod log;
