@@ -15,6 +15,7 @@ mod dispatch;
 mod engines;
 mod execution;
 mod fail_points;
+mod field_search;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod instance;

@@ -4,6 +4,7 @@ use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 use fathom_query::{Code, Failure, Filter, Variables};
 
 use crate::Result;
+use crate::field_search::may_have;
 
 /// MongoDB's name of a value's type, as its messages say it.
 pub(crate) fn type_name(value: RawBsonRef<'_>) -> &'static str {
@@ -42,6 +43,10 @@ pub(crate) fn wrong_type(name: &str, value: RawBsonRef<'_>, expected: &str) -> F
 
 /// A field of a body that was validated when it arrived.
 pub(crate) fn field<'d>(document: &'d RawDocument, name: &str) -> Option<RawBsonRef<'d>> {
+    // Most optional fields are not there, which is cheaper to see than to read.
+    if !may_have(document.as_bytes(), name) {
+        return None;
+    }
     document.get(name).ok().flatten()
 }
 
