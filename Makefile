@@ -67,9 +67,10 @@ fmt: ## format the code
 	cargo fmt --all
 	cargo fmt --manifest-path fuzz/Cargo.toml
 
-bench: build ## side by side with fio
+bench: build ## the disk probe beside fio, the lab server beside go-ycsb
 	@setup/install.sh bench
 	cargo run --release --locked --package xtask -- bench
+	cargo run --release --locked --package xtask -- bench-server
 
 fuzz: ## every fuzz target for FUZZ_SECONDS
 	@setup/install.sh fuzz

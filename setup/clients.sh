@@ -64,7 +64,7 @@ folder() {
 }
 
 make_python() {
-    python3 -m pip install --quiet --require-hashes --only-binary :all: --no-compile --target "$1" \
+    python3 -m pip install --quiet --require-hashes --only-binary :all: --target "$1" \
         -r "$here/python/requirements.txt"
 }
 

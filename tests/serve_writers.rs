@@ -228,7 +228,13 @@ pub(crate) fn check(
         loss.durable += usize::from(promise.durable);
         let kept = there.get(&promise.key).is_some_and(|version| *version >= promise.version);
         let firm = promise.durable || horizon.is_some_and(|horizon| promise.answered < horizon);
-        assert!(kept || !firm, "lost: {promise:?}, there is {:?}", there.get(&promise.key));
+        let before = death.saturating_duration_since(promise.answered);
+        let after = promise.answered.saturating_duration_since(death);
+        let found = there.get(&promise.key);
+        assert!(
+            kept || !firm,
+            "lost: {promise:?}, answered {before:?} before the end, {after:?} after; there is {found:?}"
+        );
         if !kept {
             loss.lost += 1;
             loss.oldest = loss.oldest.max(death.saturating_duration_since(promise.answered));

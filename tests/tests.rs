@@ -10,6 +10,8 @@
 
 mod checkup;
 mod cleanup;
+mod clients;
+mod clients_tools;
 mod disk;
 mod disk_formats;
 mod disk_real;

@@ -98,7 +98,7 @@ fn memory_is_bounded_and_a_limit_needs_only_its_own() {
     assert_eq!(failure.code().0, 292);
     assert_eq!(
         failure.message(),
-        "Sort exceeded memory limit of 10000 bytes, but did not opt in to external sorting."
+        "Sort exceeded memory limit of 10000 bytes, but did not opt in to external sorting. This server has none; allowDiskUse does not change that."
     );
     let mut sorter = Sorter::new(sort(doc! { "_id": 1 }), Some(3), 10_000);
     for id in (0..1000).rev() {

@@ -98,7 +98,7 @@ impl Sorter {
             return Err(Failure::new(
                 Code::QueryExceededMemoryLimitNoDiskUseAllowed,
                 format!(
-                    "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
+                    "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting. This server has none; allowDiskUse does not change that.",
                     self.memory_bytes
                 ),
             ));

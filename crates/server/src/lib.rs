@@ -15,7 +15,6 @@ mod dispatch;
 mod engines;
 mod execution;
 mod fail_points;
-mod field_search;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod instance;

@@ -366,6 +366,10 @@ fn pipelines_and_views_need_what_they_touch() {
     assert!(!may(&mut reader, "a", &with(doc! { "$out": "d" })));
     assert!(!may(&mut reader, "a", &with(doc! { "$merge": { "into": "d" } })));
     assert!(!may(&mut reader, "a", &with(doc! { "$unionWith": { "coll": "system.users" } })));
+    let delete = doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 0 }] };
+    assert!(!may(&mut reader, "a", &doc! { "explain": lookup("system.users") }));
+    assert!(!may(&mut reader, "a", &doc! { "explain": delete }));
+    assert!(may(&mut reader, "a", &doc! { "explain": lookup("d") }));
     let current = doc! { "aggregate": 1, "pipeline": [{ "$currentOp": { "allUsers": true } }], "cursor": {} };
     assert!(!may(&mut reader, "admin", &current));
     assert!(may(&mut root, "admin", &current));

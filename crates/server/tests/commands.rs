@@ -110,6 +110,42 @@ fn failures_carry_the_codes_that_drivers_act_on() {
     }
 }
 
+/// A batch ends before a document that would make it too large; the next one begins there, on whatever way.
+#[test]
+fn batches_of_large_documents_go_on_where_they_stopped() {
+    for engine in ENGINES {
+        let directory = tempfile::tempdir().unwrap();
+        let (server, mut connection) = start(directory.path(), engine);
+        let text = "x".repeat(6_000_000);
+        for n in 0..7 {
+            let insert = doc! { "insert": "c", "documents": [{ "_id": n, "text": &text }] };
+            run(&mut connection, &insert);
+        }
+        for (filter, sort) in [
+            (doc! {}, doc! {}),
+            (doc! { "_id": { "$gte": 1 } }, doc! {}),
+            (doc! { "_id": { "$gte": 1 } }, doc! { "_id": -1 }),
+            (doc! { "_id": { "$in": [1, 2, 3, 5, 6] } }, doc! { "_id": 1 }),
+        ] {
+            let ids: Vec<i32> =
+                found(&mut connection, &doc! { "find": "c", "filter": &filter, "sort": &sort })
+                    .iter()
+                    .map(|document| document.get_i32("_id").unwrap())
+                    .collect();
+            let mut wanted: Vec<i32> = (0..7).filter(|n| filter.is_empty() || *n >= 1).collect();
+            if filter.to_string().contains("$in") {
+                wanted.retain(|n| *n != 4);
+            }
+            if sort == (doc! { "_id": -1 }) {
+                wanted.reverse();
+            }
+            assert_eq!(ids, wanted, "{engine:?} {filter} {sort}");
+        }
+        drop(connection);
+        server.stop().unwrap();
+    }
+}
+
 #[test]
 fn what_was_written_is_there_after_a_stop_and_a_start() {
     for engine in [EngineName::WiredTiger, EngineName::RocksDb] {

@@ -107,13 +107,9 @@ var encryptionChecks = []check{
 }
 
 func traffic(c *testContext) int64 {
-	var reply struct {
-		Network struct{ BytesIn, BytesOut int64 } `bson:"network"`
-	}
 	raw := got(c.client.Database("admin").RunCommand(c.ctx, d("serverStatus", 1)).Raw())
-	reply.Network.BytesIn = raw.Lookup("network", "bytesIn").AsInt64()
-	reply.Network.BytesOut = raw.Lookup("network", "bytesOut").AsInt64()
-	return reply.Network.BytesIn + reply.Network.BytesOut
+	network := raw.Lookup("network").Document()
+	return network.Lookup("physicalBytesIn").AsInt64() + network.Lookup("physicalBytesOut").AsInt64()
 }
 
 func roundTrip(name string) check {

@@ -209,8 +209,11 @@ var queryChecks = []check{
 		fails(9, err)
 	}},
 	{"error-max-time", func(c *testContext) {
-		lookup := bson.D{{Key: "from", Value: "many"}, {Key: "pipeline", Value: bson.A{d("$match", bson.M{"x": "none"})}}, {Key: "as", Value: "x"}}
-		command := bson.D{{Key: "aggregate", Value: "many"}, {Key: "pipeline", Value: bson.A{d("$lookup", lookup)}}, {Key: "cursor", Value: bson.M{}}, {Key: "maxTimeMS", Value: 50}}
-		fails(50, c.db.RunCommand(c.ctx, command).Err())
+		// Each of the 2500 looks at all 2500: far more than 50 ms of work.
+		match := d("$match", d("$expr", d("$eq", bson.A{"$text", "$$mine"})))
+		lookup := bson.D{{Key: "from", Value: "many"}, {Key: "let", Value: d("mine", "$group")}, {Key: "pipeline", Value: bson.A{match}}, {Key: "as", Value: "x"}}
+		command := bson.D{{Key: "aggregate", Value: "many"}, {Key: "pipeline", Value: bson.A{d("$lookup", lookup)}}, {Key: "cursor", Value: bson.M{"batchSize": 2500}}, {Key: "maxTimeMS", Value: 50}}
+		// The driver would put a maxTimeMS of its own beside this one for a context that ends.
+		fails(50, c.db.RunCommand(context.Background(), command).Err())
 	}},
 }

@@ -129,7 +129,8 @@ final class Access {
 
     private long traffic() {
         Document network = client.getDatabase("admin").runCommand(new Document("serverStatus", 1)).get("network", Document.class);
-        return network.get("bytesIn", Number.class).longValue() + network.get("bytesOut", Number.class).longValue();
+        return network.get("physicalBytesIn", Number.class).longValue()
+                + network.get("physicalBytesOut", Number.class).longValue();
     }
 
     void compression(HashMap<String, Harness.Check> checks) {

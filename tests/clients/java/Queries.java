@@ -211,7 +211,8 @@ final class Queries {
             Harness.fails(66, () -> things("many").updateOne(eq("_id", 1), Document.parse("{$set: {_id: 2}}")));
         });
         checks.put("error-max-time", () -> Harness.fails(50, () -> things("many")
-                .aggregate(List.of(Document.parse("{$lookup: {from: 'many', pipeline: [{$match: {x: 'none'}}], as: 'x'}}")))
+                .aggregate(List.of(Document.parse("{$lookup: {from: 'many', let: {mine: '$group'}, "
+                        + "pipeline: [{$match: {$expr: {$eq: ['$text', '$$mine']}}}], as: 'x'}}")))
                 .maxTime(50, TimeUnit.MILLISECONDS).into(new ArrayList<>())));
     }
 }

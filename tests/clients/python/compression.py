@@ -7,7 +7,7 @@ from harness import check, equal
 
 def traffic(c):
     network = c.client.admin.command("serverStatus")["network"]
-    return network["bytesIn"] + network["bytesOut"]
+    return network["physicalBytesIn"] + network["physicalBytesOut"]
 
 
 def round_trip(c, name):

@@ -1,5 +1,7 @@
 """Aggregation."""
 
+from bson import Int64
+
 from harness import check, equal
 
 
@@ -104,7 +106,7 @@ def aggregate_expressions(c):
                 "names": {"$map": {"input": "$items", "as": "i", "in": "$$i.what"}},
                 "many": {"$filter": {"input": "$items", "cond": {"$gt": ["$$this.n", 1]}}},
                 "missing": {"$ifNull": ["$nothing", "none"]},
-                "date": {"$dateToString": {"date": {"$toDate": 0}, "format": "%Y-%m-%d"}},
+                "date": {"$dateToString": {"date": {"$toDate": Int64(0)}, "format": "%Y-%m-%d"}},
                 "folded": {"$reduce": {"input": [1, 2, 3], "initialValue": 0, "in": {"$add": ["$$value", "$$this"]}}},
             }
         },

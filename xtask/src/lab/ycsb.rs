@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use fathom_process::Signals;
@@ -20,12 +20,8 @@ pub(crate) struct Ycsb {
 /// What one run came to.
 #[derive(Clone, Debug)]
 pub(crate) struct YcsbRun {
-    /// From its start to its end.
-    pub(crate) seconds: f64,
     /// Processor time of the client, its start included.
     pub(crate) cpu_s: f64,
-    /// How long the operations themselves took, by its own account.
-    pub(crate) busy_s: f64,
 }
 
 impl Ycsb {
@@ -58,7 +54,6 @@ impl Ycsb {
         let output = tempfile::tempfile().context("cannot make a temporary file")?;
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
         let before_s = cpu_of_children_s()?;
-        let begun = Instant::now();
         let mut child = command.spawn().context("cannot start go-ycsb")?;
         let watched = loop {
             match child.try_wait() {
@@ -73,7 +68,6 @@ impl Ycsb {
                 break Err(error);
             }
         };
-        let seconds = begun.elapsed().as_secs_f64();
         if watched.is_err() {
             let _ = child.kill();
             let _ = child.wait();
@@ -88,8 +82,10 @@ impl Ycsb {
                 complaint.or(failed).unwrap_or_else(|| said.trim())
             );
         }
-        let busy_s = run_time_s(&said).context("go-ycsb did not say how long it ran")?;
-        Ok(YcsbRun { seconds, cpu_s: cpu_of_children_s()? - before_s, busy_s })
+        if !said.contains("Run finished") {
+            bail!("go-ycsb {what} ended before its time: {}", said.trim());
+        }
+        Ok(YcsbRun { cpu_s: cpu_of_children_s()? - before_s })
     }
 }
 
@@ -99,40 +95,4 @@ fn read_all(mut file: std::fs::File) -> Result<String> {
     file.rewind()?;
     file.read_to_string(&mut text)?;
     Ok(text)
-}
-
-/// `Run finished, takes 1m3.25s`, as Go prints durations.
-fn run_time_s(output: &str) -> Option<f64> {
-    let text = output.lines().find_map(|line| line.strip_prefix("Run finished, takes "))?;
-    let mut total_s = 0.0;
-    let mut rest = text.trim();
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, tail) = rest.split_at_checked(digits)?;
-        let unit = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at_checked(unit)?;
-        let scale = match unit {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 1e-3,
-            _ => 1e-6,
-        };
-        total_s += number.parse::<f64>().ok()? * scale;
-        rest = tail;
-    }
-    Some(total_s)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_read_as_go_prints_them() {
-        let said = "x\nRun finished, takes 1m3.5s\nREAD - ...\n";
-        assert_eq!(run_time_s(said), Some(63.5));
-        assert_eq!(run_time_s("Run finished, takes 250ms\n"), Some(0.25));
-        assert_eq!(run_time_s("nothing"), None);
-    }
 }

@@ -13,6 +13,7 @@ use crate::raw::malformed;
 use crate::{Matched, Result, Variables};
 use apply::Apply;
 use bson::{RawDocument, RawDocumentBuf};
+use std::sync::OnceLock;
 use tree::Node;
 
 /// Whose rules hold.
@@ -32,8 +33,8 @@ pub struct Projection {
     inclusive: bool,
     /// The path of `path.$`.
     position: Option<String>,
-    /// The paths of a plain inclusion.
-    paths: Option<Vec<String>>,
+    /// The paths of a plain inclusion, once somebody asks.
+    paths: OnceLock<Option<Vec<String>>>,
 }
 
 impl Projection {
@@ -62,7 +63,12 @@ impl Projection {
     /// The top-level and dotted fields that it needs, when it is a plain inclusion without computed fields: lets a covered
     /// plan skip the record.
     pub fn included_paths(&self) -> Option<Vec<&str>> {
-        Some(self.paths.as_ref()?.iter().map(String::as_str).collect())
+        let plain = self.paths.get_or_init(|| {
+            let mut paths = Vec::new();
+            let plain = self.inclusive && self.position.is_none() && self.root.plain_paths("", &mut paths);
+            plain.then_some(paths)
+        });
+        Some(plain.as_ref()?.iter().map(String::as_str).collect())
     }
 
     /// The projected document.

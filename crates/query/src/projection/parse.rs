@@ -4,7 +4,8 @@ use super::tree::{Child, Node, check_path};
 use super::{Dialect, Projection};
 use crate::raw::{Builder, Element, Elements, Value, kind, malformed};
 use crate::{Code, Expression, Failure, Filter, Result, Variables, to_f64};
-use bson::{Bson, RawDocument};
+use bson::RawDocument;
+use std::sync::OnceLock;
 
 struct Parser<'v> {
     dialect: Dialect,
@@ -64,9 +65,7 @@ impl Parser<'_> {
             // `_id` is named against the rule, so it is not one of the names.
             self.root.remove("_id");
         }
-        let mut paths = Vec::new();
-        let plain = inclusive && self.position.is_none() && self.root.plain_paths("", &mut paths);
-        Ok(Projection { root: self.root, inclusive, position: self.position, paths: plain.then_some(paths) })
+        Ok(Projection { root: self.root, inclusive, position: self.position, paths: OnceLock::new() })
     }
 
     /// One field of the projection, or of a document within it; `path` is its whole path.
@@ -81,8 +80,7 @@ impl Parser<'_> {
             }
             kind::DOCUMENT => self.document(path, field, top),
             kind::BOOLEAN | kind::INT32 | kind::INT64 | kind::DOUBLE | kind::DECIMAL => {
-                let value = Value::of(field)?.to_bson()?;
-                match is_true(&value) {
+                match is_true(field)? {
                     true if positional => self.positional(&path),
                     true => self.keep(path, top),
                     false => self.leave_out(path, top),
@@ -158,7 +156,7 @@ impl Parser<'_> {
         let value = Value::of(field)?;
         let expression = Expression::parse_with(value.view()?, self.variables)?;
         self.inclusive = Some(true);
-        self.root.insert(&path, Child::Computed(expression))
+        self.root.insert(&path, Child::Computed(Box::new(expression)))
     }
 
     /// A document: an operator with its argument, or fields of the field.
@@ -182,7 +180,7 @@ impl Parser<'_> {
             (Dialect::Find, b"$slice") if is_find_slice(&first)? => {
                 check_path(&path)?;
                 self.sliced = true;
-                self.root.insert(&path, Child::Slice(slice(&first)?))
+                self.root.insert(&path, Child::Slice(Box::new(slice(&first)?)))
             }
             (Dialect::Find, b"$elemMatch") => self.elem_match(path, field, &first, top),
             (Dialect::Find, b"$meta") => {
@@ -223,15 +221,15 @@ impl Parser<'_> {
         let filter = RawDocument::from_bytes(&filter).map_err(|_| malformed("a condition"))?;
         let filter = Filter::parse(filter, self.variables)?;
         self.first = true;
-        self.root.insert(&path, Child::First(filter))
+        self.root.insert(&path, Child::First(Box::new(filter)))
     }
 }
 
-fn is_true(value: &Bson) -> bool {
-    match value {
-        Bson::Boolean(value) => *value,
+fn is_true(field: &Element<'_>) -> Result<bool> {
+    match field.kind {
+        kind::BOOLEAN | kind::INT32 | kind::INT64 => Ok(field.value.iter().any(|byte| *byte != 0)),
         // What is not a number is not zero.
-        number => to_f64(number) != Some(0.0),
+        _ => Ok(to_f64(&Value::of(field)?.to_bson()?) != Some(0.0)),
     }
 }
 

@@ -16,16 +16,17 @@ pub(super) struct Node {
     pub(super) plain: bool,
 }
 
-/// What a name stands for.
+/// What a name stands for. The large ones are boxed: a projection of names, which most are, then takes little memory, and
+/// every find with one makes its tree anew.
 #[derive(Clone, Debug)]
 pub(super) enum Child {
     /// Kept by an inclusion, left out by an exclusion.
     Named,
-    Nested(Node),
-    Computed(Expression),
-    Slice(Slice),
+    Nested(Box<Node>),
+    Computed(Box<Expression>),
+    Slice(Box<Slice>),
     /// The first element of the array that the filter, which names the field, matches.
-    First(Filter),
+    First(Box<Filter>),
 }
 
 impl Child {
@@ -78,8 +79,10 @@ impl Node {
         if child.is_added() && !self.added.iter().any(|name| name == part) {
             self.added.push(part.to_string());
         }
-        let nested =
-            self.children.entry(part.as_bytes().to_vec()).or_insert_with(|| Child::Nested(Node::new()));
+        let nested = self
+            .children
+            .entry(part.as_bytes().to_vec())
+            .or_insert_with(|| Child::Nested(Box::new(Node::new())));
         match nested {
             Child::Nested(node) => node.insert_parts(path, deeper, child),
             _ => {

@@ -28,7 +28,8 @@ pub(crate) fn need_of<'a>(request: &Request<'a>) -> Need<'a> {
     let whole = Place::Collection(database, "");
     let place = Place::Collection(database, target_of(request));
     match request.command.name {
-        "aggregate" => pipelines::of_aggregate(request),
+        "aggregate" => pipelines::of_aggregate(database, request.target, request.body),
+        "explain" => explained(request, place),
         "create" | "collMod" => match of_view(request) {
             Some(more) => more,
             None if request.command.name == "create" => Need::One(Rights::SCHEMA, place),
@@ -48,6 +49,20 @@ pub(crate) fn need_of<'a>(request: &Request<'a>) -> Need<'a> {
         "usersInfo" => users_info(request),
         "replSetGetStatus" | "replSetGetConfig" => Need::One(Rights::SETS | Rights::MONITOR, Place::Cluster),
         _ => of_access(request.command.access, place),
+    }
+}
+
+/// Who explains a command must be allowed to run it.
+fn explained<'a>(request: &Request<'a>, place: Place<'a>) -> Need<'a> {
+    let RawBsonRef::Document(inner) = request.target else { return of_access(Access::Read, place) };
+    match inner.iter().next().and_then(Result::ok) {
+        Some((name, target)) if name.as_str() == "aggregate" => {
+            pipelines::of_aggregate(request.database, target, inner)
+        }
+        Some((name, _)) => {
+            of_access(crate::commands::find(name.as_str()).map_or(Access::Read, |inner| inner.access), place)
+        }
+        None => of_access(Access::Read, place),
     }
 }
 

@@ -6,17 +6,16 @@ use bson::{RawArray, RawBsonRef, RawDocument};
 use super::needs::Need;
 use super::privilege::Place;
 use super::rights::Rights;
-use crate::dispatch::Request;
 use crate::parse;
 
-/// What an aggregate needs.
-pub(super) fn of_aggregate<'a>(request: &Request<'a>) -> Need<'a> {
-    let target = match request.target {
+/// What an aggregate needs, also one that is explained: its database, its first field, its body.
+pub(super) fn of_aggregate<'a>(database: &'a str, target: RawBsonRef<'a>, body: &'a RawDocument) -> Need<'a> {
+    let target = match target {
         RawBsonRef::String(name) => name,
         _ => "",
     };
-    let Some(RawBsonRef::Array(stages)) = request.field("pipeline") else {
-        return Need::One(Rights::FIND, Place::Collection(request.database, target));
+    let Some(RawBsonRef::Array(stages)) = parse::field(body, "pipeline") else {
+        return Need::One(Rights::FIND, Place::Collection(database, target));
     };
     let mut needs = Vec::new();
     let first = stages.into_iter().next().and_then(Result::ok);
@@ -26,9 +25,9 @@ pub(super) fn of_aggregate<'a>(request: &Request<'a>) -> Need<'a> {
         "$currentOp" | "$listLocalSessions" | "$listSessions" | "$documents" | "$collStats" | "$indexStats"
     );
     if own {
-        needs.push((Rights::FIND, Place::Collection(request.database, target)));
+        needs.push((Rights::FIND, Place::Collection(database, target)));
     }
-    of_stages(request.database, target, stages, &mut needs);
+    of_stages(database, target, stages, &mut needs);
     if needs.is_empty() { Need::Login } else { Need::Each(needs) }
 }
 

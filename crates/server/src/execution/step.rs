@@ -160,6 +160,10 @@ impl Step<'_, '_> {
                 let flow = self.entry(op, collection, index, &*cursor, &mut buffer)?;
                 if flow == Flow::NotThis {
                     op.give_buffer(buffer);
+                    // The next call goes on behind the key before this one, or at the start of the range again.
+                    let back = if walk.backwards { cursor.next()? } else { cursor.previous()? };
+                    let seen = back && KeyWalk::holds(&*cursor, current);
+                    *after = if seen { cursor.key().bytes().map(<[u8]>::to_vec) } else { None };
                     return Ok(Pause::Enough);
                 }
                 let renew = self.pace.is_over(op)?;
@@ -264,6 +268,12 @@ impl KeyWalk<'_> {
         }
         let found = cursor.seek(Key::Bytes(after.unwrap_or(&range.low)))?;
         Ok(if found && after.is_some() && cursor.key().bytes() == after { cursor.next()? } else { found })
+    }
+
+    /// Whether the cursor's key lies in the range, whichever way it was reached.
+    fn holds(cursor: &dyn Cursor, range: &Range) -> bool {
+        let key = cursor.key().bytes().unwrap_or_default();
+        key >= range.low.as_slice() && key < range.high.as_slice()
     }
 
     fn within(&self, cursor: &dyn Cursor, range: &Range) -> bool {

@@ -1,0 +1,220 @@
+//! Clients that nobody here wrote, as their registries have them, against the program on both engines.
+//!
+//! Their programs below `clients/` print one line for each check. A client that is not in the cache (`setup/clients.sh`)
+//! is skipped, with the reason. What a check is called stands in docs/clients.md, or the test fails.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use fathom_testkit::{Fathom, LabServer, Output, Scratch};
+
+pub(crate) const WIRED_TIGER: &str = "wiredTiger";
+pub(crate) const ROCKSDB: &str = "rocksdb";
+
+/// The workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The folder of a client in the cache; none, with the reason printed, where it is not.
+pub(crate) fn client(name: &str) -> Option<PathBuf> {
+    let output = Command::new(root().join("setup/clients.sh")).args(["path", name]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    if output.status.success() {
+        return Some(PathBuf::from(text.trim_end()));
+    }
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    eprintln!("skipped: {}", text.trim_end());
+    None
+}
+
+/// A server for one test, with a small cache and impatient expiry.
+pub(crate) fn serve(engine: &str, scratch: &Scratch, flags: &[&str]) -> LabServer {
+    let always = [
+        ["--setParameter", "enableTestCommands=1"],
+        ["--setParameter", "ttlMonitorSleepSecs=1"],
+        ["--wiredTigerCacheSizeGB", "0.25"],
+        ["--rocksdbCacheSizeGB", "0.25"],
+    ];
+    let flags: Vec<&str> = always.iter().flatten().chain(flags).copied().collect();
+    LabServer::start(env!("CARGO_BIN_EXE_fathom"), engine, &scratch.path().join("db"), &flags)
+        .unwrap_or_else(|output| panic!("{output:?}"))
+}
+
+/// Stops a server, which must have found no fault with itself.
+pub(crate) fn stop(server: LabServer) {
+    let output = server.stop().expect_code(0);
+    let faults = output.stdout.lines().filter(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        matches!(line["s"].as_str(), Some("E" | "F"))
+    });
+    assert_eq!(faults.collect::<Vec<_>>(), Vec::<&str>::new());
+}
+
+/// What a client is asked to do, and the server that it needs for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mode {
+    Plain,
+    Auth,
+    Tls,
+    Compression,
+    /// The Go driver of version 1.
+    Old,
+}
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Mode::Plain => "plain",
+            Mode::Auth => "auth",
+            Mode::Tls => "tls",
+            Mode::Compression => "compression",
+            Mode::Old => "old",
+        }
+    }
+}
+
+/// The call of a client's program, put together in a scratch folder.
+fn call(name: &str, mode: Mode, port: u16, scratch: &Path) -> Option<Fathom> {
+    let programs = root().join("tests/clients").join(name);
+    let port = port.to_string();
+    let installed = client(if name == "mongosh" { "node" } else { name })?;
+    let call = match name {
+        "python" => Fathom::new("python3")
+            .env("PYTHONPATH", &installed)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .arg(programs.join("main.py")),
+        "node" => {
+            // A module finds its packages beside itself only.
+            std::os::unix::fs::symlink(installed.join("node_modules"), scratch.join("node_modules")).unwrap();
+            for file in std::fs::read_dir(&programs).unwrap() {
+                let file = file.unwrap();
+                if file.file_type().unwrap().is_file() {
+                    std::fs::copy(file.path(), scratch.join(file.file_name())).unwrap();
+                }
+            }
+            Fathom::new("node").arg(scratch.join("main.mjs"))
+        }
+        "go" => Fathom::new(installed.join("client")),
+        "java" => {
+            let classes = format!("{0}/jars/*:{0}/classes", installed.display());
+            Fathom::new("java").args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", &classes, "Main"])
+        }
+        "mongosh" => return Some(mongosh(&installed, &programs, mode, &port, scratch)),
+        other => panic!("no client {other}"),
+    };
+    let call = call.arg(mode.name()).arg(port);
+    Some(if mode == Mode::Tls { call.arg(pem("ca.pem")) } else { call })
+}
+
+fn mongosh(installed: &Path, programs: &Path, mode: Mode, port: &str, scratch: &Path) -> Fathom {
+    let mut call = Fathom::new("node")
+        .env("HOME", scratch)
+        .arg(installed.join("node_modules/@mongosh/cli-repl/bin/mongosh.js"))
+        .args(["--quiet", "--norc"])
+        .arg(format!("mongodb://localhost:{port}/test"));
+    if mode == Mode::Tls {
+        call = call.args(["--tls", "--tlsCAFile"]).arg(pem("ca.pem"));
+    }
+    for file in ["harness.js".to_owned(), format!("{}.js", mode.name())] {
+        call = call.arg("--file").arg(programs.join(file));
+    }
+    call
+}
+
+fn pem(file: &str) -> PathBuf {
+    root().join("crates/client/tests/client/pem").join(file)
+}
+
+/// Runs one client's program against a server of its own.
+fn drive(name: &str, mode: Mode, engine: &str) {
+    let scratch = Scratch::new().unwrap();
+    let certificate = pem("server.pem").display().to_string();
+    let flags: &[&str] = match mode {
+        Mode::Auth => &["--auth"],
+        Mode::Tls => &["--tlsMode", "requireTLS", "--tlsCertificateKeyFile", &certificate],
+        Mode::Plain | Mode::Compression | Mode::Old => &[],
+    };
+    let server = serve(engine, &scratch, flags);
+    let Some(call) = call(name, mode, server.port(), &scratch.path()) else { return };
+    let output = call.run();
+    assert_passed(name, &output);
+    assert!(name != "mongosh" || output.stderr.is_empty(), "mongosh complains: {}", output.stderr);
+    stop(server);
+}
+
+/// All checks passed, and the docs know them.
+fn assert_passed(name: &str, output: &Output) {
+    let failed: Vec<&str> = output.stdout.lines().filter(|line| !line.starts_with("ok ")).collect();
+    let passed = output.stdout.lines().filter_map(|line| line.strip_prefix("ok "));
+    let passed: Vec<&str> = passed.collect();
+    eprintln!("{name}: {} checks passed, {} failed", passed.len(), failed.len());
+    assert!(
+        output.code == 0 && failed.is_empty() && !passed.is_empty(),
+        "exit code {} after {} checks that passed, overstayed: {}\n{}\n{}",
+        output.code,
+        passed.len(),
+        output.timed_out,
+        failed.join("\n"),
+        output.stderr
+    );
+    let docs = std::fs::read_to_string(root().join("docs/clients.md")).unwrap();
+    let unknown: Vec<_> = passed.iter().filter(|check| !docs.contains(&format!("`{check}`"))).collect();
+    assert!(unknown.is_empty(), "docs/clients.md does not name {unknown:?}");
+}
+
+macro_rules! clients {
+    ($($test:ident: $name:literal, $mode:ident, $engine:ident;)*) => {
+        $(#[test]
+        fn $test() {
+            drive($name, Mode::$mode, $engine);
+        })*
+    };
+}
+
+clients! {
+    pymongo_on_wired_tiger: "python", Plain, WIRED_TIGER;
+    pymongo_on_rocksdb: "python", Plain, ROCKSDB;
+    pymongo_with_users: "python", Auth, WIRED_TIGER;
+    pymongo_over_tls: "python", Tls, WIRED_TIGER;
+    pymongo_compressed: "python", Compression, WIRED_TIGER;
+    node_on_wired_tiger: "node", Plain, WIRED_TIGER;
+    node_on_rocksdb: "node", Plain, ROCKSDB;
+    node_with_users: "node", Auth, ROCKSDB;
+    node_over_tls: "node", Tls, ROCKSDB;
+    node_compressed: "node", Compression, ROCKSDB;
+    go_on_wired_tiger: "go", Plain, WIRED_TIGER;
+    go_on_rocksdb: "go", Plain, ROCKSDB;
+    go_with_users: "go", Auth, WIRED_TIGER;
+    go_over_tls: "go", Tls, WIRED_TIGER;
+    go_compressed: "go", Compression, WIRED_TIGER;
+    go_of_version_1: "go", Old, WIRED_TIGER;
+    java_on_wired_tiger: "java", Plain, WIRED_TIGER;
+    java_on_rocksdb: "java", Plain, ROCKSDB;
+    java_with_users: "java", Auth, ROCKSDB;
+    java_over_tls: "java", Tls, ROCKSDB;
+    java_compressed: "java", Compression, ROCKSDB;
+    mongosh_on_wired_tiger: "mongosh", Plain, WIRED_TIGER;
+    mongosh_on_rocksdb: "mongosh", Plain, ROCKSDB;
+    mongosh_with_users: "mongosh", Auth, WIRED_TIGER;
+    mongosh_over_tls: "mongosh", Tls, WIRED_TIGER;
+}
+
+/// What FerretDB, another server, makes of the same program: it lacks some of this, and the list is only told.
+#[test]
+#[ignore = "a comparison, not a test: make soak"]
+fn pymongo_on_ferretdb() {
+    let Some(ferretdb) = client("ferretdb") else { return };
+    let scratch = Scratch::new().unwrap();
+    let data = scratch.path().join("ferretdb");
+    std::fs::create_dir(&data).unwrap();
+    let mut server = Fathom::new(ferretdb.join("ferretdb")).arg(&data).current_dir(scratch.path()).spawn();
+    assert!(server.wait_for_stdout("\n"), "{:?}", server.wait());
+    let port = server.stdout().trim_end().parse().unwrap();
+    let Some(call) = call("python", Mode::Plain, port, &scratch.path()) else { return };
+    let output = call.run();
+    eprintln!("{}", output.stdout);
+    let passed = output.stdout.lines().filter(|line| line.starts_with("ok ")).count();
+    eprintln!("FerretDB: {passed} checks passed of {}", output.stdout.lines().count());
+    assert!(passed > 20, "{}", output.stderr);
+}
