@@ -42,7 +42,37 @@ pub(crate) fn wrong_type(name: &str, value: RawBsonRef<'_>, expected: &str) -> F
 
 /// A field of a body that was validated when it arrived.
 pub(crate) fn field<'d>(document: &'d RawDocument, name: &str) -> Option<RawBsonRef<'d>> {
-    document.get(name).ok().flatten()
+    if may_have(document.as_bytes(), name.as_bytes()) { document.get(name).ok().flatten() } else { None }
+}
+
+/// Whether a document can have a field of this name. A command is asked for many fields, and most are absent: to say so, no
+/// name need be checked for UTF-8 and no value be read.
+fn may_have(document: &[u8], name: &[u8]) -> bool {
+    let mut rest = document.get(4..).unwrap_or_default();
+    while let Some((&kind, named)) = rest.split_first().filter(|(kind, _)| **kind != 0) {
+        let Some(end) = named.iter().position(|byte| *byte == 0) else { return true };
+        let (found, value) = named.split_at(end);
+        if found == name {
+            return true;
+        }
+        let value = value.get(1..).unwrap_or_default();
+        let length = || value.first_chunk().map_or(usize::MAX, |bytes| u32::from_le_bytes(*bytes) as usize);
+        // The types' bytes and sizes are those of bsonspec.org; of those that are missing here the slow way decides.
+        let size = match kind {
+            0x01 | 0x09 | 0x11 | 0x12 => 8,
+            0x02 => length().saturating_add(4),
+            0x03 | 0x04 => length(),
+            0x05 => length().saturating_add(5),
+            0x07 => 12,
+            0x08 => 1,
+            0x0a => 0,
+            0x10 => 4,
+            0x13 => 16,
+            _ => return true,
+        };
+        rest = value.get(size..).unwrap_or_default();
+    }
+    false
 }
 
 /// A number of any type that is whole, as an integer.
@@ -189,4 +219,30 @@ pub(crate) fn filter_of(filter: &Document) -> Result<Filter> {
 /// The failure for bytes that are not BSON.
 pub(crate) fn malformed(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Code::InvalidBSON, format!("invalid BSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{Binary, DateTime, Decimal128, Regex, Timestamp, oid::ObjectId, rawdoc, spec::BinarySubtype};
+
+    use super::*;
+
+    #[test]
+    fn fields_are_found_behind_values_of_any_type() {
+        let document = rawdoc! {
+            "double": 1.5, "string": "x", "document": { "last": 1 }, "array": [1, "last"],
+            "binary": Binary { subtype: BinarySubtype::Generic, bytes: vec![0; 9] },
+            "id": ObjectId::new(), "bool": true, "date": DateTime::now(), "null": null, "int": 7,
+            "stamp": Timestamp { time: 1, increment: 2 }, "long": 8_i64, "decimal": Decimal128::from_bytes([0; 16]),
+            "last": 1, "regex": Regex { pattern: bson::raw::cstr!("a").to_owned(), options: bson::raw::cstr!("").to_owned() }, "behind": 2,
+        };
+        for name in document.iter_elements().map(|element| element.unwrap().key().to_string()) {
+            assert!(field(&document, &name).is_some(), "{name}");
+            let longer = format!("{name}x");
+            assert!(
+                field(&document, &longer).is_none() && field(&document, name.get(1..).unwrap()).is_none()
+            );
+        }
+        assert_eq!(field(&document, "behind"), Some(RawBsonRef::Int32(2)));
+    }
 }

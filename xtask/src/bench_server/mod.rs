@@ -35,7 +35,9 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     std::fs::create_dir_all(&parent).with_context(|| format!("cannot make {}", parent.display()))?;
     for &engine in &options.engines {
         let folder = tempfile::Builder::new().prefix("fathom-bench-").tempdir_in(&parent)?;
-        let server = LabServer::start(engine, folder.path(), &options.flags(), &signals)?;
+        let flags = options.flags();
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let server = LabServer::start(engine, folder.path(), &flags, &signals)?;
         Bench::new(server, engine, &options, &ycsb, &signals).run()?;
     }
     Ok(true)

@@ -20,6 +20,9 @@ pub(super) struct Options {
     pub(super) seconds: u64,
     /// `BENCH_MINUTES`: how long memory is watched.
     pub(super) minutes: u64,
+    /// `BENCH_CACHE_GB`: the engine's cache; mongod's default for the machine where absent. Below ten times the data, updates
+    /// reach the dirty target of 5 % and eviction writes pages all the time, which is another question.
+    cache_gb: Option<u64>,
     /// `BENCH_DIR`: where the data goes; where absent, into the tree's own target folder.
     pub(super) dir: Option<PathBuf>,
 }
@@ -48,6 +51,7 @@ impl Options {
             rounds: number("BENCH_ROUNDS", 5)?,
             seconds: number("BENCH_SECONDS", 3)?,
             minutes: number("BENCH_MINUTES", 3)?,
+            cache_gb: variable("BENCH_CACHE_GB").map(|_| number("BENCH_CACHE_GB", 1)).transpose()?,
             dir: variable("BENCH_DIR").map(PathBuf::from),
         };
         for argument in arguments {
@@ -71,9 +75,11 @@ impl Options {
         self.rows.is_empty() || self.rows.iter().any(|name| name == row)
     }
 
-    /// The server's flags: a cache that holds all data.
-    pub(super) fn flags(&self) -> [&'static str; 2] {
-        ["--wiredTigerCacheSizeGB=2", "--rocksdbCacheSizeGB=2"]
+    /// The server's flags.
+    pub(super) fn flags(&self) -> Vec<String> {
+        let gb = self.cache_gb.iter();
+        gb.flat_map(|gb| ["wiredTiger", "rocksdb"].map(|engine| format!("--{engine}CacheSizeGB={gb}")))
+            .collect()
     }
 }
 

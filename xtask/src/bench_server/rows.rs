@@ -82,15 +82,13 @@ impl<'a> Bench<'a> {
     fn insert(&mut self, time: Duration) -> Result<Done> {
         self.check()?;
         let done = work(self.server.port(), Work::Insert { first: self.next }, time, self.next)?;
-        // Each connection numbers its own; the fastest one decides how far the numbers go.
-        self.next += done.furthest * super::client::CONNECTIONS;
+        self.next += done.operations;
         Ok(done)
     }
 
-    /// Only numbers below this are surely there.
     fn read(&self, port: u16, seed: u64) -> Result<Done> {
         self.check()?;
-        work(port, Work::Read { documents: DOCUMENTS / 2 }, Duration::from_secs(self.options.seconds), seed)
+        work(port, Work::Read { documents: DOCUMENTS }, Duration::from_secs(self.options.seconds), seed)
     }
 
     /// Point reads beside the responder that does nothing, in turns.

@@ -71,7 +71,10 @@ fn measure(
     ycsb: &Ycsb,
     signals: &Signals,
 ) -> Result<Figures> {
-    let device = LoopDevice::create(ledger, parent, DEVICE, LoopOptions::default())?;
+    // `BENCH_LOOP=buffered` sends the device's requests through the page cache: then they may be larger.
+    let direct_io = std::env::var_os("BENCH_LOOP").is_none_or(|how| how != "buffered");
+    let device =
+        LoopDevice::create(ledger, parent, DEVICE, LoopOptions { direct_io, ..LoopOptions::default() })?;
     let disk = format_and_mount(ledger, &device, Filesystem::Xfs, &FilesystemOptions::default())?;
     let mut all = vec!["--wiredTigerCacheSizeGB=1", "--rocksdbCacheSizeGB=1"];
     all.extend(flags);

@@ -101,6 +101,9 @@ pub(super) static ROWS: &[Row] = &[
         p.per_write(&["wiredTiger", BLOCKS, "bytes written for checkpoint"])
     }),
     ours("checkpoints took, ms", 0, |p| wt!(p, "transaction", "transaction checkpoint total time (msecs)")),
+    ours("a journal sync took, ms", 1, |p| {
+        Some(wt!(p, LOG, "log sync time duration (usecs)")? / 1000.0 / wt!(p, LOG, "log sync operations")?)
+    }),
     ours("syncs by our own tick, per second", 2, |p| {
         Some(p.per_second(p.counter(&["fathom", "journal", "syncs"])?))
     }),

@@ -55,7 +55,7 @@ fn verdict(reference: Option<f64>, value: Option<f64>) -> String {
     match (reference, value) {
         (None, _) => " | |".to_owned(),
         (Some(_), None) => " - | missing |".to_owned(),
-        (Some(reference), Some(value)) if reference == 0.0 => {
+        (Some(0.0), Some(value)) => {
             format!(" - | {} |", if value == 0.0 { "yes" } else { "no" })
         }
         (Some(reference), Some(value)) => {

@@ -4,7 +4,7 @@ use super::tree::{Child, Node, check_path};
 use super::{Dialect, Projection};
 use crate::raw::{Builder, Element, Elements, Value, kind, malformed};
 use crate::{Code, Expression, Failure, Filter, Result, Variables, to_f64};
-use bson::{Bson, RawDocument};
+use bson::RawDocument;
 use std::sync::OnceLock;
 
 struct Parser<'v> {
@@ -80,8 +80,7 @@ impl Parser<'_> {
             }
             kind::DOCUMENT => self.document(path, field, top),
             kind::BOOLEAN | kind::INT32 | kind::INT64 | kind::DOUBLE | kind::DECIMAL => {
-                let value = Value::of(field)?.to_bson()?;
-                match is_true(&value) {
+                match is_true(field)? {
                     true if positional => self.positional(&path),
                     true => self.keep(path, top),
                     false => self.leave_out(path, top),
@@ -226,11 +225,11 @@ impl Parser<'_> {
     }
 }
 
-fn is_true(value: &Bson) -> bool {
-    match value {
-        Bson::Boolean(value) => *value,
+fn is_true(field: &Element<'_>) -> Result<bool> {
+    match field.kind {
+        kind::BOOLEAN | kind::INT32 | kind::INT64 => Ok(field.value.iter().any(|byte| *byte != 0)),
         // What is not a number is not zero.
-        number => to_f64(number) != Some(0.0),
+        _ => Ok(to_f64(&Value::of(field)?.to_bson()?) != Some(0.0)),
     }
 }
 

@@ -79,8 +79,10 @@ impl Node {
         if child.is_added() && !self.added.iter().any(|name| name == part) {
             self.added.push(part.to_string());
         }
-        let nested =
-            self.children.entry(part.as_bytes().to_vec()).or_insert_with(|| Child::Nested(Box::new(Node::new())));
+        let nested = self
+            .children
+            .entry(part.as_bytes().to_vec())
+            .or_insert_with(|| Child::Nested(Box::new(Node::new())));
         match nested {
             Child::Nested(node) => node.insert_parts(path, deeper, child),
             _ => {

@@ -124,7 +124,8 @@ fn point_read(
         // What a table holds is sent as it is, but only if it is a document.
         let document = document_of(first.buffer().get(at..).unwrap_or_default())?;
         let projection = query.projection.as_ref();
-        let projected = projection.map(|one| one.apply(document, fathom_query::Matched::default(), op.variables()));
+        let projected =
+            projection.map(|one| one.apply(document, fathom_query::Matched::default(), op.variables()));
         if let Some(projected) = projected.transpose()? {
             first.buffer().truncate(at);
             first.buffer().extend_from_slice(projected.as_bytes());
