@@ -40,7 +40,8 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     if given.is_empty() {
         return Err(Failure::new(Code::BadValue, "Must specify at least one index to create"));
     }
-    let specs = given.iter().map(|spec| index_options::check(op, spec, unknown)).collect::<Result<Vec<_>>>()?;
+    let specs =
+        given.iter().map(|spec| index_options::check(op, spec, unknown)).collect::<Result<Vec<_>>>()?;
     super::insert::refuse_internal(&namespace)?;
     let _ticket = op.write_ticket()?;
     let new = op.instance.catalog.get(&namespace).is_none();

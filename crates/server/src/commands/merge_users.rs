@@ -23,8 +23,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Re
     let drop = parse::boolean(request.body, "drop")?;
     let database = parse::required_string(request.body, "db")?;
     if from.is_empty() && roles.is_empty() {
-        let what =
-            "Must provide at least one of \"tempUsersCollection\" and \"tempRolescollection\" for _mergeAuthzCollections";
+        let what = "Must provide at least one of \"tempUsersCollection\" and \"tempRolescollection\" for _mergeAuthzCollections";
         return Err(Failure::new(Code::BadValue, what));
     }
     if !read(op, roles)?.is_empty() {
@@ -53,7 +52,13 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Re
         others.remove(&user.id());
         if !drop && instance.users.get(&user.database, &user.name).is_some() {
             let attributes = doc! { "user": user.id() };
-            instance.log.warning("ACCESS", 20508, "conn", "a user is there already, and stays as it is", attributes);
+            instance.log.warning(
+                "ACCESS",
+                20508,
+                "conn",
+                "a user is there already, and stays as it is",
+                attributes,
+            );
             continue;
         }
         instance.users.put(op, user)?;

@@ -69,8 +69,7 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "takes over users that mongorestore put into a collection",
             admin_only
         ),
-        command!( "abortTransaction", Command, Nobody, ["recoveryToken"], super::sessions::no_transaction, "refused: there are no transactions", admin_only ),
-        command!( "aggregate", Read, Read, [ "pipeline", "cursor", "explain", "allowDiskUse", "bypassDocumentValidation", "hint", "collation", "let" ], super::aggregate::run, "runs a pipeline" ),
+        command!(
             "abortTransaction",
             Command,
             Nobody,
