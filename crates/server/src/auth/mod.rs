@@ -21,7 +21,7 @@ pub(crate) use privilege::Place;
 pub(crate) use rights::Rights;
 pub(crate) use roles::{Role, built_in};
 pub(crate) use user::{User, roles_array};
-pub(crate) use users::Users;
+pub(crate) use users::{SCHEMA_VERSION, Users};
 
 use crate::Result;
 use crate::dispatch::Request;

@@ -60,6 +60,7 @@ macro_rules! refused {
 /// All commands.
 pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
     let mut all = vec![
+        command!( "_mergeAuthzCollections", Command, UserAdmin, ["tempUsersCollection", "tempRolesCollection", "drop", "db"], super::merge_users::run, "takes over users that mongorestore put into a collection", admin_only ),
         command!( "abortTransaction", Command, Nobody, ["recoveryToken"], super::sessions::no_transaction, "refused: there are no transactions", admin_only ),
         command!( "aggregate", Read, Read, [ "pipeline", "cursor", "explain", "allowDiskUse", "bypassDocumentValidation", "hint", "collation", "let" ], super::aggregate::run, "runs a pipeline" ),
         refused!("applyOps"),
