@@ -131,75 +131,13 @@ mod tests {
         }
 
         fn key(&mut self) -> String {
-            let keys = [
-                "a",
-                "b",
-                "_id",
-                "$gt",
-                "$in",
-                "$and",
-                "$or",
-                "$set",
-                "$inc",
-                "$push",
-                "$unset",
-                "$match",
-                "$group",
-                "$lookup",
-                "$sort",
-                "$limit",
-                "$project",
-                "$facet",
-                "$expr",
-                "$elemMatch",
-                "$not",
-                "q",
-                "u",
-                "limit",
-                "multi",
-                "upsert",
-                "key",
-                "name",
-                "unique",
-                "id",
-                "role",
-                "db",
-                "find",
-                "aggregate",
-                "pipeline",
-                "from",
-                "as",
-                "$each",
-                "$bit",
-                "$merge",
-                "$out",
-                "$natural",
-                "$slice",
-                "$exists",
-                "$type",
-                "$regex",
-                "$mod",
-                "$size",
-                "a.0.$[x]",
-                "$sum",
-                "$unwind",
-                "$sample",
-                "$count",
-                "$bucket",
-                "$currentOp",
-                "$collStats",
-                "batchSize",
-                "w",
-                "level",
-                "locale",
-                "partialFilterExpression",
-                "expireAfterSeconds",
-                "sparse",
-                "hidden",
-                "validator",
-                "index",
-                "user",
-            ];
+            let keys = "a b _id $gt $in $and $or $set $inc $push $unset $match $group $lookup $sort $limit \
+            $project $facet $expr $elemMatch $not q u limit multi upsert key name unique id role db \
+            find aggregate pipeline from as $each $bit $merge $out $natural $slice $exists $type \
+            $regex $mod $size a.0.$[x] $sum $unwind $sample $count $bucket $currentOp $collStats \
+            batchSize w level locale partialFilterExpression expireAfterSeconds sparse hidden \
+            validator index user";
+            let keys: Vec<&str> = keys.split_whitespace().collect();
             self.pick(&keys).to_owned()
         }
 
