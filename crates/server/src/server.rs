@@ -68,6 +68,10 @@ impl Server {
         };
         log_start(log, &config);
         startup_warnings::log(log, &config, crate::engines::memory_bytes());
+        if directory.as_ref().is_some_and(DataDirectory::was_unclean) {
+            let what = "Detected unclean shutdown; the engine recovers from its journal";
+            log.warning("STORAGE", 22271, "initandlisten", what, doc! {});
+        }
         let engine = match crate::engines::open(&config.storage, log) {
             Ok(engine) => engine,
             Err(error) => {
