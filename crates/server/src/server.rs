@@ -255,7 +255,8 @@ fn count_one(instance: &Instance, collection: &Arc<crate::storage::Collection>) 
         if !current.lock().gone || instance.is_stopping() {
             return Ok(());
         }
-        match instance.catalog.get_by_uuid(current.database(), current.uuid()) {
+        let same = |one: &Arc<crate::storage::Collection>| one.uuid() == current.uuid();
+        match instance.catalog.all().into_iter().find(same) {
             Some(renamed) => current = renamed,
             None => return Ok(()),
         }
