@@ -62,7 +62,11 @@ fn fill(connection: &mut Connection) {
     let few: Vec<Document> = (0..10).map(|n| doc! { "_id": n }).collect();
     run(connection, "second", &doc! { "insert": "capped", "documents": few });
     run(connection, "second", &doc! { "create": "valid", "validator": { "n": { "$gte": 0 } } });
-    run(connection, "second", &doc! { "create": "view", "viewOn": "things", "pipeline": [{ "$match": { "n": 7 } }] });
+    run(
+        connection,
+        "second",
+        &doc! { "create": "view", "viewOn": "things", "pipeline": [{ "$match": { "n": 7 } }] },
+    );
 }
 
 /// Everything in a database that a dump is to carry over: documents, indexes and options by collection.
@@ -149,7 +153,11 @@ fn users_are_dumped_and_restored() {
     let target = format!("mongodb://admin:secret@127.0.0.1:{}/?authSource=admin", server.port());
     let mut connection = Connection::connect(&target.parse::<Target>().unwrap()).unwrap();
     run(&mut connection, "first", &doc! { "insert": "things", "documents": [{ "_id": 1 }] });
-    run(&mut connection, "admin", &doc! { "createUser": "other", "pwd": "word", "roles": ["readAnyDatabase", "backup"] });
+    run(
+        &mut connection,
+        "admin",
+        &doc! { "createUser": "other", "pwd": "word", "roles": ["readAnyDatabase", "backup"] },
+    );
     let refused = tool(&tools, "mongodump", &server).arg("--out").arg(scratch.path().join("refused")).run();
     assert_ne!(refused.code, 0, "{refused:?}");
 
@@ -159,7 +167,11 @@ fn users_are_dumped_and_restored() {
     run(&mut connection, "first", &doc! { "dropDatabase": 1 });
     succeeds(with_login("mongorestore", "admin", "secret").arg(&folder));
     // The user is there again, with the old password.
-    succeeds(with_login("mongodump", "other", "word").args(["--db", "first", "--out"]).arg(scratch.path().join("again")));
+    succeeds(
+        with_login("mongodump", "other", "word")
+            .args(["--db", "first", "--out"])
+            .arg(scratch.path().join("again")),
+    );
     assert_eq!(all(&mut connection, "first", &doc! { "find": "things" }), [doc! { "_id": 1 }]);
     stop(server);
 }
@@ -175,7 +187,9 @@ fn export_and_import() {
     let from = ["--db", "first", "--collection", "things", "--jsonFormat", "canonical", "--sort", "{_id: 1}"];
     succeeds(tool(&tools, "mongoexport", &server).args(from).arg("--out").arg(&file));
     succeeds(
-        tool(&tools, "mongoimport", &server).args(["--db", "first", "--collection", "copy", "--file"]).arg(&file),
+        tool(&tools, "mongoimport", &server)
+            .args(["--db", "first", "--collection", "copy", "--file"])
+            .arg(&file),
     );
     let find = |of: &str| doc! { "find": of, "sort": { "_id": 1 } };
     let copy = all(&mut connection, "first", &find("copy"));
@@ -183,7 +197,12 @@ fn export_and_import() {
 
     let file = scratch.path().join("things.csv");
     let from = ["--db", "second", "--collection", "things", "--type", "csv", "--fields", "n,text"];
-    succeeds(tool(&tools, "mongoexport", &server).args(from).args(["--query", "{\"n\": {\"$lt\": 5}}", "--out"]).arg(&file));
+    succeeds(
+        tool(&tools, "mongoexport", &server)
+            .args(from)
+            .args(["--query", "{\"n\": {\"$lt\": 5}}", "--out"])
+            .arg(&file),
+    );
     let into = ["--db", "second", "--collection", "lines", "--type", "csv", "--headerline", "--file"];
     succeeds(tool(&tools, "mongoimport", &server).args(into).arg(&file));
     assert_eq!(all(&mut connection, "second", &find("lines")).len(), 5);
@@ -204,7 +223,8 @@ fn watched_under_load(engine: &str) {
                 run(&mut connection, "first", &doc! { "find": "load", "limit": 1, "singleBatch": true });
             }
         });
-        let output = tool(&tools, "mongostat", &server).args(["--rowcount", "2", "--json", "--noheaders", "1"]).run();
+        let output =
+            tool(&tools, "mongostat", &server).args(["--rowcount", "2", "--json", "--noheaders", "1"]).run();
         done.store(true, Ordering::Relaxed);
         writer.join().unwrap();
         output
@@ -216,10 +236,17 @@ fn watched_under_load(engine: &str) {
     for line in &lines {
         let row = line.as_object().unwrap().values().next().unwrap();
         let number = |name: &str| -> f64 {
-            row[name].as_str().unwrap().trim_matches(['*', '%']).parse().unwrap_or_else(|_| panic!("{name} in {row}"))
+            row[name]
+                .as_str()
+                .unwrap()
+                .trim_matches(['*', '%'])
+                .parse()
+                .unwrap_or_else(|_| panic!("{name} in {row}"))
         };
         assert!(number("insert") >= 10.0 && number("query") >= 1.0 && number("conn") >= 2.0, "{row}");
-        for name in ["res", "vsize", "net_in", "net_out", "qrw", "arw", "time", "command", "getmore", "delete"] {
+        for name in
+            ["res", "vsize", "net_in", "net_out", "qrw", "arw", "time", "command", "getmore", "delete"]
+        {
             assert!(row[name].as_str().is_some_and(|text| !text.is_empty()), "{name} in {row}");
         }
         if engine == WIRED_TIGER {

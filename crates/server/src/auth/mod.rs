@@ -21,7 +21,7 @@ pub(crate) use privilege::Place;
 pub(crate) use rights::Rights;
 pub(crate) use roles::{Role, built_in};
 pub(crate) use user::{User, roles_array};
-pub(crate) use users::Users;
+pub(crate) use users::{SCHEMA_VERSION, Users};
 
 use crate::Result;
 use crate::dispatch::Request;
@@ -39,10 +39,6 @@ pub(crate) enum Access {
     Read,
     /// Who may write it.
     Write,
-    /// Who may make and drop collections and indexes in it.
-    Schema,
-    /// Who may see sizes and counts.
-    Stats,
     /// Who may administer the database (validate, profile, drop it).
     DatabaseAdmin,
     /// Who may administer the users of the database.

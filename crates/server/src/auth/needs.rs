@@ -77,8 +77,6 @@ pub(crate) fn of_access<'a>(access: Access, place: Place<'a>) -> Need<'a> {
         Access::Anybody => Need::Login,
         Access::Read => Need::One(Rights::FIND, place),
         Access::Write => Need::One(Rights::CHANGE, place),
-        Access::Schema => Need::One(Rights::SCHEMA, place),
-        Access::Stats => Need::One(Rights::STATS, place),
         Access::DatabaseAdmin => Need::One(Rights::ADMINISTER, place),
         Access::UserAdmin => Need::One(Rights::USERS, whole),
         Access::Monitor => Need::One(Rights::MONITOR, Place::Cluster),

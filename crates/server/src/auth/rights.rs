@@ -9,7 +9,6 @@ use std::ops::BitOr;
 pub(crate) struct Rights(u16);
 
 impl Rights {
-    pub(crate) const NONE: Rights = Rights(0);
     /// Reading documents.
     pub(crate) const FIND: Rights = Rights(1);
     /// Seeing which collections and indexes there are.
@@ -135,6 +134,6 @@ mod tests {
         assert_eq!(both.actions(), ["listCollections", "listDatabases", "listIndexes"]);
         assert!(both.has_any(Rights::LIST | Rights::FIND));
         assert!(!both.has_any(Rights::FIND));
-        assert!(Rights::NONE.actions().is_empty());
+        assert!(Rights::default().actions().is_empty());
     }
 }

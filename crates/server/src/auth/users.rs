@@ -29,7 +29,7 @@ pub(crate) const USERS: &str = "admin.system.users";
 /// Where the form that they are kept in is noted, as tools that copy users want to know.
 const VERSION: &str = "admin.system.version";
 /// MongoDB's number of that form.
-const SCHEMA_VERSION: i32 = 5;
+pub(crate) const SCHEMA_VERSION: i32 = 5;
 
 /// The users of the server.
 #[derive(Debug)]

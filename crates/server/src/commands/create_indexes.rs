@@ -9,6 +9,7 @@ use std::sync::Arc;
 use fathom_query::{Code, Failure};
 
 use super::index_conflicts::{check_number, stands_already};
+use super::index_options::Unknown;
 use super::{Reply, index_options};
 use crate::Result;
 use crate::dispatch::Request;
@@ -29,17 +30,18 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     if request.field("commitQuorum").is_some() {
         return Err(Failure::new(Code::BadValue, "Standalones can't specify commitQuorum"));
     }
-    if parse::boolean(request.body, "ignoreUnknownIndexOptions")? {
-        return Err(Failure::new(
-            Code::CommandNotSupported,
-            "this server ignores no index options: ignoreUnknownIndexOptions must be false",
-        ));
-    }
+    // mongorestore asks for it, for options that old versions let pass.
+    let unknown = if parse::boolean(request.body, "ignoreUnknownIndexOptions")? {
+        Unknown::Ignored
+    } else {
+        Unknown::Refused
+    };
     let given = request.documents("indexes")?;
     if given.is_empty() {
         return Err(Failure::new(Code::BadValue, "Must specify at least one index to create"));
     }
-    let specs = given.iter().map(|spec| index_options::check(op, spec)).collect::<Result<Vec<_>>>()?;
+    let specs =
+        given.iter().map(|spec| index_options::check(op, spec, unknown)).collect::<Result<Vec<_>>>()?;
     super::insert::refuse_internal(&namespace)?;
     let _ticket = op.write_ticket()?;
     let new = op.instance.catalog.get(&namespace).is_none();

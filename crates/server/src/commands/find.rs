@@ -11,6 +11,7 @@ use crate::dispatch::Request;
 use crate::execution::{Batch, FindQuery, FindState, Planned, Producer, QueryCursor, document_of, time_left};
 use crate::operation::Operation;
 use crate::parse;
+use crate::storage::{Collection, SharedState};
 
 /// Documents of the first batch when the client asks for no number.
 pub(super) const FIRST_BATCH: u64 = 101;
@@ -33,21 +34,38 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     read_let(op, request.body)?;
     let (query, options) = parse_find(op, request)?;
     let _ticket = op.read_ticket()?;
-    let Some(collection) = op.instance.catalog.get(&op.figures.namespace) else {
-        op.figures.plan = Some("EOF".into());
-        return write_empty(op, reply);
-    };
-    op.collection = Some(Arc::clone(&collection));
-    let state = collection.lock();
+    loop {
+        let Some(collection) = op.instance.catalog.get(&op.figures.namespace) else {
+            op.figures.plan = Some("EOF".into());
+            return write_empty(op, reply);
+        };
+        let state = op.lock(&collection)?;
+        // Dropped, renamed or built anew since it was looked up.
+        if !state.gone {
+            op.collection = Some(Arc::clone(&collection));
+            return answer(op, request, &collection, state, (query, &options), reply);
+        }
+    }
+}
+
+/// Runs the query over a collection or view that is held.
+fn answer(
+    op: &mut Operation<'_>,
+    request: &Request<'_>,
+    collection: &Arc<Collection>,
+    state: SharedState<'_>,
+    (query, options): (FindQuery, &Options),
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     if state.options.is_view() {
         drop(state);
         let asked = super::aggregate::find_on_view(&op.figures.namespace, request.body)?;
         let planned = Planned::new(op, &asked)?;
-        let Options { batch_size, single_batch, .. } = options;
+        let Options { batch_size, single_batch, .. } = *options;
         return super::aggregate::write_cursor(op, planned, batch_size, single_batch, request.body, reply);
     }
     if is_point_read(&query) {
-        return point_read(op, &collection, &query, reply);
+        return point_read(op, collection, &query, reply);
     }
     if options.tailable && !state.options.is_capped() {
         let what = format!(
@@ -58,7 +76,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     }
     let find = FindState::new(op, &state, query)?;
     drop(state);
-    let mut producer = Producer::Find(Box::new(find), Arc::clone(&collection));
+    let mut producer = Producer::Find(Box::new(find), Arc::clone(collection));
     let mut cursor = reply.begin_document("cursor");
     let mut first = cursor.begin_array("firstBatch");
     let done = producer.fill(op, &mut Batch::new(&mut first, options.batch_size))?;
@@ -101,7 +119,7 @@ fn is_point_read(query: &FindQuery) -> bool {
 
 fn point_read(
     op: &mut Operation<'_>,
-    collection: &crate::storage::Collection,
+    collection: &Collection,
     query: &FindQuery,
     reply: &mut Reply<'_>,
 ) -> Result<()> {

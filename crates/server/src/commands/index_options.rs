@@ -20,8 +20,15 @@ fn cannot(what: impl Into<String>) -> Failure {
     Failure::new(Code::CannotCreateIndex, what.into())
 }
 
+/// What becomes of options that nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unknown {
+    Refused,
+    Ignored,
+}
+
 /// Checks one document of `indexes`; what the catalog keeps of it, in mongod's order: `v`, `key`, `name`, the rest.
-pub(super) fn check(op: &Operation<'_>, given: &RawDocument) -> Result<IndexSpec> {
+pub(super) fn check(op: &Operation<'_>, given: &RawDocument, unknown: Unknown) -> Result<IndexSpec> {
     let Some(key) = parse::document(given, "key")? else {
         return Err(required("key"));
     };
@@ -35,6 +42,10 @@ pub(super) fn check(op: &Operation<'_>, given: &RawDocument) -> Result<IndexSpec
     for element in given {
         let (field, value) = element.map_err(|error| parse::malformed(&error))?;
         let field = field.as_str();
+        let known = option(op, given, &pattern, field, value, &mut spec)?;
+        if !known && unknown == Unknown::Ignored {
+            continue;
+        }
         if pattern.is_id() && !FIELDS_OF_ID.contains(&field) {
             let what = format!(
                 "The field '{field}' is not valid for an _id index specification. Specification: {}",
@@ -42,7 +53,13 @@ pub(super) fn check(op: &Operation<'_>, given: &RawDocument) -> Result<IndexSpec
             );
             return Err(Failure::new(Code::InvalidIndexSpecificationOption, what));
         }
-        option(op, given, &pattern, field, value, &mut spec)?;
+        if !known {
+            let what = format!(
+                "The field '{field}' is not valid for an index specification. Specification: {}",
+                parse::owned(given)?
+            );
+            return Err(Failure::new(Code::InvalidIndexSpecificationOption, what));
+        }
     }
     if spec.contains_key("partialFilterExpression") && crate::storage::is_true(&spec, "sparse") {
         return Err(cannot("cannot mix \"partialFilterExpression\" and \"sparse\" options"));
@@ -99,7 +116,7 @@ fn version(given: &RawDocument) -> Result<i32> {
     }
 }
 
-/// Adds one option to what is kept.
+/// Adds one option to what is kept; false if it is unknown.
 fn option(
     op: &Operation<'_>,
     given: &RawDocument,
@@ -107,7 +124,7 @@ fn option(
     field: &str,
     value: RawBsonRef<'_>,
     spec: &mut Document,
-) -> Result<()> {
+) -> Result<bool> {
     match field {
         // Read already, or obsolete and of no effect.
         "key" | "name" | "v" | "ns" | "dropDups" => {}
@@ -155,15 +172,9 @@ fn option(
                 "the field '{field}' belongs to text, geo and wildcard indexes, which this server has not"
             )));
         }
-        other => {
-            let what = format!(
-                "The field '{other}' is not valid for an index specification. Specification: {}",
-                parse::owned(given)?
-            );
-            return Err(Failure::new(Code::InvalidIndexSpecificationOption, what));
-        }
+        _ => return Ok(false),
     }
-    Ok(())
+    Ok(true)
 }
 
 /// `expireAfterSeconds`: a number of seconds in the range of an `int`, for one field that is not hashed.

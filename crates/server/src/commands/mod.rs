@@ -43,6 +43,7 @@ mod list_commands;
 mod list_databases;
 mod list_indexes;
 mod log_rotate;
+mod merge_users;
 mod partial_filter;
 mod ping;
 mod profile;

@@ -61,6 +61,15 @@ macro_rules! refused {
 pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
     let mut all = vec![
         command!(
+            "_mergeAuthzCollections",
+            Command,
+            UserAdmin,
+            ["tempUsersCollection", "tempRolesCollection", "drop", "db"],
+            super::merge_users::run,
+            "takes over users that mongorestore put into a collection",
+            admin_only
+        ),
+        command!(
             "abortTransaction",
             Command,
             Nobody,

@@ -178,13 +178,12 @@ fn welcome(
         );
         return;
     }
-    let local = stream.local_addr().map(|address| address.to_string()).unwrap_or_default();
     // A socket that refuses these options still works.
     let _ = stream.set_nonblocking(false);
     let _ = stream.set_nodelay(true);
     let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
     let _ = rustix::net::sockopt::set_tcp_keepidle(&stream, Duration::from_secs(KEEPALIVE_SECONDS));
-    let client = instance.clients.add(peer.to_string(), local);
+    let client = instance.clients.add(peer.to_string());
     let id = client.id;
     let socket = Arc::new(stream);
     sockets.open.lock().insert(id, Arc::clone(&socket));

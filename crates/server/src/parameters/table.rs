@@ -8,6 +8,7 @@ use fathom_query::{Code, Failure};
 use super::value::Shape;
 use super::{Parameter, When, milliseconds};
 use crate::Result;
+use crate::auth::SCHEMA_VERSION;
 use crate::config::{EngineName, integer_value, version};
 use crate::instance::Instance;
 use crate::log::LEVEL_MAX;
@@ -22,6 +23,14 @@ const SECONDS_MAX: f64 = 9_000_000.0;
 
 /// All parameters.
 pub(super) static PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "authSchemaVersion",
+        when: When::Never,
+        shape: Shape::Integer(SCHEMA_VERSION as i64, SCHEMA_VERSION as i64),
+        engine: None,
+        read: |_| Some(Bson::Int32(SCHEMA_VERSION)),
+        write: |_, _| Ok(()),
+    },
     Parameter {
         name: "authenticationMechanisms",
         when: When::Never,

@@ -66,11 +66,6 @@ impl IndexSpec {
         &self.document
     }
 
-    /// The whole document, to change (`collMod`).
-    pub(crate) fn document_mut(&mut self) -> &mut Document {
-        &mut self.document
-    }
-
     /// Its name.
     pub(crate) fn name(&self) -> &str {
         self.document.get_str("name").unwrap_or_default()

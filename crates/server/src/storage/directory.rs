@@ -69,11 +69,6 @@ impl DataDirectory {
         Ok(directory)
     }
 
-    /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Whether the last owner did not stop cleanly.
     pub(crate) fn was_unclean(&self) -> bool {
         self.unclean

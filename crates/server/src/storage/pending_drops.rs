@@ -28,11 +28,6 @@ impl PendingDrops {
         self.tables.lock().extend(tables.cloned());
     }
 
-    /// How many wait.
-    pub(crate) fn count(&self) -> usize {
-        self.tables.lock().len()
-    }
-
     /// Drops what can be dropped now.
     pub(crate) fn run(&self, engine: &dyn Engine) {
         let waiting = std::mem::take(&mut *self.tables.lock());

@@ -136,11 +136,6 @@ impl Catalog {
         self.collections.read().get(namespace).cloned()
     }
 
-    /// A collection or view by its UUID.
-    pub(crate) fn get_by_uuid(&self, database: &str, uuid: bson::Uuid) -> Option<Arc<Collection>> {
-        self.of_database(database).into_iter().find(|one| one.uuid() == uuid)
-    }
-
     /// All collections and views, by name.
     pub(crate) fn all(&self) -> Vec<Arc<Collection>> {
         self.collections.read().values().cloned().collect()
@@ -326,11 +321,6 @@ impl Catalog {
     /// Drops the tables that nobody uses any more, as far as the engine can now.
     pub(crate) fn drop_pending(&self) {
         self.drops.run(&*self.engine);
-    }
-
-    /// The table of the catalog itself, for statistics.
-    pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
-        &self.engine
     }
 
     fn new_ident(&self, kind: &str) -> String {

@@ -19,7 +19,7 @@ fn with_collection(test: impl Fn(&mut Operation<'_>, &Collection)) {
     config.storage.engine = EngineName::Ephemeral;
     let log = Arc::new(Log::quiet(&config));
     let (instance, _) = Instance::new(config, Arc::clone(&engine), None, log).unwrap();
-    let client = instance.clients.add("test".to_owned(), "test".to_owned());
+    let client = instance.clients.add("test".to_owned());
     let session = engine.session().unwrap();
     let mut op = Operation::new(&instance, &*session, &client);
     let documents: Vec<_> =
