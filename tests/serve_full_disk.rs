@@ -63,6 +63,8 @@ fn fill_under(engine: &str, filesystem: Filesystem) {
     // Without room it does not come up, says so and does no harm. Recovery may get by with the room that it frees itself.
     if let Err(refused) = LabServer::start(PROGRAM, engine, &db_path, FLAGS).map(LabServer::kill) {
         assert_eq!(refused.code, 3, "{refused:?}");
+        assert!(refused.stderr.contains("No space left"), "{}", refused.stderr);
+        assert!(!refused.stderr.contains("restore"), "{}", refused.stderr);
         println!("{engine} on a full {filesystem}, again: {}", refused.stderr.trim());
     }
 

@@ -125,6 +125,12 @@ impl Fault {
     /// What an error at opening means: there is no engine yet that could stop.
     pub(crate) fn opening_error(&self, code: c_int, dir: &str) -> Error {
         let said = events::take_last().or_else(|| self.events.grave().map(|grave| grave.text));
+        // A panic within recovery may be nothing but a full disk: then the files are well, and nobody may be told to throw
+        // them away.
+        let (code, said) = match self.events.grave() {
+            Some(grave) if code == sys::WT_PANIC && disk_failed(grave.code) => (grave.code, Some(grave.text)),
+            _ => (code, said),
+        };
         let because = said.clone().unwrap_or_else(|| describe(code));
         let what = format!("cannot open the WiredTiger database in {dir}");
         match code {
@@ -134,9 +140,8 @@ impl Fault {
             ENOTSUP => Error::new(Kind::Unsupported, format!("{what}: {because}")),
             EACCES | EPERM => Error::new(Kind::Permission, format!("{what}: {because}")),
             EROFS => Error::new(Kind::ReadOnly, format!("{what}: {because}")),
-            ENOSPC | EDQUOT | EFBIG => {
-                Error::new(Kind::NoSpace, format!("{what}: {because}")).advise("free some space")
-            }
+            ENOSPC | EDQUOT | EFBIG => Error::new(Kind::NoSpace, format!("{what}: {because}"))
+                .advise("free some space and start again; nothing is lost"),
             code if code > 0 && code != ENOENT && said.is_none() => {
                 Error::new(Kind::Io, format!("{what}: {because}"))
             }

@@ -37,8 +37,13 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
         let folder = tempfile::Builder::new().prefix("fathom-bench-").tempdir_in(&parent)?;
         let flags = options.flags();
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let server = LabServer::start(engine, folder.path(), &flags, &signals)?;
-        Bench::new(server, engine, &options, &ycsb, &signals).run()?;
+        let start = || LabServer::start(engine, folder.path(), &flags, &signals);
+        let mut bench = Bench::new(start()?, engine, &options, &ycsb, &signals);
+        bench.fill()?;
+        // As a server that has run for a while has them: pages that were written and read again, not the lists of what was
+        // just inserted.
+        let bench = bench.restarted(start)?;
+        bench.run()?;
     }
     Ok(true)
 }

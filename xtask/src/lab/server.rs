@@ -57,6 +57,8 @@ impl LabServer {
         signals: &Signals,
     ) -> Result<LabServer> {
         let log = folder.join("server.log");
+        // The port of an earlier server must not be read from it.
+        let _ = fs::remove_file(&log);
         let mut command = Command::new(beside("fathom")?);
         command
             .args(["serve", "--port", "0", "--storageEngine", engine.name(), "--dbpath"])
