@@ -230,7 +230,7 @@ fn count_again(
             if instance.is_stopping() {
                 return;
             }
-            if let Err(failure) = recount(&*instance.engine, &collection) {
+            if let Err(failure) = count_one(&instance, &collection) {
                 instance.log.warning(
                     "STORAGE",
                     22431,
@@ -245,4 +245,20 @@ fn count_again(
         }
     };
     std::thread::Builder::new().name("recount".to_owned()).spawn(run).ok()
+}
+
+/// Counts one collection again; if it got another name meanwhile, under that.
+fn count_one(instance: &Instance, collection: &Arc<crate::storage::Collection>) -> crate::Result<()> {
+    let mut current = Arc::clone(collection);
+    loop {
+        recount(&*instance.engine, &current, &|| instance.is_stopping())?;
+        if !current.lock().gone || instance.is_stopping() {
+            return Ok(());
+        }
+        let same = |one: &Arc<crate::storage::Collection>| one.uuid() == current.uuid();
+        match instance.catalog.all().into_iter().find(same) {
+            Some(renamed) => current = renamed,
+            None => return Ok(()),
+        }
+    }
 }

@@ -378,7 +378,11 @@ fn coll_mod_changes_expiry_and_validator() {
         let reply = run(connection, &insert);
         let error = reply.get_array("writeErrors").unwrap()[0].as_document().unwrap().clone();
         assert_eq!(error.get_i32("code").unwrap(), 121);
-        run(connection, &doc! { "collMod": "c", "validationLevel": "off" });
+        run(connection, &doc! { "collMod": "c", "validationAction": "warn" });
+        assert_eq!(run(connection, &insert).get_i32("n").unwrap(), 1);
+        let log = run_on(connection, "admin", &doc! { "getLog": "global" });
+        assert!(log.to_string().contains("Document would fail validation"), "{log}");
+        run(connection, &doc! { "collMod": "c", "validationAction": "error", "validationLevel": "off" });
         assert_eq!(run(connection, &insert).get_i32("n").unwrap(), 1);
     });
 }

@@ -1,9 +1,10 @@
 //! A collection's validator: which documents it takes (`validator`, `validationLevel`, `validationAction`).
 
-use bson::{Document, RawDocument};
+use bson::{Document, RawDocument, doc};
 use fathom_query::{Code, Failure, Filter};
 
 use crate::Result;
+use crate::operation::Operation;
 
 /// A validator that is in force.
 #[derive(Debug)]
@@ -37,8 +38,14 @@ impl Validator {
         }))
     }
 
-    /// Refuses a document that does not pass (121); `before` is what an update changes.
-    pub(crate) fn check(&self, document: &RawDocument, before: Option<&RawDocument>) -> Result<()> {
+    /// Refuses a document that does not pass (121), or says so in the log and takes it; `before` is what an update changes.
+    pub(crate) fn check(
+        &self,
+        op: &Operation<'_>,
+        namespace: &str,
+        document: &RawDocument,
+        before: Option<&RawDocument>,
+    ) -> Result<()> {
         if self.filter.matches(document)?.is_some() {
             return Ok(());
         }
@@ -49,6 +56,10 @@ impl Validator {
             return Ok(());
         }
         if self.warn {
+            let id = crate::parse::field(document, "_id").map(crate::parse::owned_value).transpose()?;
+            let attributes = doc! { "namespace": namespace, "_id": id };
+            let context = format!("conn{}", op.client.id);
+            op.instance.log.warning("STORAGE", 20294, &context, "Document would fail validation", attributes);
             return Ok(());
         }
         Err(Failure::new(Code::DocumentValidationFailure, "Document failed validation"))

@@ -14,6 +14,8 @@ use super::Collection;
 use crate::Result;
 
 const IDENT: &str = "sizeStorer";
+/// Records that are counted between two looks at whether the server stops.
+const RECORDS_AT_ONCE: i64 = 1024;
 
 /// What the table says of one collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +76,9 @@ impl SizeStorer {
         let session = self.engine.session()?;
         session.begin()?;
         for collection in collections.filter(|one| one.is_touched()) {
-            self.write(&*session, collection, clean)?;
+            // What was not counted to its end after a crash must be counted at the next start.
+            let sure = !collection.recounting().load(Ordering::Acquire);
+            self.write(&*session, collection, clean && sure)?;
         }
         session.commit(Durability::Buffered)?;
         Ok(())
@@ -103,8 +107,13 @@ impl SizeStorer {
 /// Counts a collection from its records and puts the result in the place of what was believed, while others write.
 ///
 /// The snapshot begins while no writer is in between its commit and its counting, so that the difference between what was
-/// believed then and what the snapshot holds stays right whatever is written meanwhile.
-pub(crate) fn recount(engine: &dyn Engine, collection: &Collection) -> Result<()> {
+/// believed then and what the snapshot holds stays right whatever is written meanwhile. Ends early, with nothing changed, when
+/// `stopping` says so.
+pub(crate) fn recount(
+    engine: &dyn Engine,
+    collection: &Collection,
+    stopping: &dyn Fn() -> bool,
+) -> Result<()> {
     let Some(table) = collection.table() else { return Ok(()) };
     let session = engine.session()?;
     let (believed_records, believed_bytes) = {
@@ -120,6 +129,9 @@ pub(crate) fn recount(engine: &dyn Engine, collection: &Collection) -> Result<()
     while more {
         records += 1;
         bytes += i64::try_from(cursor.value().len()).unwrap_or(i64::MAX);
+        if records % RECORDS_AT_ONCE == 0 && stopping() {
+            return Ok(());
+        }
         more = cursor.next()?;
     }
     drop(cursor);

@@ -87,7 +87,7 @@ fn insert_group(
     for document in documents {
         let document = prepare(document)?;
         if let (true, Some(validator)) = (validate, &state.validator) {
-            validator.check(&document, None)?;
+            validator.check(op, collection.namespace(), &document, None)?;
         }
         ready.push(document);
     }

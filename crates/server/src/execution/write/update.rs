@@ -131,7 +131,7 @@ fn change(
     };
     let Applied::Changed(after) = request.update.apply(before, &moment)? else { return Ok(None) };
     if let (true, Some(validator)) = (request.validate, &state.validator) {
-        validator.check(&after, Some(before))?;
+        validator.check(op, collection.namespace(), &after, Some(before))?;
     }
     if collection.limits().is_some() && after.as_bytes().len() != before.as_bytes().len() {
         return Err(Failure::new(
