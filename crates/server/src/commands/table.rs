@@ -60,77 +60,571 @@ macro_rules! refused {
 /// All commands.
 pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
     let mut all = vec![
-        command!( "_mergeAuthzCollections", Command, UserAdmin, ["tempUsersCollection", "tempRolesCollection", "drop", "db"], super::merge_users::run, "takes over users that mongorestore put into a collection", admin_only ),
-        command!( "abortTransaction", Command, Nobody, ["recoveryToken"], super::sessions::no_transaction, "refused: there are no transactions", admin_only ),
-        command!( "aggregate", Read, Read, [ "pipeline", "cursor", "explain", "allowDiskUse", "bypassDocumentValidation", "hint", "collation", "let" ], super::aggregate::run, "runs a pipeline" ),
+        command!(
+            "_mergeAuthzCollections",
+            Command,
+            UserAdmin,
+            ["tempUsersCollection", "tempRolesCollection", "drop", "db"],
+            super::merge_users::run,
+            "takes over users that mongorestore put into a collection",
+            admin_only
+        ),
+        command!(
+            "abortTransaction",
+            Command,
+            Nobody,
+            ["recoveryToken"],
+            super::sessions::no_transaction,
+            "refused: there are no transactions",
+            admin_only
+        ),
+        command!(
+            "aggregate",
+            Read,
+            Read,
+            [
+                "pipeline",
+                "cursor",
+                "explain",
+                "allowDiskUse",
+                "bypassDocumentValidation",
+                "hint",
+                "collation",
+                "let"
+            ],
+            super::aggregate::run,
+            "runs a pipeline"
+        ),
         refused!("applyOps"),
-        command!( "authenticate", Command, Nobody, ["mechanism", "user", "nonce", "key", "digestPassword"], super::sasl::refuse, "refused: there is SCRAM only", secret ),
+        command!(
+            "authenticate",
+            Command,
+            Nobody,
+            ["mechanism", "user", "nonce", "key", "digestPassword"],
+            super::sasl::refuse,
+            "refused: there is SCRAM only",
+            secret
+        ),
         refused!("balancerStart"),
         refused!("balancerStatus"),
         refused!("balancerStop"),
-        command!( "buildInfo" | "buildinfo", Command, Nobody, [], super::build_info::run, "version and engines of the server" ),
-        command!( "cloneCollectionAsCapped", Command, Write, ["toCollection", "size"], super::convert_to_capped::run, "refused: a collection is capped from its creation or never" ),
-        command!( "collMod", Command, DatabaseAdmin, ["index", "validator", "validationLevel", "validationAction", "viewOn", "pipeline"], super::coll_mod::run, "changes a collection's validator or TTL index, or a view" ),
-        command!( "collStats" | "collstats", Command, Read, ["scale"], super::coll_stats::run, "sizes and engine counters of a collection" ),
-        command!( "commitTransaction", Command, Nobody, ["recoveryToken", "commitTimestamp", "durableTimestamp"], super::sessions::no_transaction, "refused: there are no transactions", admin_only ),
-        command!( "compact", Command, DatabaseAdmin, ["force"], super::compact::run, "gives space of a collection back to the file system" ),
-        command!( "configureFailPoint", Command, Manage, ["mode", "data"], super::configure_fail_point::run, "fails commands on demand, for tests", admin_only ),
-        command!( "connectionStatus", Command, Nobody, ["showPrivileges"], super::connection_status::run, "who this connection is" ),
-        command!( "connPoolStats", Command, Monitor, [], super::conn_pool_stats::run, "connections to other servers" ),
-        command!( "convertToCapped", Command, Write, ["size"], super::convert_to_capped::run, "refused: a collection is capped from its creation or never" ),
-        command!( "coordinateCommitTransaction", Command, Manage, ["participants"], super::sessions::no_shards, "refused: there are no shards", admin_only ),
-        command!( "count", Read, Read, ["query", "limit", "skip", "hint", "collation", "fields"], super::count::run, "counts documents" ),
-        command!( "create", Command, Write, [ "capped", "autoIndexId", "idIndex", "size", "max", "flags", "storageEngine", "validator", "validationLevel", "validationAction", "indexOptionDefaults", "viewOn", "pipeline", "collation", "temp" ], super::create::run, "creates a collection or view" ),
-        command!( "createIndexes", Command, Write, ["indexes", "commitQuorum", "ignoreUnknownIndexOptions"], super::create_indexes::run, "builds indexes" ),
-        command!( "createRole", Command, UserAdmin, ["privileges", "roles", "authenticationRestrictions"], super::roles::refuse, "refused: there are the built-in roles only" ),
-        command!( "createUser", Command, UserAdmin, ["pwd", "customData", "roles", "digestPassword", "mechanisms", "authenticationRestrictions"], super::users::create, "makes a user", secret ),
-        command!( "currentOp", Command, Monitor, ["$all", "$ownOps"], super::current_op::run, "what runs at the moment", admin_only, any_fields ),
-        command!( "dataSize" | "datasize", Command, Read, ["keyPattern", "min", "max", "estimate"], super::data_size::run, "bytes and documents of a collection" ),
-        command!( "dbStats" | "dbstats", Command, Read, ["scale", "freeStorage"], super::db_stats::run, "sizes of a database" ),
-        command!( "delete", Write, Write, ["deletes", "ordered", "let", "bypassDocumentValidation"], super::delete::run, "deletes documents" ),
-        command!( "distinct", Read, Read, ["key", "query", "collation", "hint"], super::distinct::run, "the different values of a field" ),
+        command!(
+            "buildInfo" | "buildinfo",
+            Command,
+            Nobody,
+            [],
+            super::build_info::run,
+            "version and engines of the server"
+        ),
+        command!(
+            "cloneCollectionAsCapped",
+            Command,
+            Write,
+            ["toCollection", "size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
+        ),
+        command!(
+            "collMod",
+            Command,
+            DatabaseAdmin,
+            ["index", "validator", "validationLevel", "validationAction", "viewOn", "pipeline"],
+            super::coll_mod::run,
+            "changes a collection's validator or TTL index, or a view"
+        ),
+        command!(
+            "collStats" | "collstats",
+            Command,
+            Read,
+            ["scale"],
+            super::coll_stats::run,
+            "sizes and engine counters of a collection"
+        ),
+        command!(
+            "commitTransaction",
+            Command,
+            Nobody,
+            ["recoveryToken", "commitTimestamp", "durableTimestamp"],
+            super::sessions::no_transaction,
+            "refused: there are no transactions",
+            admin_only
+        ),
+        command!(
+            "compact",
+            Command,
+            DatabaseAdmin,
+            ["force"],
+            super::compact::run,
+            "gives space of a collection back to the file system"
+        ),
+        command!(
+            "configureFailPoint",
+            Command,
+            Manage,
+            ["mode", "data"],
+            super::configure_fail_point::run,
+            "fails commands on demand, for tests",
+            admin_only
+        ),
+        command!(
+            "connectionStatus",
+            Command,
+            Nobody,
+            ["showPrivileges"],
+            super::connection_status::run,
+            "who this connection is"
+        ),
+        command!(
+            "connPoolStats",
+            Command,
+            Monitor,
+            [],
+            super::conn_pool_stats::run,
+            "connections to other servers"
+        ),
+        command!(
+            "convertToCapped",
+            Command,
+            Write,
+            ["size"],
+            super::convert_to_capped::run,
+            "refused: a collection is capped from its creation or never"
+        ),
+        command!(
+            "coordinateCommitTransaction",
+            Command,
+            Manage,
+            ["participants"],
+            super::sessions::no_shards,
+            "refused: there are no shards",
+            admin_only
+        ),
+        command!(
+            "count",
+            Read,
+            Read,
+            ["query", "limit", "skip", "hint", "collation", "fields"],
+            super::count::run,
+            "counts documents"
+        ),
+        command!(
+            "create",
+            Command,
+            Write,
+            [
+                "capped",
+                "autoIndexId",
+                "idIndex",
+                "size",
+                "max",
+                "flags",
+                "storageEngine",
+                "validator",
+                "validationLevel",
+                "validationAction",
+                "indexOptionDefaults",
+                "viewOn",
+                "pipeline",
+                "collation",
+                "temp"
+            ],
+            super::create::run,
+            "creates a collection or view"
+        ),
+        command!(
+            "createIndexes",
+            Command,
+            Write,
+            ["indexes", "commitQuorum", "ignoreUnknownIndexOptions"],
+            super::create_indexes::run,
+            "builds indexes"
+        ),
+        command!(
+            "createRole",
+            Command,
+            UserAdmin,
+            ["privileges", "roles", "authenticationRestrictions"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "createUser",
+            Command,
+            UserAdmin,
+            ["pwd", "customData", "roles", "digestPassword", "mechanisms", "authenticationRestrictions"],
+            super::users::create,
+            "makes a user",
+            secret
+        ),
+        command!(
+            "currentOp",
+            Command,
+            Monitor,
+            ["$all", "$ownOps"],
+            super::current_op::run,
+            "what runs at the moment",
+            admin_only,
+            any_fields
+        ),
+        command!(
+            "dataSize" | "datasize",
+            Command,
+            Read,
+            ["keyPattern", "min", "max", "estimate"],
+            super::data_size::run,
+            "bytes and documents of a collection"
+        ),
+        command!(
+            "dbStats" | "dbstats",
+            Command,
+            Read,
+            ["scale", "freeStorage"],
+            super::db_stats::run,
+            "sizes of a database"
+        ),
+        command!(
+            "delete",
+            Write,
+            Write,
+            ["deletes", "ordered", "let", "bypassDocumentValidation"],
+            super::delete::run,
+            "deletes documents"
+        ),
+        command!(
+            "distinct",
+            Read,
+            Read,
+            ["key", "query", "collation", "hint"],
+            super::distinct::run,
+            "the different values of a field"
+        ),
         command!("drop", Command, Write, [], super::drop::run, "drops a collection or view"),
-        command!( "dropAllRolesFromDatabase", Command, UserAdmin, [], super::roles::refuse, "refused: there are the built-in roles only" ),
-        command!( "dropAllUsersFromDatabase", Command, UserAdmin, [], super::users::drop_all, "removes all users of a database" ),
-        command!( "dropDatabase", Command, DatabaseAdmin, [], super::drop::database, "drops all collections of a database" ),
-        command!( "dropIndexes" | "deleteIndexes", Command, Write, ["index"], super::drop_indexes::run, "drops indexes" ),
-        command!( "dropRole", Command, UserAdmin, [], super::roles::refuse, "refused: there are the built-in roles only" ),
+        command!(
+            "dropAllRolesFromDatabase",
+            Command,
+            UserAdmin,
+            [],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "dropAllUsersFromDatabase",
+            Command,
+            UserAdmin,
+            [],
+            super::users::drop_all,
+            "removes all users of a database"
+        ),
+        command!(
+            "dropDatabase",
+            Command,
+            DatabaseAdmin,
+            [],
+            super::drop::database,
+            "drops all collections of a database"
+        ),
+        command!(
+            "dropIndexes" | "deleteIndexes",
+            Command,
+            Write,
+            ["index"],
+            super::drop_indexes::run,
+            "drops indexes"
+        ),
+        command!(
+            "dropRole",
+            Command,
+            UserAdmin,
+            [],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
         command!("dropUser", Command, UserAdmin, [], super::users::drop_one, "removes a user"),
         command!("endSessions", Command, Anybody, [], super::sessions::end, "ends sessions"),
         command!("explain", Read, Read, ["verbosity"], super::explain::run, "how a command would be run"),
         refused!("features"),
-        command!( "find", Read, Read, [ "filter", "sort", "projection", "hint", "skip", "limit", "batchSize", "singleBatch", "max", "min", "returnKey", "showRecordId", "tailable", "awaitData", "noCursorTimeout", "oplogReplay", "allowPartialResults", "allowDiskUse", "collation", "let", "ntoreturn", "snapshot", "term", "readOnce" ], super::find::run, "queries for documents" ),
-        command!( "findAndModify" | "findandmodify", Write, Write, [ "query", "sort", "remove", "update", "new", "fields", "upsert", "bypassDocumentValidation", "collation", "arrayFilters", "hint", "let" ], super::find_and_modify::run, "updates or removes one document and answers with it" ),
-        command!( "fsync", Command, Manage, ["async", "lock"], super::fsync::run, "makes a checkpoint, and locks against writes if asked to", admin_only ),
-        command!( "fsyncUnlock", Command, Manage, [], super::fsync::unlock, "ends the lock of fsync", admin_only ),
-        command!( "getCmdLineOpts", Command, Monitor, [], super::get_cmd_line_opts::run, "how the server was started", admin_only ),
-        command!( "getDiagnosticData", Command, Monitor, [], super::get_diagnostic_data::run, "serverStatus and the machine in one sample", admin_only ),
+        command!(
+            "find",
+            Read,
+            Read,
+            [
+                "filter",
+                "sort",
+                "projection",
+                "hint",
+                "skip",
+                "limit",
+                "batchSize",
+                "singleBatch",
+                "max",
+                "min",
+                "returnKey",
+                "showRecordId",
+                "tailable",
+                "awaitData",
+                "noCursorTimeout",
+                "oplogReplay",
+                "allowPartialResults",
+                "allowDiskUse",
+                "collation",
+                "let",
+                "ntoreturn",
+                "snapshot",
+                "term",
+                "readOnce"
+            ],
+            super::find::run,
+            "queries for documents"
+        ),
+        command!(
+            "findAndModify" | "findandmodify",
+            Write,
+            Write,
+            [
+                "query",
+                "sort",
+                "remove",
+                "update",
+                "new",
+                "fields",
+                "upsert",
+                "bypassDocumentValidation",
+                "collation",
+                "arrayFilters",
+                "hint",
+                "let"
+            ],
+            super::find_and_modify::run,
+            "updates or removes one document and answers with it"
+        ),
+        command!(
+            "fsync",
+            Command,
+            Manage,
+            ["async", "lock"],
+            super::fsync::run,
+            "makes a checkpoint, and locks against writes if asked to",
+            admin_only
+        ),
+        command!(
+            "fsyncUnlock",
+            Command,
+            Manage,
+            [],
+            super::fsync::unlock,
+            "ends the lock of fsync",
+            admin_only
+        ),
+        command!(
+            "getCmdLineOpts",
+            Command,
+            Monitor,
+            [],
+            super::get_cmd_line_opts::run,
+            "how the server was started",
+            admin_only
+        ),
+        command!(
+            "getDiagnosticData",
+            Command,
+            Monitor,
+            [],
+            super::get_diagnostic_data::run,
+            "serverStatus and the machine in one sample",
+            admin_only
+        ),
         refused!("getLastError" | "getlasterror"),
-        command!( "getLog", Command, Monitor, [], super::get_log::run, "the last lines of the log", admin_only ),
-        command!( "getMore", Read, Anybody, ["collection", "batchSize", "term", "lastKnownCommittedOpTime"], super::get_more::run, "the next batch of a cursor" ),
-        command!( "getParameter", Command, Monitor, [], super::get_parameter::run, "parameters of the server", admin_only, any_fields ),
-        command!( "grantPrivilegesToRole", Command, UserAdmin, ["privileges"], super::roles::refuse, "refused: there are the built-in roles only" ),
-        command!( "grantRolesToRole", Command, UserAdmin, ["roles"], super::roles::refuse, "refused: there are the built-in roles only" ),
-        command!( "grantRolesToUser", Command, UserAdmin, ["roles"], super::users::grant, "gives a user more roles" ),
-        login!( "hello" | "isMaster" | "ismaster", Nobody, [ "helloOk", "client", "compression", "saslSupportedMechs", "speculativeAuthenticate", "hostInfo", "topologyVersion", "maxAwaitTimeMS", "loadBalanced", "backpressure", "internalClient", "forShell" ], super::hello::run, "who this server is and what it takes", secret ),
-        command!( "hostInfo", Command, Monitor, [], super::host_info::run, "the machine that the server runs on" ),
-        command!( "insert", Write, Write, ["documents", "ordered", "bypassDocumentValidation"], super::insert::run, "inserts documents" ),
-        command!( "killAllSessions", Command, Manage, [], super::sessions::kill_all, "kills what runs in all sessions" ),
-        command!( "killAllSessionsByPattern", Command, Manage, [], super::sessions::kill_by_pattern, "kills what runs in some sessions" ),
+        command!(
+            "getLog",
+            Command,
+            Monitor,
+            [],
+            super::get_log::run,
+            "the last lines of the log",
+            admin_only
+        ),
+        command!(
+            "getMore",
+            Read,
+            Anybody,
+            ["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
+            super::get_more::run,
+            "the next batch of a cursor"
+        ),
+        command!(
+            "getParameter",
+            Command,
+            Monitor,
+            [],
+            super::get_parameter::run,
+            "parameters of the server",
+            admin_only,
+            any_fields
+        ),
+        command!(
+            "grantPrivilegesToRole",
+            Command,
+            UserAdmin,
+            ["privileges"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "grantRolesToRole",
+            Command,
+            UserAdmin,
+            ["roles"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "grantRolesToUser",
+            Command,
+            UserAdmin,
+            ["roles"],
+            super::users::grant,
+            "gives a user more roles"
+        ),
+        login!(
+            "hello" | "isMaster" | "ismaster",
+            Nobody,
+            [
+                "helloOk",
+                "client",
+                "compression",
+                "saslSupportedMechs",
+                "speculativeAuthenticate",
+                "hostInfo",
+                "topologyVersion",
+                "maxAwaitTimeMS",
+                "loadBalanced",
+                "backpressure",
+                "internalClient",
+                "forShell"
+            ],
+            super::hello::run,
+            "who this server is and what it takes",
+            secret
+        ),
+        command!(
+            "hostInfo",
+            Command,
+            Monitor,
+            [],
+            super::host_info::run,
+            "the machine that the server runs on"
+        ),
+        command!(
+            "insert",
+            Write,
+            Write,
+            ["documents", "ordered", "bypassDocumentValidation"],
+            super::insert::run,
+            "inserts documents"
+        ),
+        command!(
+            "killAllSessions",
+            Command,
+            Manage,
+            [],
+            super::sessions::kill_all,
+            "kills what runs in all sessions"
+        ),
+        command!(
+            "killAllSessionsByPattern",
+            Command,
+            Manage,
+            [],
+            super::sessions::kill_by_pattern,
+            "kills what runs in some sessions"
+        ),
         command!("killCursors", Command, Anybody, ["cursors"], super::get_more::kill, "closes cursors"),
         command!("killOp", Command, Manage, ["op"], super::kill_op::run, "stops an operation", admin_only),
-        command!( "killSessions", Command, Anybody, [], super::sessions::kill, "kills what runs in one's own sessions" ),
-        command!( "listCollections", Command, Read, ["filter", "nameOnly", "cursor", "authorizedCollections"], super::list_collections::run, "the collections and views of a database" ),
-        command!( "listCommands", Command, Nobody, [], super::list_commands::run, "the commands of the server" ),
-        command!( "listDatabases", Command, Anybody, ["filter", "nameOnly", "authorizedDatabases"], super::list_databases::run, "the databases and their sizes", admin_only ),
-        command!( "listIndexes", Command, Read, ["cursor"], super::list_indexes::run, "the indexes of a collection" ),
+        command!(
+            "killSessions",
+            Command,
+            Anybody,
+            [],
+            super::sessions::kill,
+            "kills what runs in one's own sessions"
+        ),
+        command!(
+            "listCollections",
+            Command,
+            Read,
+            ["filter", "nameOnly", "cursor", "authorizedCollections"],
+            super::list_collections::run,
+            "the collections and views of a database"
+        ),
+        command!(
+            "listCommands",
+            Command,
+            Nobody,
+            [],
+            super::list_commands::run,
+            "the commands of the server"
+        ),
+        command!(
+            "listDatabases",
+            Command,
+            Anybody,
+            ["filter", "nameOnly", "authorizedDatabases"],
+            super::list_databases::run,
+            "the databases and their sizes",
+            admin_only
+        ),
+        command!(
+            "listIndexes",
+            Command,
+            Read,
+            ["cursor"],
+            super::list_indexes::run,
+            "the indexes of a collection"
+        ),
         command!("logout", Command, Nobody, [], super::sasl::log_out, "ceases to be a user"),
-        command!( "logRotate", Command, Manage, [], super::log_rotate::run, "begins a new log file", admin_only ),
+        command!(
+            "logRotate",
+            Command,
+            Manage,
+            [],
+            super::log_rotate::run,
+            "begins a new log file",
+            admin_only
+        ),
         command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
-        command!( "profile", Command, DatabaseAdmin, ["slowms", "sampleRate", "filter"], super::profile::run, "which operations are logged and kept" ),
-        command!( "refreshSessions", Command, Anybody, [], super::sessions::refresh, "keeps sessions from timing out" ),
-        command!( "reIndex", Command, DatabaseAdmin, [], super::compact::re_index, "builds all indexes of a collection anew" ),
-        command!( "renameCollection", Command, Write, ["to", "dropTarget", "stayTemp"], super::rename_collection::run, "gives a collection another name", admin_only ),
+        command!(
+            "profile",
+            Command,
+            DatabaseAdmin,
+            ["slowms", "sampleRate", "filter"],
+            super::profile::run,
+            "which operations are logged and kept"
+        ),
+        command!(
+            "refreshSessions",
+            Command,
+            Anybody,
+            [],
+            super::sessions::refresh,
+            "keeps sessions from timing out"
+        ),
+        command!(
+            "reIndex",
+            Command,
+            DatabaseAdmin,
+            [],
+            super::compact::re_index,
+            "builds all indexes of a collection anew"
+        ),
+        command!(
+            "renameCollection",
+            Command,
+            Write,
+            ["to", "dropTarget", "stayTemp"],
+            super::rename_collection::run,
+            "gives a collection another name",
+            admin_only
+        ),
         refused!("replSetFreeze"),
         refused!("replSetGetConfig"),
         refused!("replSetGetRBID"),
@@ -138,23 +632,140 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
         refused!("replSetInitiate"),
         refused!("replSetReconfig"),
         refused!("replSetStepDown"),
-        command!( "revokePrivilegesFromRole", Command, UserAdmin, ["privileges"], super::roles::refuse, "refused: there are the built-in roles only" ),
-        command!( "revokeRolesFromRole", Command, UserAdmin, ["roles"], super::roles::refuse, "refused: there are the built-in roles only" ),
-        command!( "revokeRolesFromUser", Command, UserAdmin, ["roles"], super::users::revoke, "takes roles from a user" ),
-        command!( "rolesInfo", Command, Anybody, ["showPrivileges", "showBuiltinRoles", "showAuthenticationRestrictions"], super::roles::info, "the built-in roles" ),
-        login!( "saslContinue", Nobody, ["conversationId", "payload"], super::sasl::go_on, "goes on with a login", secret ),
-        login!( "saslStart", Nobody, ["mechanism", "payload", "autoAuthorize", "options"], super::sasl::start, "begins a login", secret ),
-        command!( "serverStatus", Command, Monitor, [], super::server_status::run, "what the server counts of itself", any_fields ),
-        command!( "setFeatureCompatibilityVersion", Command, Manage, [], super::set_feature_compatibility_version::run, "confirms the feature compatibility version", admin_only ),
-        command!( "setParameter", Command, Manage, [], super::set_parameter::run, "changes parameters of the server", admin_only, any_fields ),
-        command!( "shutdown", Command, Manage, ["force", "timeoutSecs"], super::shutdown::run, "stops the server", admin_only ),
+        command!(
+            "revokePrivilegesFromRole",
+            Command,
+            UserAdmin,
+            ["privileges"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "revokeRolesFromRole",
+            Command,
+            UserAdmin,
+            ["roles"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "revokeRolesFromUser",
+            Command,
+            UserAdmin,
+            ["roles"],
+            super::users::revoke,
+            "takes roles from a user"
+        ),
+        command!(
+            "rolesInfo",
+            Command,
+            Anybody,
+            ["showPrivileges", "showBuiltinRoles", "showAuthenticationRestrictions"],
+            super::roles::info,
+            "the built-in roles"
+        ),
+        login!(
+            "saslContinue",
+            Nobody,
+            ["conversationId", "payload"],
+            super::sasl::go_on,
+            "goes on with a login",
+            secret
+        ),
+        login!(
+            "saslStart",
+            Nobody,
+            ["mechanism", "payload", "autoAuthorize", "options"],
+            super::sasl::start,
+            "begins a login",
+            secret
+        ),
+        command!(
+            "serverStatus",
+            Command,
+            Monitor,
+            [],
+            super::server_status::run,
+            "what the server counts of itself",
+            any_fields
+        ),
+        command!(
+            "setFeatureCompatibilityVersion",
+            Command,
+            Manage,
+            [],
+            super::set_feature_compatibility_version::run,
+            "confirms the feature compatibility version",
+            admin_only
+        ),
+        command!(
+            "setParameter",
+            Command,
+            Manage,
+            [],
+            super::set_parameter::run,
+            "changes parameters of the server",
+            admin_only,
+            any_fields
+        ),
+        command!(
+            "shutdown",
+            Command,
+            Manage,
+            ["force", "timeoutSecs"],
+            super::shutdown::run,
+            "stops the server",
+            admin_only
+        ),
         command!("startSession", Command, Anybody, [], super::sessions::start, "makes a session"),
         command!("top", Command, Monitor, [], super::top::run, "the use of each collection", admin_only),
-        command!( "update", Write, Write, ["updates", "ordered", "bypassDocumentValidation", "let"], super::update::run, "updates documents" ),
-        command!( "updateRole", Command, UserAdmin, ["privileges", "roles", "authenticationRestrictions"], super::roles::refuse, "refused: there are the built-in roles only" ),
-        command!( "updateUser", Command, UserAdmin, ["pwd", "customData", "roles", "digestPassword", "mechanisms", "authenticationRestrictions"], super::users::update, "changes a user", secret ),
-        command!( "usersInfo", Command, UserAdmin, [ "showCredentials", "showCustomData", "showPrivileges", "showAuthenticationRestrictions", "filter" ], super::users_info::run, "the users there are" ),
-        command!( "validate", Command, DatabaseAdmin, ["full", "scandata", "background", "enforceFastCount"], super::validate::run, "checks a collection and its indexes" ),
+        command!(
+            "update",
+            Write,
+            Write,
+            ["updates", "ordered", "bypassDocumentValidation", "let"],
+            super::update::run,
+            "updates documents"
+        ),
+        command!(
+            "updateRole",
+            Command,
+            UserAdmin,
+            ["privileges", "roles", "authenticationRestrictions"],
+            super::roles::refuse,
+            "refused: there are the built-in roles only"
+        ),
+        command!(
+            "updateUser",
+            Command,
+            UserAdmin,
+            ["pwd", "customData", "roles", "digestPassword", "mechanisms", "authenticationRestrictions"],
+            super::users::update,
+            "changes a user",
+            secret
+        ),
+        command!(
+            "usersInfo",
+            Command,
+            UserAdmin,
+            [
+                "showCredentials",
+                "showCustomData",
+                "showPrivileges",
+                "showAuthenticationRestrictions",
+                "filter"
+            ],
+            super::users_info::run,
+            "the users there are"
+        ),
+        command!(
+            "validate",
+            Command,
+            DatabaseAdmin,
+            ["full", "scandata", "background", "enforceFastCount"],
+            super::validate::run,
+            "checks a collection and its indexes"
+        ),
         command!("whatsmyuri", Command, Nobody, [], super::whats_my_uri::run, "the client's own address"),
     ];
     all.iter_mut().enumerate().for_each(|(row, command)| command.row = row);
