@@ -56,7 +56,7 @@ pub(super) fn stages(documents: &[&RawDocument], limits: &Limits<'_>, place: Pla
 /// A document of a pipeline, and how many stages it gave.
 pub(super) type Text = (usize, bson::Document);
 
-/// As [`stages`], with the documents that they were read from.
+/// As [`stages()`], with the documents that they were read from.
 pub(super) fn stages_with_texts(
     documents: &[&RawDocument],
     limits: &Limits<'_>,
