@@ -238,7 +238,7 @@ fn unknown_field(command: &Command, name: &str) -> Failure {
     match command.name {
         "find" => Failure::new(Code::FailedToParse, format!("Failed to parse: Unrecognized field '{name}'.")),
         "aggregate" => Failure::new(Code::FailedToParse, format!("unrecognized field '{name}'")),
-        command => Failure::new(Code(40415), format!("BSON field '{command}.{name}' is an unknown field.")),
+        command => crate::parse::unknown_field(command, name),
     }
 }
 

@@ -156,6 +156,22 @@ pub(crate) fn missing(name: &str) -> Failure {
     Failure::new(Code(40414), format!("BSON field '{name}' is missing but a required field"))
 }
 
+/// The failure for a field that nobody knows; `path` leads to it (`update.updates`).
+pub(crate) fn unknown_field(path: &str, name: &str) -> Failure {
+    Failure::new(Code(40415), format!("BSON field '{path}.{name}' is an unknown field."))
+}
+
+/// Refuses a document that has other fields than the `known` ones.
+pub(crate) fn only_fields(document: &RawDocument, known: &[&str], path: &str) -> Result<()> {
+    for element in document {
+        let (name, _) = element.map_err(|error| malformed(&error))?;
+        if !known.contains(&name.as_str()) {
+            return Err(unknown_field(path, name.as_str()));
+        }
+    }
+    Ok(())
+}
+
 /// An optional document field.
 pub(crate) fn document<'d>(document: &'d RawDocument, name: &str) -> Result<Option<&'d RawDocument>> {
     match field(document, name) {

@@ -174,10 +174,7 @@ fn read_id_of(name: &str, session: &RawDocument) -> Result<SessionId> {
                 let what = "Unauthorized to set user digest in LogicalSessionId";
                 return Err(Failure::new(Code::Unauthorized, what));
             }
-            (other, _) => {
-                let what = format!("BSON field '{name}.{other}' is an unknown field.");
-                return Err(Failure::new(Code(40415), what));
-            }
+            (other, _) => return Err(parse::unknown_field(name, other)),
         }
     }
     id.ok_or_else(|| parse::missing(&format!("{name}.id")))

@@ -2,37 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
+mod served;
+
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
 
-use bson::{Bson, Document, RawDocumentBuf, doc};
-use fathom_client::{Address, Code, Connection, Target};
+use bson::{Bson, Document, doc};
+use fathom_client::{Code, Connection};
 use fathom_server::config::{EngineName, Given};
 use fathom_server::{Config, Server};
-
-fn config(directory: &Path, engine: EngineName) -> Config {
-    let mut config = Config::default();
-    config.net.port = 0;
-    config.storage.db_path = directory.join("db");
-    config.storage.engine = engine;
-    config.storage.wired_tiger.cache_size_gb = Some(0.25);
-    config.storage.rocksdb.cache_size_gb = Some(0.25);
-    config
-}
-
-fn connect(server: &Server) -> Connection {
-    Connection::connect(&Target::at(Address::new("127.0.0.1", server.port()))).unwrap()
-}
-
-fn run(connection: &mut Connection, database: &str, command: &Document) -> Document {
-    let reply: RawDocumentBuf = connection.run(database, command).unwrap();
-    Document::try_from(&*reply).unwrap()
-}
+use served::{config, connect, failure, run};
 
 fn fail(connection: &mut Connection, command: &Document) -> (Code, String) {
-    let error = connection.run("admin", command).unwrap_err();
-    let failure = error.failure().unwrap();
+    let failure = failure(connection, "admin", command);
     (failure.code(), failure.message().to_owned())
 }
 

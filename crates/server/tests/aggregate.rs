@@ -6,23 +6,11 @@ mod served;
 
 use bson::{Bson, Document, doc};
 use fathom_client::{Code, Connection};
-use served::{ENGINES, code, config, connect, in_memory, run};
-
-fn insert(connection: &mut Connection, collection: &str, documents: Vec<Document>) {
-    let count = i32::try_from(documents.len()).unwrap();
-    let reply = run(connection, "test", &doc! { "insert": collection, "documents": documents });
-    assert_eq!(reply.get_i32("n").unwrap(), count, "{reply}");
-}
-
-fn index(connection: &mut Connection, collection: &str, key: Document) {
-    let name = key.keys().map(String::as_str).collect::<Vec<_>>().join("_");
-    run(connection, "test", &doc! { "createIndexes": collection, "indexes": [{ "key": key, "name": name }] });
-}
+use served::{ENGINES, code, config, connect, in_memory, index, insert, listed, run};
 
 fn aggregate(connection: &mut Connection, collection: &str, pipeline: Vec<Document>) -> Vec<Document> {
     let command = doc! { "aggregate": collection, "pipeline": pipeline, "cursor": { "batchSize": 7 } };
-    let cursor = connection.cursor("test", &command).unwrap();
-    cursor.map(|document| Document::try_from(&*document.unwrap()).unwrap()).collect()
+    listed(connection, &command)
 }
 
 fn refused(connection: &mut Connection, collection: impl Into<Bson>, pipeline: Vec<Document>) -> Code {

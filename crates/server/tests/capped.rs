@@ -2,57 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
-use std::path::Path;
+mod served;
 
-use bson::{Document, RawDocumentBuf, doc};
-use fathom_client::{Address, Code, Connection, Target};
-use fathom_server::config::EngineName;
-use fathom_server::{Config, Server};
-
-const ENGINES: [EngineName; 3] = [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral];
-
-fn start(directory: &Path, engine: EngineName) -> (Server, Connection) {
-    let mut config = Config::default();
-    config.net.port = 0;
-    config.storage.db_path = directory.join("db");
-    config.storage.engine = engine;
-    config.storage.wired_tiger.cache_size_gb = Some(0.25);
-    config.storage.rocksdb.cache_size_gb = Some(0.25);
-    let server = Server::start_quiet(config).unwrap();
-    let connection = connect(&server);
-    (server, connection)
-}
-
-fn connect(server: &Server) -> Connection {
-    Connection::connect(&Target::at(Address::new("127.0.0.1", server.port()))).unwrap()
-}
-
-fn run(connection: &mut Connection, command: &Document) -> Document {
-    let reply: RawDocumentBuf =
-        connection.run("test", command).unwrap_or_else(|error| panic!("{command}: {error}"));
-    Document::try_from(&*reply).unwrap()
-}
-
-fn code(connection: &mut Connection, command: &Document) -> Code {
-    connection.run("test", command).expect_err(&command.to_string()).failure().unwrap().code()
-}
-
-fn listed(connection: &mut Connection, command: &Document) -> Vec<Document> {
-    let cursor = connection.cursor("test", command).unwrap();
-    cursor.map(|document| Document::try_from(&*document.unwrap()).unwrap()).collect()
-}
-
-/// Runs a test on each engine with a fresh server.
-fn on_each(test: impl Fn(&Server, &mut Connection)) {
-    for engine in ENGINES {
-        println!("{engine:?}");
-        let directory = tempfile::tempdir().unwrap();
-        let (server, mut connection) = start(directory.path(), engine);
-        test(&server, &mut connection);
-        drop(connection);
-        server.stop().unwrap();
-    }
-}
+use bson::{Document, doc};
+use fathom_client::{Code, Connection};
+use served::{code, connect, listed, on_each, run};
 
 fn write_error(reply: &Document) -> i32 {
     reply.get_array("writeErrors").unwrap()[0].as_document().unwrap().get_i32("code").unwrap()
@@ -70,14 +24,18 @@ fn batch(reply: &Document, name: &str) -> Vec<i32> {
 }
 
 fn insert(connection: &mut Connection, n: i32) -> Document {
-    run(connection, &doc! { "insert": "log", "documents": [{ "n": n, "pad": "x".repeat(100) }] })
+    run(connection, "test", &doc! { "insert": "log", "documents": [{ "n": n, "pad": "x".repeat(100) }] })
 }
 
 #[test]
 fn the_oldest_fall_out_by_bytes_and_by_number() {
     on_each(|_, connection| {
-        run(connection, &doc! { "create": "log", "capped": true, "size": 4096 });
-        run(connection, &doc! { "createIndexes": "log", "indexes": [{ "key": { "n": 1 }, "name": "n_1" }] });
+        run(connection, "test", &doc! { "create": "log", "capped": true, "size": 4096 });
+        run(
+            connection,
+            "test",
+            &doc! { "createIndexes": "log", "indexes": [{ "key": { "n": 1 }, "name": "n_1" }] },
+        );
         for n in 0..200 {
             insert(connection, n);
         }
@@ -91,9 +49,9 @@ fn the_oldest_fall_out_by_bytes_and_by_number() {
         let by_index = doc! { "find": "log", "filter": { "n": { "$lt": 1000 } }, "hint": "n_1" };
         assert_eq!(numbers(&listed(connection, &by_index)), all);
 
-        run(connection, &doc! { "create": "few", "capped": true, "size": 1 << 20, "max": 3 });
+        run(connection, "test", &doc! { "create": "few", "capped": true, "size": 1 << 20, "max": 3 });
         let documents: Vec<Document> = (0..10).map(|n| doc! { "n": n }).collect();
-        run(connection, &doc! { "insert": "few", "documents": documents });
+        run(connection, "test", &doc! { "insert": "few", "documents": documents });
         assert_eq!(numbers(&listed(connection, &doc! { "find": "few" })), [7, 8, 9]);
     });
 }
@@ -101,32 +59,32 @@ fn the_oldest_fall_out_by_bytes_and_by_number() {
 #[test]
 fn what_a_capped_collection_cannot_take_is_refused() {
     on_each(|_, connection| {
-        run(connection, &doc! { "create": "log", "capped": true, "size": 4096 });
+        run(connection, "test", &doc! { "create": "log", "capped": true, "size": 4096 });
         insert(connection, 1);
         let delete = doc! { "delete": "log", "deletes": [{ "q": { "n": 77 }, "limit": 1 }] };
-        assert_eq!(write_error(&run(connection, &delete)), Code::IllegalOperation.0);
+        assert_eq!(write_error(&run(connection, "test", &delete)), Code::IllegalOperation.0);
         let grow = doc! { "update": "log", "updates": [{ "q": { "n": 1 }, "u": { "$set": { "more": 1 } } }] };
-        assert_eq!(write_error(&run(connection, &grow)), 10003);
+        assert_eq!(write_error(&run(connection, "test", &grow)), 10003);
         let same = doc! { "update": "log", "updates": [{ "q": { "n": 1 }, "u": { "$set": { "n": 2 } } }] };
-        assert_eq!(run(connection, &same).get_i32("nModified").unwrap(), 1);
+        assert_eq!(run(connection, "test", &same).get_i32("nModified").unwrap(), 1);
         let large = doc! { "insert": "log", "documents": [{ "pad": "x".repeat(5000) }] };
-        assert_eq!(write_error(&run(connection, &large)), 16328);
+        assert_eq!(write_error(&run(connection, "test", &large)), 16328);
         assert_eq!(listed(connection, &doc! { "find": "log" }).len(), 1);
         assert_eq!(
-            code(connection, &doc! { "convertToCapped": "log", "size": 1 }),
+            code(connection, "test", &doc! { "convertToCapped": "log", "size": 1 }),
             Code::CommandNotSupported
         );
-        run(connection, &doc! { "create": "plain" });
-        assert_eq!(code(connection, &doc! { "find": "plain", "tailable": true }), Code::BadValue);
+        run(connection, "test", &doc! { "create": "plain" });
+        assert_eq!(code(connection, "test", &doc! { "find": "plain", "tailable": true }), Code::BadValue);
     });
 }
 
 #[test]
 fn a_tailable_cursor_waits_and_goes_on_with_what_comes() {
     on_each(|server, connection| {
-        run(connection, &doc! { "create": "log", "capped": true, "size": 4096 });
+        run(connection, "test", &doc! { "create": "log", "capped": true, "size": 4096 });
         insert(connection, 1);
-        let reply = run(connection, &doc! { "find": "log", "tailable": true, "awaitData": true });
+        let reply = run(connection, "test", &doc! { "find": "log", "tailable": true, "awaitData": true });
         assert_eq!(batch(&reply, "firstBatch"), [1]);
         let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
         assert_ne!(id, 0);
@@ -137,18 +95,18 @@ fn a_tailable_cursor_waits_and_goes_on_with_what_comes() {
             insert(&mut other, 2);
         });
         let begun = std::time::Instant::now();
-        assert_eq!(batch(&run(connection, &more), "nextBatch"), [2]);
+        assert_eq!(batch(&run(connection, "test", &more), "nextBatch"), [2]);
         assert!(begun.elapsed() < std::time::Duration::from_secs(10));
         writer.join().unwrap();
         let patient = doc! { "getMore": id, "collection": "log", "maxTimeMS": 60 };
         let begun = std::time::Instant::now();
-        assert_eq!(batch(&run(connection, &patient), "nextBatch"), [0_i32; 0]);
+        assert_eq!(batch(&run(connection, "test", &patient), "nextBatch"), [0_i32; 0]);
         assert!(begun.elapsed() >= std::time::Duration::from_millis(60));
         // Overrun: what the cursor saw last is gone, and so is the cursor.
         for n in 3..100 {
             insert(connection, n);
         }
-        assert_eq!(code(connection, &patient), Code(136));
-        assert_eq!(code(connection, &patient), Code::CursorNotFound);
+        assert_eq!(code(connection, "test", &patient), Code(136));
+        assert_eq!(code(connection, "test", &patient), Code::CursorNotFound);
     });
 }

@@ -1,46 +1,14 @@
 //! The server over the wire, on each engine: what a driver would send, and what comes back.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
-use std::path::Path;
+mod served;
 
-use bson::{Document, RawDocumentBuf, doc};
-use fathom_client::{Address, Code, Connection, Target};
+use bson::{Document, doc};
+use fathom_client::Code;
+use fathom_server::Server;
 use fathom_server::config::EngineName;
-use fathom_server::{Config, Server};
-
-const ENGINES: [EngineName; 3] = [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral];
-
-fn config(directory: &Path, engine: EngineName) -> Config {
-    let mut config = Config::default();
-    config.net.port = 0;
-    config.storage.db_path = directory.join("db");
-    config.storage.engine = engine;
-    config.storage.wired_tiger.cache_size_gb = Some(0.25);
-    config.storage.rocksdb.cache_size_gb = Some(0.25);
-    config
-}
-
-fn start(directory: &Path, engine: EngineName) -> (Server, Connection) {
-    let server = Server::start_quiet(config(directory, engine)).unwrap();
-    let target = Target::at(Address::new("127.0.0.1", server.port()));
-    let connection = Connection::connect(&target).unwrap();
-    (server, connection)
-}
-
-fn run(connection: &mut Connection, command: &Document) -> Document {
-    let reply: RawDocumentBuf = connection.run("test", command).unwrap();
-    Document::try_from(&*reply).unwrap()
-}
-
-fn fail(connection: &mut Connection, command: &Document) -> Code {
-    connection.run("test", command).unwrap_err().failure().unwrap().code()
-}
-
-fn found(connection: &mut Connection, find: &Document) -> Vec<Document> {
-    let cursor = connection.cursor("test", find).unwrap();
-    cursor.map(|document| Document::try_from(&*document.unwrap()).unwrap()).collect()
-}
+use served::{ENGINES, code, config, listed, run, start};
 
 #[test]
 fn documents_are_inserted_found_changed_and_removed() {
@@ -49,34 +17,37 @@ fn documents_are_inserted_found_changed_and_removed() {
         let (server, mut connection) = start(directory.path(), engine);
         let documents: Vec<Document> =
             (0..300).map(|n| doc! { "_id": n, "a": n % 7, "tags": ["x", n] }).collect();
-        let reply = run(&mut connection, &doc! { "insert": "c", "documents": documents });
+        let reply = run(&mut connection, "test", &doc! { "insert": "c", "documents": documents });
         assert_eq!(reply, doc! { "n": 300, "ok": 1.0 }, "{engine:?}");
 
         assert_eq!(
-            found(&mut connection, &doc! { "find": "c", "filter": { "_id": 42 } })[0].get_i32("a").unwrap(),
+            listed(&mut connection, &doc! { "find": "c", "filter": { "_id": 42 } })[0].get_i32("a").unwrap(),
             0
         );
-        assert_eq!(found(&mut connection, &doc! { "find": "c", "filter": { "_id": 999 } }), []);
+        assert_eq!(listed(&mut connection, &doc! { "find": "c", "filter": { "_id": 999 } }), []);
         // More than one batch, sorted by what no index has.
         let sorted =
-            found(&mut connection, &doc! { "find": "c", "sort": { "a": -1, "_id": 1 }, "batchSize": 50 });
+            listed(&mut connection, &doc! { "find": "c", "sort": { "a": -1, "_id": 1 }, "batchSize": 50 });
         assert_eq!(sorted.len(), 300);
         assert_eq!(sorted[0].get_i32("_id").unwrap(), 6);
         let few = doc! { "find": "c", "filter": { "_id": { "$gte": 10, "$lt": 20 }, "a": 3 }, "projection": { "_id": 1 } };
-        assert_eq!(found(&mut connection, &few), [doc! { "_id": 10 }, doc! { "_id": 17 }]);
+        assert_eq!(listed(&mut connection, &few), [doc! { "_id": 10 }, doc! { "_id": 17 }]);
 
         let update =
             doc! { "q": { "a": 3 }, "u": { "$set": { "b": 1 }, "$inc": { "a": 100 } }, "multi": true };
-        let reply = run(&mut connection, &doc! { "update": "c", "updates": [update] });
+        let reply = run(&mut connection, "test", &doc! { "update": "c", "updates": [update] });
         assert_eq!(reply, doc! { "n": 43, "nModified": 43, "ok": 1.0 });
         let upsert = doc! { "q": { "_id": "new" }, "u": { "$set": { "b": 2 } }, "upsert": true };
-        let reply = run(&mut connection, &doc! { "update": "c", "updates": [upsert] });
+        let reply = run(&mut connection, "test", &doc! { "update": "c", "updates": [upsert] });
         assert_eq!(reply.get_array("upserted").unwrap(), &[doc! { "index": 0, "_id": "new" }.into()]);
 
-        let reply =
-            run(&mut connection, &doc! { "delete": "c", "deletes": [{ "q": { "b": 1 }, "limit": 0 }] });
+        let reply = run(
+            &mut connection,
+            "test",
+            &doc! { "delete": "c", "deletes": [{ "q": { "b": 1 }, "limit": 0 }] },
+        );
         assert_eq!(reply.get_i32("n").unwrap(), 43);
-        assert_eq!(found(&mut connection, &doc! { "find": "c" }).len(), 258);
+        assert_eq!(listed(&mut connection, &doc! { "find": "c" }).len(), 258);
         drop(connection);
         server.stop().unwrap();
     }
@@ -87,24 +58,24 @@ fn failures_carry_the_codes_that_drivers_act_on() {
     for engine in ENGINES {
         let directory = tempfile::tempdir().unwrap();
         let (server, mut connection) = start(directory.path(), engine);
-        run(&mut connection, &doc! { "insert": "c", "documents": [{ "_id": 1 }] });
+        run(&mut connection, "test", &doc! { "insert": "c", "documents": [{ "_id": 1 }] });
         let twice =
             doc! { "insert": "c", "documents": [{ "_id": 0 }, { "_id": 1 }, { "_id": 2 }], "ordered": false };
-        let reply = run(&mut connection, &twice);
+        let reply = run(&mut connection, "test", &twice);
         assert_eq!(reply.get_i32("n").unwrap(), 2);
         let error = reply.get_array("writeErrors").unwrap()[0].as_document().unwrap().clone();
         assert_eq!((error.get_i32("index").unwrap(), error.get_i32("code").unwrap()), (1, 11000));
         assert_eq!(error.get_document("keyValue").unwrap(), &doc! { "_id": 1 });
 
-        assert_eq!(fail(&mut connection, &doc! { "doesNotExist": 1 }), Code::CommandNotFound);
-        assert_eq!(fail(&mut connection, &doc! { "find": "c", "filtre": {} }), Code::FailedToParse);
-        assert!(fail(&mut connection, &doc! { "find": "c", "filter": { "$where": "1" } }).0 > 0);
+        assert_eq!(code(&mut connection, "test", &doc! { "doesNotExist": 1 }), Code::CommandNotFound);
+        assert_eq!(code(&mut connection, "test", &doc! { "find": "c", "filtre": {} }), Code::FailedToParse);
+        assert!(code(&mut connection, "test", &doc! { "find": "c", "filter": { "$where": "1" } }).0 > 0);
         assert_eq!(
-            fail(&mut connection, &doc! { "getMore": 77_i64, "collection": "c" }),
+            code(&mut connection, "test", &doc! { "getMore": 77_i64, "collection": "c" }),
             Code::CursorNotFound
         );
         let other_members = doc! { "insert": "c", "documents": [{}], "writeConcern": { "w": 2 } };
-        assert_eq!(fail(&mut connection, &other_members), Code::BadValue);
+        assert_eq!(code(&mut connection, "test", &other_members), Code::BadValue);
         drop(connection);
         server.stop().unwrap();
     }
@@ -119,7 +90,7 @@ fn batches_of_large_documents_go_on_where_they_stopped() {
         let text = "x".repeat(6_000_000);
         for n in 0..7 {
             let insert = doc! { "insert": "c", "documents": [{ "_id": n, "text": &text }] };
-            run(&mut connection, &insert);
+            run(&mut connection, "test", &insert);
         }
         for (filter, sort) in [
             (doc! {}, doc! {}),
@@ -128,7 +99,7 @@ fn batches_of_large_documents_go_on_where_they_stopped() {
             (doc! { "_id": { "$in": [1, 2, 3, 5, 6] } }, doc! { "_id": 1 }),
         ] {
             let ids: Vec<i32> =
-                found(&mut connection, &doc! { "find": "c", "filter": &filter, "sort": &sort })
+                listed(&mut connection, &doc! { "find": "c", "filter": &filter, "sort": &sort })
                     .iter()
                     .map(|document| document.get_i32("_id").unwrap())
                     .collect();
@@ -153,7 +124,7 @@ fn what_was_written_is_there_after_a_stop_and_a_start() {
         let (server, mut connection) = start(directory.path(), engine);
         let insert =
             doc! { "insert": "c", "documents": [{ "_id": 1, "v": "kept" }], "writeConcern": { "j": true } };
-        run(&mut connection, &insert);
+        run(&mut connection, "test", &insert);
         // A second server must not open the directory meanwhile.
         let refused = Server::start_quiet(config(directory.path(), engine)).unwrap_err();
         assert!(refused.to_string().contains("in use"), "{refused}");
@@ -165,9 +136,9 @@ fn what_was_written_is_there_after_a_stop_and_a_start() {
         assert!(refused.to_string().contains(engine.as_str()), "{refused}");
 
         let (server, mut connection) = start(directory.path(), engine);
-        assert_eq!(found(&mut connection, &doc! { "find": "c" }), [doc! { "_id": 1, "v": "kept" }]);
-        run(&mut connection, &doc! { "insert": "c", "documents": [{ "_id": 2 }] });
-        assert_eq!(found(&mut connection, &doc! { "find": "c" }).len(), 2);
+        assert_eq!(listed(&mut connection, &doc! { "find": "c" }), [doc! { "_id": 1, "v": "kept" }]);
+        run(&mut connection, "test", &doc! { "insert": "c", "documents": [{ "_id": 2 }] });
+        assert_eq!(listed(&mut connection, &doc! { "find": "c" }).len(), 2);
         drop(connection);
         server.stop().unwrap();
     }

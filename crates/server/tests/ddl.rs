@@ -2,74 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
-use std::path::Path;
+mod served;
 
-use bson::{Bson, Document, RawDocumentBuf, doc};
-use fathom_client::{Address, Code, Connection, Target};
-use fathom_server::config::EngineName;
-use fathom_server::{Config, Server};
-
-const ENGINES: [EngineName; 3] = [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral];
-
-fn start(directory: &Path, engine: EngineName) -> (Server, Connection) {
-    let mut config = Config::default();
-    config.net.port = 0;
-    config.storage.db_path = directory.join("db");
-    config.storage.engine = engine;
-    config.storage.wired_tiger.cache_size_gb = Some(0.25);
-    config.storage.rocksdb.cache_size_gb = Some(0.25);
-    let server = Server::start_quiet(config).unwrap();
-    let connection = connect(&server);
-    (server, connection)
-}
-
-fn connect(server: &Server) -> Connection {
-    Connection::connect(&Target::at(Address::new("127.0.0.1", server.port()))).unwrap()
-}
-
-fn run_on(connection: &mut Connection, database: &str, command: &Document) -> Document {
-    let reply: RawDocumentBuf =
-        connection.run(database, command).unwrap_or_else(|error| panic!("{command}: {error}"));
-    Document::try_from(&*reply).unwrap()
-}
-
-fn run(connection: &mut Connection, command: &Document) -> Document {
-    run_on(connection, "test", command)
-}
-
-fn failure(connection: &mut Connection, database: &str, command: &Document) -> Document {
-    let error = connection.run(database, command).expect_err(&command.to_string());
-    let failure = error.failure().unwrap();
-    doc! { "code": failure.code().0, "message": failure.message() }
-}
-
-fn code(connection: &mut Connection, command: &Document) -> Code {
-    Code(failure(connection, "test", command).get_i32("code").unwrap())
-}
-
-fn listed(connection: &mut Connection, command: &Document) -> Vec<Document> {
-    let cursor = connection.cursor("test", command).unwrap();
-    cursor.map(|document| Document::try_from(&*document.unwrap()).unwrap()).collect()
-}
-
-/// Runs a test on each engine with a fresh server.
-fn on_each(test: impl Fn(&Server, &mut Connection)) {
-    for engine in ENGINES {
-        println!("{engine:?}");
-        let directory = tempfile::tempdir().unwrap();
-        let (server, mut connection) = start(directory.path(), engine);
-        test(&server, &mut connection);
-        drop(connection);
-        server.stop().unwrap();
-    }
-}
+use bson::{Bson, Document, doc};
+use fathom_client::Code;
+use served::{code, connect, listed, on_each, run};
 
 #[test]
 fn collections_are_created_listed_renamed_and_dropped() {
     on_each(|_, connection| {
-        run(connection, &doc! { "create": "plain" });
-        run(connection, &doc! { "create": "small", "capped": true, "size": 1000, "max": 5 });
-        run(connection, &doc! { "insert": "made", "documents": [{ "_id": 1 }] });
+        run(connection, "test", &doc! { "create": "plain" });
+        run(connection, "test", &doc! { "create": "small", "capped": true, "size": 1000, "max": 5 });
+        run(connection, "test", &doc! { "insert": "made", "documents": [{ "_id": 1 }] });
         let all = listed(connection, &doc! { "listCollections": 1, "cursor": { "batchSize": 1 } });
         let names: Vec<&str> = all.iter().map(|one| one.get_str("name").unwrap()).collect();
         assert_eq!(names, ["made", "plain", "small"]);
@@ -87,20 +31,17 @@ fn collections_are_created_listed_renamed_and_dropped() {
         assert_eq!(listed(connection, &names), [doc! { "name": "made", "type": "collection" }]);
 
         let rename = doc! { "renameCollection": "test.made", "to": "test.plain" };
-        assert_eq!(failure(connection, "admin", &rename).get_i32("code").unwrap(), Code::NamespaceExists.0);
+        assert_eq!(code(connection, "admin", &rename), Code::NamespaceExists);
         let replace = doc! { "renameCollection": "test.made", "to": "test.plain", "dropTarget": true };
-        run_on(connection, "admin", &replace);
+        run(connection, "admin", &replace);
         assert_eq!(listed(connection, &doc! { "find": "plain" }), [doc! { "_id": 1 }]);
         assert_eq!(listed(connection, &doc! { "find": "made" }), []);
         let elsewhere = doc! { "renameCollection": "test.plain", "to": "other.plain" };
-        assert_eq!(
-            failure(connection, "admin", &elsewhere).get_i32("code").unwrap(),
-            Code::CommandNotSupported.0
-        );
+        assert_eq!(code(connection, "admin", &elsewhere), Code::CommandNotSupported);
 
-        let reply = run(connection, &doc! { "drop": "plain" });
+        let reply = run(connection, "test", &doc! { "drop": "plain" });
         assert_eq!(reply, doc! { "nIndexesWas": 1, "ns": "test.plain", "ok": 1.0 });
-        assert_eq!(code(connection, &doc! { "drop": "plain" }), Code::NamespaceNotFound);
+        assert_eq!(code(connection, "test", &doc! { "drop": "plain" }), Code::NamespaceNotFound);
     });
 }
 
@@ -109,9 +50,9 @@ fn databases_are_listed_with_sizes_and_dropped_whole() {
     on_each(|_, connection| {
         for database in ["one", "two"] {
             let insert = doc! { "insert": "c", "documents": [{ "_id": 1, "pad": "x".repeat(10_000) }] };
-            run_on(connection, database, &insert);
+            run(connection, database, &insert);
         }
-        let reply = run_on(connection, "admin", &doc! { "listDatabases": 1 });
+        let reply = run(connection, "admin", &doc! { "listDatabases": 1 });
         let databases = reply.get_array("databases").unwrap();
         let names: Vec<&str> =
             databases.iter().map(|one| one.as_document().unwrap().get_str("name").unwrap()).collect();
@@ -119,14 +60,14 @@ fn databases_are_listed_with_sizes_and_dropped_whole() {
         assert!(databases[0].as_document().unwrap().get_f64("sizeOnDisk").is_ok());
         assert!(reply.get_f64("totalSize").is_ok());
         let filtered = doc! { "listDatabases": 1, "nameOnly": true, "filter": { "name": /* regex */ { "$regex": "^t" } } };
-        let reply = run_on(connection, "admin", &filtered);
+        let reply = run(connection, "admin", &filtered);
         assert_eq!(reply, doc! { "databases": [{ "name": "two" }], "ok": 1.0 });
-        assert_eq!(code(connection, &doc! { "listDatabases": 1 }), Code::Unauthorized);
+        assert_eq!(code(connection, "test", &doc! { "listDatabases": 1 }), Code::Unauthorized);
 
-        let reply = run_on(connection, "one", &doc! { "dropDatabase": 1 });
+        let reply = run(connection, "one", &doc! { "dropDatabase": 1 });
         assert_eq!(reply, doc! { "dropped": "one", "ok": 1.0 });
-        assert_eq!(run_on(connection, "one", &doc! { "dropDatabase": 1 }), doc! { "ok": 1.0 });
-        let reply = run_on(connection, "admin", &doc! { "listDatabases": 1, "nameOnly": true });
+        assert_eq!(run(connection, "one", &doc! { "dropDatabase": 1 }), doc! { "ok": 1.0 });
+        let reply = run(connection, "admin", &doc! { "listDatabases": 1, "nameOnly": true });
         assert_eq!(reply.get_array("databases").unwrap().len(), 1);
         let other_case = doc! { "insert": "c", "documents": [{ "_id": 1 }] };
         let reply = connection.run("TWO", &other_case);
@@ -167,20 +108,20 @@ fn odd_names_and_options_are_refused_in_mongods_codes() {
             (doc! { "dropIndexes": "none", "index": "*" }, Code::NamespaceNotFound),
             (doc! { "collMod": "none" }, Code::NamespaceNotFound),
         ] {
-            assert_eq!(code(connection, &command), expected, "{command}");
+            assert_eq!(code(connection, "test", &command), expected, "{command}");
         }
-        run(connection, &doc! { "create": "c" });
-        assert_eq!(code(connection, &doc! { "create": "c" }), Code::NamespaceExists);
+        run(connection, "test", &doc! { "create": "c" });
+        assert_eq!(code(connection, "test", &doc! { "create": "c" }), Code::NamespaceExists);
     });
 }
 
 #[test]
 fn views_are_kept_as_defined_and_refuse_what_collections_take() {
     on_each(|_, connection| {
-        run(connection, &doc! { "create": "base" });
+        run(connection, "test", &doc! { "create": "base" });
         let pipeline = vec![doc! { "$match": { "a": 1 } }];
-        run(connection, &doc! { "create": "v", "viewOn": "base", "pipeline": pipeline.clone() });
-        run(connection, &doc! { "create": "w", "viewOn": "v", "pipeline": [] });
+        run(connection, "test", &doc! { "create": "v", "viewOn": "base", "pipeline": pipeline.clone() });
+        run(connection, "test", &doc! { "create": "w", "viewOn": "v", "pipeline": [] });
         let view = &listed(connection, &doc! { "listCollections": 1, "filter": { "name": "v" } })[0];
         assert_eq!(
             view,
@@ -197,10 +138,10 @@ fn views_are_kept_as_defined_and_refuse_what_collections_take() {
             (doc! { "collMod": "v", "validator": {} }, Code::InvalidOptions),
             (doc! { "collMod": "base", "viewOn": "v", "pipeline": [] }, Code::InvalidOptions),
         ] {
-            assert_eq!(code(connection, &command), expected, "{command}");
+            assert_eq!(code(connection, "test", &command), expected, "{command}");
         }
-        run(connection, &doc! { "collMod": "v", "viewOn": "other", "pipeline": [] });
-        assert_eq!(run(connection, &doc! { "drop": "v" }), doc! { "ns": "test.v", "ok": 1.0 });
+        run(connection, "test", &doc! { "collMod": "v", "viewOn": "other", "pipeline": [] });
+        assert_eq!(run(connection, "test", &doc! { "drop": "v" }), doc! { "ns": "test.v", "ok": 1.0 });
     });
 }
 
@@ -210,9 +151,10 @@ fn indexes_are_built_over_what_is_there_and_listed() {
         let documents: Vec<Document> = (0..3000)
             .map(|n| doc! { "_id": n, "a": (n * 7919) % 3000, "tags": [n, n + 1], "s": if n % 2 == 0 { Bson::from("even") } else { Bson::Null } })
             .collect();
-        run(connection, &doc! { "insert": "c", "documents": documents });
+        run(connection, "test", &doc! { "insert": "c", "documents": documents });
         let reply = run(
             connection,
+            "test",
             &doc! { "createIndexes": "c", "indexes": [
                 { "key": { "a": 1 }, "name": "a_1", "unique": true },
                 { "key": { "tags": 1, "a": -1 }, "name": "tags_1_a_-1", "background": true },
@@ -239,17 +181,21 @@ fn indexes_are_built_over_what_is_there_and_listed() {
         }
         let again =
             doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1.0 }, "name": "a_1", "unique": 1 }] };
-        let reply = run(connection, &again);
+        let reply = run(connection, "test", &again);
         assert_eq!(reply.get_str("note").unwrap(), "all indexes already exist");
         let new = doc! { "createIndexes": "new", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] };
-        assert!(run(connection, &new).get_bool("createdCollectionAutomatically").unwrap());
+        assert!(run(connection, "test", &new).get_bool("createdCollectionAutomatically").unwrap());
     });
 }
 
 #[test]
 fn indexes_that_cannot_be_are_refused_by_name() {
     on_each(|_, connection| {
-        run(connection, &doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] });
+        run(
+            connection,
+            "test",
+            &doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] },
+        );
         for (index, expected) in [
             (doc! { "key": { "a": "text" }, "name": "x" }, Code::CannotCreateIndex),
             (doc! { "key": { "a": "2dsphere" }, "name": "x" }, Code::CannotCreateIndex),
@@ -292,13 +238,13 @@ fn indexes_that_cannot_be_are_refused_by_name() {
             (doc! { "key": { "a": 1 }, "name": "other" }, Code::IndexOptionsConflict),
         ] {
             let command = doc! { "createIndexes": "c", "indexes": [index.clone()] };
-            assert_eq!(code(connection, &command), expected, "{index}");
+            assert_eq!(code(connection, "test", &command), expected, "{index}");
         }
         let quorum = doc! { "createIndexes": "c", "indexes": [{ "key": { "b": 1 }, "name": "b_1" }], "commitQuorum": 1 };
-        assert_eq!(code(connection, &quorum), Code::BadValue);
+        assert_eq!(code(connection, "test", &quorum), Code::BadValue);
         // An index on _id by any name is the one that is there.
         let id = doc! { "createIndexes": "c", "indexes": [{ "key": { "_id": 1 }, "name": "mine" }] };
-        assert_eq!(run(connection, &id).get_i32("numIndexesAfter").unwrap(), 2);
+        assert_eq!(run(connection, "test", &id).get_i32("numIndexesAfter").unwrap(), 2);
         assert_eq!(listed(connection, &doc! { "listIndexes": "c" }).len(), 2);
     });
 }
@@ -306,7 +252,11 @@ fn indexes_that_cannot_be_are_refused_by_name() {
 #[test]
 fn a_unique_build_over_duplicates_fails_and_leaves_nothing() {
     on_each(|_, connection| {
-        run(connection, &doc! { "insert": "c", "documents": [{ "_id": 1, "a": 5 }, { "_id": 2, "a": 5 }] });
+        run(
+            connection,
+            "test",
+            &doc! { "insert": "c", "documents": [{ "_id": 1, "a": 5 }, { "_id": 2, "a": 5 }] },
+        );
         let create = doc! { "createIndexes": "c", "indexes": [
         { "key": { "b": 1 }, "name": "b_1" }, { "key": { "a": 1 }, "name": "a_1", "unique": true } ] };
         let error = connection.run("test", &create).unwrap_err();
@@ -314,10 +264,10 @@ fn a_unique_build_over_duplicates_fails_and_leaves_nothing() {
         assert_eq!(failure.code(), Code::DuplicateKey);
         assert!(failure.message().contains("dup key: { a: 5 }"), "{}", failure.message());
         assert_eq!(listed(connection, &doc! { "listIndexes": "c" }).len(), 1);
-        run(connection, &doc! { "delete": "c", "deletes": [{ "q": { "_id": 2 }, "limit": 1 }] });
-        assert_eq!(run(connection, &create).get_i32("numIndexesAfter").unwrap(), 3);
+        run(connection, "test", &doc! { "delete": "c", "deletes": [{ "q": { "_id": 2 }, "limit": 1 }] });
+        assert_eq!(run(connection, "test", &create).get_i32("numIndexesAfter").unwrap(), 3);
         let again = doc! { "insert": "c", "documents": [{ "_id": 3, "a": 5 }] };
-        let reply = run(connection, &again);
+        let reply = run(connection, "test", &again);
         let error = reply.get_array("writeErrors").unwrap()[0].as_document().unwrap().clone();
         assert_eq!(error.get_document("keyPattern").unwrap(), &doc! { "a": 1 });
         assert_eq!(error.get_document("keyValue").unwrap(), &doc! { "a": 5 });
@@ -331,15 +281,24 @@ fn indexes_are_dropped_by_name_key_list_and_star() {
             .iter()
             .map(|field| doc! { "key": { *field: 1 }, "name": format!("{field}_1") })
             .collect();
-        run(connection, &doc! { "createIndexes": "c", "indexes": all });
-        let reply = run(connection, &doc! { "dropIndexes": "c", "index": "a_1" });
+        run(connection, "test", &doc! { "createIndexes": "c", "indexes": all });
+        let reply = run(connection, "test", &doc! { "dropIndexes": "c", "index": "a_1" });
         assert_eq!(reply, doc! { "nIndexesWas": 6, "ok": 1.0 });
-        run(connection, &doc! { "deleteIndexes": "c", "index": { "b": 1 } });
-        run(connection, &doc! { "dropIndexes": "c", "index": ["c_1", "d_1"] });
-        assert_eq!(code(connection, &doc! { "dropIndexes": "c", "index": "_id_" }), Code::InvalidOptions);
-        assert_eq!(code(connection, &doc! { "dropIndexes": "c", "index": "a_1" }), Code::IndexNotFound);
-        assert_eq!(code(connection, &doc! { "dropIndexes": "c", "index": { "z": 1 } }), Code::IndexNotFound);
-        let reply = run(connection, &doc! { "dropIndexes": "c", "index": "*" });
+        run(connection, "test", &doc! { "deleteIndexes": "c", "index": { "b": 1 } });
+        run(connection, "test", &doc! { "dropIndexes": "c", "index": ["c_1", "d_1"] });
+        assert_eq!(
+            code(connection, "test", &doc! { "dropIndexes": "c", "index": "_id_" }),
+            Code::InvalidOptions
+        );
+        assert_eq!(
+            code(connection, "test", &doc! { "dropIndexes": "c", "index": "a_1" }),
+            Code::IndexNotFound
+        );
+        assert_eq!(
+            code(connection, "test", &doc! { "dropIndexes": "c", "index": { "z": 1 } }),
+            Code::IndexNotFound
+        );
+        let reply = run(connection, "test", &doc! { "dropIndexes": "c", "index": "*" });
         assert_eq!(
             reply,
             doc! { "nIndexesWas": 2, "msg": "non-_id indexes dropped for collection", "ok": 1.0 }
@@ -353,10 +312,10 @@ fn coll_mod_changes_expiry_and_validator() {
     on_each(|_, connection| {
         let ttl = doc! { "key": { "at": 1 }, "name": "at_1", "expireAfterSeconds": 3600 };
         let plain = doc! { "key": { "b": 1 }, "name": "b_1" };
-        run(connection, &doc! { "createIndexes": "c", "indexes": [ttl, plain] });
+        run(connection, "test", &doc! { "createIndexes": "c", "indexes": [ttl, plain] });
         let change =
             doc! { "collMod": "c", "index": { "keyPattern": { "at": 1 }, "expireAfterSeconds": 60 } };
-        let reply = run(connection, &change);
+        let reply = run(connection, "test", &change);
         assert_eq!(
             reply,
             doc! { "expireAfterSeconds_old": 3600_i64, "expireAfterSeconds_new": 60_i64, "ok": 1.0 }
@@ -371,19 +330,23 @@ fn coll_mod_changes_expiry_and_validator() {
             (doc! { "name": "at_1", "hidden": true }, Code::CommandNotSupported),
         ] {
             let command = doc! { "collMod": "c", "index": index };
-            assert_eq!(code(connection, &command), expected, "{command}");
+            assert_eq!(code(connection, "test", &command), expected, "{command}");
         }
-        run(connection, &doc! { "collMod": "c", "validator": { "a": { "$gt": 0 } } });
+        run(connection, "test", &doc! { "collMod": "c", "validator": { "a": { "$gt": 0 } } });
         let insert = doc! { "insert": "c", "documents": [{ "a": -1 }] };
-        let reply = run(connection, &insert);
+        let reply = run(connection, "test", &insert);
         let error = reply.get_array("writeErrors").unwrap()[0].as_document().unwrap().clone();
         assert_eq!(error.get_i32("code").unwrap(), 121);
-        run(connection, &doc! { "collMod": "c", "validationAction": "warn" });
-        assert_eq!(run(connection, &insert).get_i32("n").unwrap(), 1);
-        let log = run_on(connection, "admin", &doc! { "getLog": "global" });
+        run(connection, "test", &doc! { "collMod": "c", "validationAction": "warn" });
+        assert_eq!(run(connection, "test", &insert).get_i32("n").unwrap(), 1);
+        let log = run(connection, "admin", &doc! { "getLog": "global" });
         assert!(log.to_string().contains("Document would fail validation"), "{log}");
-        run(connection, &doc! { "collMod": "c", "validationAction": "error", "validationLevel": "off" });
-        assert_eq!(run(connection, &insert).get_i32("n").unwrap(), 1);
+        run(
+            connection,
+            "test",
+            &doc! { "collMod": "c", "validationAction": "error", "validationLevel": "off" },
+        );
+        assert_eq!(run(connection, "test", &insert).get_i32("n").unwrap(), 1);
     });
 }
 
@@ -392,11 +355,11 @@ fn a_build_ends_with_its_time_or_when_it_is_killed_and_leaves_nothing() {
     on_each(|server, connection| {
         let documents: Vec<Document> =
             (0..8000).map(|n| doc! { "_id": n, "a": (0..5).collect::<Vec<i32>>() }).collect();
-        run(connection, &doc! { "insert": "c", "documents": documents });
+        run(connection, "test", &doc! { "insert": "c", "documents": documents });
         let indexes: Vec<Document> =
             (0..10).map(|n| doc! { "key": { "a": 1, format!("f{n}"): 1 }, "name": n.to_string() }).collect();
         let mut create = doc! { "createIndexes": "c", "indexes": indexes, "maxTimeMS": 20 };
-        assert_eq!(code(connection, &create), Code::MaxTimeMSExpired);
+        assert_eq!(code(connection, "test", &create), Code::MaxTimeMSExpired);
         assert_eq!(listed(connection, &doc! { "listIndexes": "c" }).len(), 1);
 
         create.remove("maxTimeMS");
@@ -404,10 +367,10 @@ fn a_build_ends_with_its_time_or_when_it_is_killed_and_leaves_nothing() {
         let build = std::thread::spawn(move || other.run("test", &create).unwrap_err());
         let mut killed = false;
         while !killed && !build.is_finished() {
-            let current = run_on(connection, "admin", &doc! { "currentOp": 1, "command.createIndexes": "c" });
+            let current = run(connection, "admin", &doc! { "currentOp": 1, "command.createIndexes": "c" });
             for operation in current.get_array("inprog").unwrap() {
                 let number = operation.as_document().unwrap().get("opid").unwrap().clone();
-                run_on(connection, "admin", &doc! { "killOp": 1, "op": number });
+                run(connection, "admin", &doc! { "killOp": 1, "op": number });
                 killed = true;
             }
         }
@@ -415,6 +378,6 @@ fn a_build_ends_with_its_time_or_when_it_is_killed_and_leaves_nothing() {
         assert_eq!(error.failure().unwrap().code(), Code::Interrupted);
         assert_eq!(listed(connection, &doc! { "listIndexes": "c" }).len(), 1);
         // Reads and writes go on.
-        run(connection, &doc! { "insert": "c", "documents": [{ "_id": "new" }] });
+        run(connection, "test", &doc! { "insert": "c", "documents": [{ "_id": "new" }] });
     });
 }

@@ -2,15 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
-use std::path::Path;
+mod served;
+
 use std::time::{Duration, Instant};
 
-use bson::{Bson, Document, RawDocumentBuf, doc};
-use fathom_client::{Address, Code, Connection, Target};
+use bson::{Bson, Document, doc};
+use fathom_client::{Code, Connection};
 use fathom_server::config::EngineName;
 use fathom_server::{Config, Server};
-
-const ENGINES: [EngineName; 3] = [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral];
+use served::{ENGINES, config, connect, failure, run};
 
 struct Running {
     server: Server,
@@ -29,13 +29,11 @@ impl Running {
     }
 
     fn run(&mut self, command: &Document) -> Document {
-        let reply: RawDocumentBuf = self.connection.run("admin", command).unwrap();
-        Document::try_from(&*reply).unwrap()
+        run(&mut self.connection, "admin", command)
     }
 
     fn fail(&mut self, command: &Document) -> (Code, String) {
-        let error = self.connection.run("admin", command).unwrap_err();
-        let failure = error.failure().unwrap();
+        let failure = failure(&mut self.connection, "admin", command);
         (failure.code(), failure.message().to_owned())
     }
 
@@ -47,20 +45,6 @@ impl Running {
         drop(self.connection);
         self.server.stop().unwrap();
     }
-}
-
-fn config(directory: &Path, engine: EngineName) -> Config {
-    let mut config = Config::default();
-    config.net.port = 0;
-    config.storage.db_path = directory.join("db");
-    config.storage.engine = engine;
-    config.storage.wired_tiger.cache_size_gb = Some(0.25);
-    config.storage.rocksdb.cache_size_gb = Some(0.25);
-    config
-}
-
-fn connect(server: &Server) -> Connection {
-    Connection::connect(&Target::at(Address::new("127.0.0.1", server.port()))).unwrap()
 }
 
 #[test]

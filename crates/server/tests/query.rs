@@ -6,26 +6,10 @@ mod served;
 
 use bson::{Bson, Document, bson, doc};
 use fathom_client::{Code, Connection};
-use served::{ENGINES, code, config, connect, in_memory, run};
-
-fn insert(connection: &mut Connection, collection: &str, documents: Vec<Document>) {
-    let count = i32::try_from(documents.len()).unwrap();
-    let reply = run(connection, "test", &doc! { "insert": collection, "documents": documents });
-    assert_eq!(reply.get_i32("n").unwrap(), count, "{reply}");
-}
-
-fn index(connection: &mut Connection, collection: &str, key: Document) {
-    let name = key.keys().map(String::as_str).collect::<Vec<_>>().join("_");
-    run(connection, "test", &doc! { "createIndexes": collection, "indexes": [{ "key": key, "name": name }] });
-}
-
-fn found(connection: &mut Connection, find: &Document) -> Vec<Document> {
-    let cursor = connection.cursor("test", find).unwrap();
-    cursor.map(|document| Document::try_from(&*document.unwrap()).unwrap()).collect()
-}
+use served::{ENGINES, code, config, connect, in_memory, index, insert, listed, run};
 
 fn ids(connection: &mut Connection, find: &Document) -> Vec<i32> {
-    found(connection, find).iter().map(|one| one.get_i32("_id").unwrap()).collect()
+    listed(connection, find).iter().map(|one| one.get_i32("_id").unwrap()).collect()
 }
 
 fn count(connection: &mut Connection, command: &Document) -> i32 {
@@ -167,10 +151,10 @@ fn find_takes_all_its_options() {
     insert(&mut connection, "c", (0..20).map(|n| doc! { "_id": n, "a": n % 4, "t": [n] }).collect());
     index(&mut connection, "c", doc! { "a": 1 });
     let keys =
-        found(&mut connection, &doc! { "find": "c", "filter": { "a": 2 }, "returnKey": true, "limit": 1 });
+        listed(&mut connection, &doc! { "find": "c", "filter": { "a": 2 }, "returnKey": true, "limit": 1 });
     assert_eq!(keys, [doc! { "a": 2 }]);
     let ids_shown =
-        found(&mut connection, &doc! { "find": "c", "filter": { "_id": 3 }, "showRecordId": true });
+        listed(&mut connection, &doc! { "find": "c", "filter": { "_id": 3 }, "showRecordId": true });
     assert_eq!(ids_shown[0].get_i64("$recordId").unwrap(), 4);
     let reply = run(
         &mut connection,
@@ -188,7 +172,7 @@ fn find_takes_all_its_options() {
     let with_let = doc! { "find": "c", "filter": { "$expr": { "$eq": ["$a", "$$x"] } }, "let": { "x": 3 } };
     assert_eq!(ids(&mut connection, &with_let), [3, 7, 11, 15, 19]);
     let positional = doc! { "find": "c", "filter": { "t": { "$gte": 19 } }, "projection": { "t.$": 1 } };
-    assert_eq!(found(&mut connection, &positional), [doc! { "_id": 19, "t": [19] }]);
+    assert_eq!(listed(&mut connection, &positional), [doc! { "_id": 19, "t": [19] }]);
     for (find, expected) in [
         (doc! { "find": "c", "tailable": true }, Code::BadValue),
         (doc! { "find": "c", "awaitData": true }, Code::FailedToParse),

@@ -2,54 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
-use std::path::Path;
+mod served;
+
 use std::time::{Duration, Instant};
 
 use bson::{DateTime, Document, RawDocumentBuf, doc};
-use fathom_client::{Address, Connection, Target};
-use fathom_server::config::EngineName;
-use fathom_server::{Config, Server};
-
-const ENGINES: [EngineName; 3] = [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral];
-
-fn start(directory: &Path, engine: EngineName) -> (Server, Connection) {
-    let mut config = Config::default();
-    config.net.port = 0;
-    config.storage.db_path = directory.join("db");
-    config.storage.engine = engine;
-    config.storage.wired_tiger.cache_size_gb = Some(0.25);
-    config.storage.rocksdb.cache_size_gb = Some(0.25);
-    let server = Server::start_quiet(config).unwrap();
-    let connection = connect(&server);
-    (server, connection)
-}
-
-fn connect(server: &Server) -> Connection {
-    Connection::connect(&Target::at(Address::new("127.0.0.1", server.port()))).unwrap()
-}
-
-fn run(connection: &mut Connection, command: &Document) -> Document {
-    let reply: RawDocumentBuf =
-        connection.run("test", command).unwrap_or_else(|error| panic!("{command}: {error}"));
-    Document::try_from(&*reply).unwrap()
-}
-
-fn listed(connection: &mut Connection, command: &Document) -> Vec<Document> {
-    let cursor = connection.cursor("test", command).unwrap();
-    cursor.map(|document| Document::try_from(&*document.unwrap()).unwrap()).collect()
-}
-
-/// Runs a test on each engine with a fresh server.
-fn on_each(test: impl Fn(&mut Connection)) {
-    for engine in ENGINES {
-        println!("{engine:?}");
-        let directory = tempfile::tempdir().unwrap();
-        let (server, mut connection) = start(directory.path(), engine);
-        test(&mut connection);
-        drop(connection);
-        server.stop().unwrap();
-    }
-}
+use fathom_client::Connection;
+use served::{listed, on_each, run};
 
 /// Waits until the collection holds exactly these `_id`s.
 fn wait_for(connection: &mut Connection, collection: &str, ids: &[&str]) {
@@ -84,16 +43,17 @@ fn ttl(connection: &mut Connection, name: &str) -> i64 {
 
 #[test]
 fn what_is_too_old_goes_and_the_rest_stays() {
-    on_each(|connection| {
+    on_each(|_, connection| {
         let index = |field: &str, seconds: i32| doc! { "key": { field: -1 }, "name": "ttl", "expireAfterSeconds": seconds };
         let mut partial = index("at", 60);
         partial.insert("partialFilterExpression", doc! { "done": true });
         for (collection, index) in [("c", index("at", 60)), ("part", partial), ("other", index("at", 10_000))]
         {
-            run(connection, &doc! { "createIndexes": collection, "indexes": [index] });
+            run(connection, "test", &doc! { "createIndexes": collection, "indexes": [index] });
         }
         run(
             connection,
+            "test",
             &doc! { "insert": "c", "documents": [
                 { "_id": "array of old and new", "at": [ago(0), ago(100)] },
                 { "_id": "array of new", "at": [ago(0), ago(10)] },
@@ -107,11 +67,12 @@ fn what_is_too_old_goes_and_the_rest_stays() {
         );
         run(
             connection,
+            "test",
             &doc! { "insert": "part", "documents": [
                 { "_id": "done", "at": ago(100), "done": true }, { "_id": "to do", "at": ago(100), "done": false },
             ] },
         );
-        run(connection, &doc! { "insert": "other", "documents": [{ "_id": "a", "at": ago(100) }] });
+        run(connection, "test", &doc! { "insert": "other", "documents": [{ "_id": "a", "at": ago(100) }] });
         // It sleeps for a minute unless told otherwise, and hears of that at once.
         set(connection, "ttlMonitorSleepSecs", 1);
         wait_for(connection, "c", &["array of new", "new", "no date", "none", "within"]);
@@ -119,25 +80,25 @@ fn what_is_too_old_goes_and_the_rest_stays() {
         wait_for(connection, "other", &["a"]);
         assert!(ttl(connection, "passes") >= 1);
         assert_eq!(ttl(connection, "deletedDocuments"), 4);
-        let reply = run(connection, &doc! { "validate": "c", "enforceFastCount": true });
+        let reply = run(connection, "test", &doc! { "validate": "c", "enforceFastCount": true });
         assert!(reply.get_bool("valid").unwrap(), "{reply}");
 
         let shorter = doc! { "name": "ttl", "expireAfterSeconds": 5 };
-        run(connection, &doc! { "collMod": "other", "index": shorter });
+        run(connection, "test", &doc! { "collMod": "other", "index": shorter });
         wait_for(connection, "other", &[]);
     });
 }
 
 #[test]
 fn many_go_in_batches_and_none_while_the_monitor_is_off() {
-    on_each(|connection| {
+    on_each(|_, connection| {
         set(connection, "ttlMonitorEnabled", false);
         set(connection, "ttlMonitorSleepSecs", 1);
         let index = doc! { "key": { "at": 1 }, "name": "ttl", "expireAfterSeconds": 0 };
-        run(connection, &doc! { "createIndexes": "c", "indexes": [index] });
+        run(connection, "test", &doc! { "createIndexes": "c", "indexes": [index] });
         let documents: Vec<Document> =
             (0..1700).map(|n| doc! { "_id": n.to_string(), "at": ago(i64::from(n) + 1) }).collect();
-        run(connection, &doc! { "insert": "c", "documents": documents });
+        run(connection, "test", &doc! { "insert": "c", "documents": documents });
         std::thread::sleep(Duration::from_millis(1500));
         assert_eq!(listed(connection, &doc! { "find": "c" }).len(), 1700);
         assert_eq!(ttl(connection, "passes"), 0);

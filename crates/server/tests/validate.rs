@@ -2,63 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
-use std::path::Path;
+mod served;
 
-use bson::{Document, RawDocumentBuf, doc};
-use fathom_client::{Address, Code, Connection, Target};
-use fathom_server::config::EngineName;
-use fathom_server::{Config, Server};
-
-const ENGINES: [EngineName; 3] = [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral];
-
-fn start(directory: &Path, engine: EngineName) -> (Server, Connection) {
-    let mut config = Config::default();
-    config.net.port = 0;
-    config.storage.db_path = directory.join("db");
-    config.storage.engine = engine;
-    config.storage.wired_tiger.cache_size_gb = Some(0.25);
-    config.storage.rocksdb.cache_size_gb = Some(0.25);
-    let server = Server::start_quiet(config).unwrap();
-    let connection = connect(&server);
-    (server, connection)
-}
-
-fn connect(server: &Server) -> Connection {
-    Connection::connect(&Target::at(Address::new("127.0.0.1", server.port()))).unwrap()
-}
-
-fn run(connection: &mut Connection, command: &Document) -> Document {
-    let reply: RawDocumentBuf =
-        connection.run("test", command).unwrap_or_else(|error| panic!("{command}: {error}"));
-    Document::try_from(&*reply).unwrap()
-}
-
-fn code(connection: &mut Connection, command: &Document) -> Code {
-    connection.run("test", command).expect_err(&command.to_string()).failure().unwrap().code()
-}
-
-fn listed(connection: &mut Connection, command: &Document) -> Vec<Document> {
-    let cursor = connection.cursor("test", command).unwrap();
-    cursor.map(|document| Document::try_from(&*document.unwrap()).unwrap()).collect()
-}
-
-/// Runs a test on each engine with a fresh server.
-fn on_each(test: impl Fn(&Server, &mut Connection)) {
-    for engine in ENGINES {
-        println!("{engine:?}");
-        let directory = tempfile::tempdir().unwrap();
-        let (server, mut connection) = start(directory.path(), engine);
-        test(&server, &mut connection);
-        drop(connection);
-        server.stop().unwrap();
-    }
-}
+use bson::{Document, doc};
+use fathom_client::{Code, Connection};
+use served::{code, connect, listed, on_each, run};
 
 fn insert_many(connection: &mut Connection, from: i32, to: i32) {
     let documents: Vec<Document> = (from..to)
         .map(|n| doc! { "_id": n, "a": n % 10, "tags": [n, n + 1], "pad": "x".repeat(200) })
         .collect();
-    run(connection, &doc! { "insert": "c", "documents": documents });
+    run(connection, "test", &doc! { "insert": "c", "documents": documents });
 }
 
 #[test]
@@ -74,9 +28,10 @@ fn a_collection_that_was_written_every_way_is_valid() {
         ];
         // The unique index takes documents with a = 9 only, and they have no c.
         let refused = doc! { "createIndexes": "c", "indexes": indexes.clone() };
-        assert_eq!(code(connection, &refused), Code::DuplicateKey);
+        assert_eq!(code(connection, "test", &refused), Code::DuplicateKey);
         run(
             connection,
+            "test",
             &doc! { "createIndexes": "c", "indexes": [indexes[0].clone(), indexes[1].clone(), indexes[2].clone(), indexes[4].clone()] },
         );
         insert_many(connection, 500, 700);
@@ -87,13 +42,14 @@ fn a_collection_that_was_written_every_way_is_valid() {
             (doc! { "a": 6 }, doc! { "$inc": { "a": 0.5 } }),
         ] {
             let update = doc! { "update": "c", "updates": [{ "q": filter, "u": update, "multi": true }] };
-            assert_eq!(run(connection, &update).get_i32("nModified").unwrap(), 70);
+            assert_eq!(run(connection, "test", &update).get_i32("nModified").unwrap(), 70);
         }
         run(
             connection,
+            "test",
             &doc! { "delete": "c", "deletes": [{ "q": { "a": { "$in": [1, 2] } }, "limit": 0 }] },
         );
-        let reply = run(connection, &doc! { "validate": "c", "full": true });
+        let reply = run(connection, "test", &doc! { "validate": "c", "full": true });
         assert!(reply.get_bool("valid").unwrap(), "{reply}");
         assert_eq!(reply.get_i32("nrecords").unwrap(), 560);
         assert_eq!(reply.get_i32("nIndexes").unwrap(), 5);
@@ -104,7 +60,7 @@ fn a_collection_that_was_written_every_way_is_valid() {
             (doc! { "validate": "none" }, Code::NamespaceNotFound),
             (doc! { "validate": "c", "background": true }, Code::CommandNotSupported),
         ] {
-            assert_eq!(code(connection, &command), expected);
+            assert_eq!(code(connection, "test", &command), expected);
         }
     });
 }
@@ -114,17 +70,18 @@ fn indexes_are_built_anew_and_tables_compacted() {
     on_each(|_, connection| {
         insert_many(connection, 0, 2000);
         let index = doc! { "key": { "tags": 1 }, "name": "tags_1" };
-        run(connection, &doc! { "createIndexes": "c", "indexes": [index] });
+        run(connection, "test", &doc! { "createIndexes": "c", "indexes": [index] });
         run(
             connection,
+            "test",
             &doc! { "delete": "c", "deletes": [{ "q": { "_id": { "$lt": 1900 } }, "limit": 0 }] },
         );
-        let reply = run(connection, &doc! { "reIndex": "c" });
+        let reply = run(connection, "test", &doc! { "reIndex": "c" });
         assert_eq!((reply.get_i32("nIndexesWas").unwrap(), reply.get_i32("nIndexes").unwrap()), (2, 2));
-        let reply = run(connection, &doc! { "compact": "c" });
+        let reply = run(connection, "test", &doc! { "compact": "c" });
         assert!(reply.contains_key("bytesFreed"));
         insert_many(connection, 5000, 5100);
-        let reply = run(connection, &doc! { "validate": "c" });
+        let reply = run(connection, "test", &doc! { "validate": "c" });
         assert!(reply.get_bool("valid").unwrap(), "{reply}");
         let keys = reply.get_document("keysPerIndex").unwrap();
         assert_eq!(keys, &doc! { "_id_": 200, "tags_1": 400 });
@@ -145,9 +102,9 @@ fn indexes_built_and_dropped_beside_writers_stay_in_step() {
                     while !done.load(std::sync::atomic::Ordering::Relaxed) {
                         let id = 1000 * (writer + 1) + n % 300;
                         let set = doc! { "$set": { "a": n, "tags": [n, writer] } };
-                        run(&mut own, &doc! { "update": "c", "updates": [{ "q": { "_id": id }, "u": set, "upsert": true }] });
+                        run(&mut own, "test", &doc! { "update": "c", "updates": [{ "q": { "_id": id }, "u": set, "upsert": true }] });
                         if n % 3 == 0 {
-                            run(&mut own, &doc! { "delete": "c", "deletes": [{ "q": { "_id": id - 7 }, "limit": 1 }] });
+                            run(&mut own, "test", &doc! { "delete": "c", "deletes": [{ "q": { "_id": id - 7 }, "limit": 1 }] });
                         }
                         n += 1;
                     }
@@ -159,15 +116,15 @@ fn indexes_built_and_dropped_beside_writers_stay_in_step() {
                 doc! { "key": { "a": 1 }, "name": "a_1" },
                 doc! { "key": { "tags": 1, "a": 1 }, "name": "tags_1_a_1" },
             ];
-            run(connection, &doc! { "createIndexes": "c", "indexes": indexes });
-            let reply = run(connection, &doc! { "validate": "c" });
+            run(connection, "test", &doc! { "createIndexes": "c", "indexes": indexes });
+            let reply = run(connection, "test", &doc! { "validate": "c" });
             assert!(reply.get_bool("valid").unwrap(), "{reply}");
-            run(connection, &doc! { "dropIndexes": "c", "index": "a_1" });
-            run(connection, &doc! { "reIndex": "c" });
+            run(connection, "test", &doc! { "dropIndexes": "c", "index": "a_1" });
+            run(connection, "test", &doc! { "reIndex": "c" });
         }
         done.store(true, std::sync::atomic::Ordering::Relaxed);
         writers.into_iter().for_each(|writer| writer.join().unwrap());
-        let reply = run(connection, &doc! { "validate": "c", "enforceFastCount": true });
+        let reply = run(connection, "test", &doc! { "validate": "c", "enforceFastCount": true });
         assert!(reply.get_bool("valid").unwrap(), "{reply}");
     });
 }

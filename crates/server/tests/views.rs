@@ -6,12 +6,7 @@ mod served;
 
 use bson::{Bson, Document, doc};
 use fathom_client::{Code, Connection};
-use served::{code, connect, in_memory, run};
-
-fn found(connection: &mut Connection, find: &Document) -> Vec<Document> {
-    let cursor = connection.cursor("test", find).unwrap();
-    cursor.map(|document| Document::try_from(&*document.unwrap()).unwrap()).collect()
-}
+use served::{code, connect, in_memory, listed, run};
 
 fn fill(connection: &mut Connection) {
     let documents: Vec<Document> = (0..300).map(|n| doc! { "_id": n, "a": n % 10, "t": [n % 3] }).collect();
@@ -31,10 +26,10 @@ fn queries_on_views_see_what_the_views_make() {
     let server = in_memory(|_| ());
     let mut connection = connect(&server);
     fill(&mut connection);
-    assert_eq!(found(&mut connection, &doc! { "find": "low" }).len(), 150, "several batches");
+    assert_eq!(listed(&mut connection, &doc! { "find": "low" }).len(), 150, "several batches");
     let find = doc! { "find": "doubled", "filter": { "double": { "$gte": 6 } }, "sort": { "_id": -1 }, "skip": 1, "limit": 2, "projection": { "double": 1 } };
     assert_eq!(
-        found(&mut connection, &find),
+        listed(&mut connection, &find),
         [doc! { "_id": 293, "double": 6 }, doc! { "_id": 284, "double": 8 }]
     );
     let count = |connection: &mut Connection, command: &Document| {
@@ -55,7 +50,7 @@ fn queries_on_views_see_what_the_views_make() {
     let values = run(&mut connection, "test", &doc! { "distinct": "doubled", "key": "t" });
     assert_eq!(values.get_array("values").unwrap(), &[0, 1, 2].map(Bson::Int32));
     let group = doc! { "aggregate": "doubled", "pipeline": [{ "$group": { "_id": null, "sum": { "$sum": "$double" } } }], "cursor": {} };
-    assert_eq!(found(&mut connection, &group), [doc! { "_id": null, "sum": 600 }]);
+    assert_eq!(listed(&mut connection, &group), [doc! { "_id": null, "sum": 600 }]);
     server.stop().unwrap();
 }
 
@@ -117,7 +112,7 @@ fn a_sort_and_a_limit_in_a_view_come_before_the_querys_own() {
         documents.iter().map(|one| one.get_i32("_id").unwrap()).collect()
     };
     let find = doc! { "find": "top", "filter": { "a": { "$lt": 3 } }, "sort": { "_id": 1 }, "limit": 2 };
-    assert_eq!(ids(found(&mut connection, &find)), [290, 291]);
-    assert_eq!(ids(found(&mut connection, &doc! { "find": "top", "filter": { "a": 1 } })), [291]);
+    assert_eq!(ids(listed(&mut connection, &find)), [290, 291]);
+    assert_eq!(ids(listed(&mut connection, &doc! { "find": "top", "filter": { "a": 1 } })), [291]);
     server.stop().unwrap();
 }

@@ -6,7 +6,6 @@ use fathom_query::{Code, Failure, compare_documents};
 use super::{Reply, view_definition};
 use crate::Result;
 use crate::dispatch::Request;
-use crate::execution::Validator;
 use crate::operation::Operation;
 use crate::parse;
 use crate::storage::{Collection, CollectionOptions, State};
@@ -82,12 +81,7 @@ fn change_validator(body: &RawDocument, options: &Document) -> Result<Document> 
             options.insert("validator", parse::owned(validator)?);
         }
     }
-    for name in ["validationLevel", "validationAction"] {
-        if let Some(value) = parse::string(body, name)? {
-            options.insert(name, value);
-        }
-    }
-    Validator::of(&options)?;
+    super::create::set_validation(body, &mut options)?;
     Ok(options)
 }
 
@@ -101,10 +95,7 @@ fn expiry(state: &State, wanted: &RawDocument) -> Result<(usize, i64)> {
             "hidden" => {
                 return Err(Failure::new(Code::CommandNotSupported, "this server has no hidden indexes"));
             }
-            other => {
-                let what = format!("BSON field 'collMod.index.{other}' is an unknown field.");
-                return Err(Failure::new(Code(40415), what));
-            }
+            other => return Err(parse::unknown_field("collMod.index", other)),
         }
     }
     let (name, key) = (parse::string(wanted, "name")?, parse::document(wanted, "keyPattern")?);

@@ -55,13 +55,20 @@ fn options(op: &Operation<'_>, body: &RawDocument, database: &str) -> Result<Doc
         }
         options.insert("validator", parse::owned(validator)?);
     }
+    set_validation(body, &mut options)?;
+    Ok(options)
+}
+
+/// Puts the level and the action that `create` and `collMod` name into a collection's options, and checks the validator that
+/// is among them.
+pub(super) fn set_validation(body: &RawDocument, options: &mut Document) -> Result<()> {
     for name in ["validationLevel", "validationAction"] {
         if let Some(value) = parse::string(body, name)? {
             options.insert(name, value);
         }
     }
-    Validator::of(&options)?;
-    Ok(options)
+    Validator::of(options)?;
+    Ok(())
 }
 
 /// Refuses what this server has not.

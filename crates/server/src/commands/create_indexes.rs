@@ -42,7 +42,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     }
     let specs =
         given.iter().map(|spec| index_options::check(op, spec, unknown)).collect::<Result<Vec<_>>>()?;
-    super::insert::refuse_internal(&namespace)?;
+    super::batch::refuse_internal(&namespace)?;
     let _ticket = op.write_ticket()?;
     let new = op.instance.catalog.get(&namespace).is_none();
     let outcome = create(op, &namespace, &specs)?;

@@ -3,7 +3,7 @@
 use bson::RawDocument;
 use fathom_query::{Code, Failure, Filter};
 
-use super::insert::{check_batch, is_ordered, refuse_internal, write_errors};
+use super::batch::{check_batch, each, is_ordered, refuse_internal, write_errors};
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
 use crate::dispatch::Request;
@@ -24,37 +24,20 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     read_let(op, request.body)?;
     let _ticket = op.write_ticket()?;
     let mut deleted = 0;
-    let mut failures = Vec::new();
-    for (place, item) in items.iter().enumerate() {
+    let failures = each(op, &items, ordered, |op, _, item| {
         op.instance.counters.operations.delete(1);
-        match delete_of(op, item).and_then(|delete_request| delete(op, &namespace, &delete_request)) {
-            Ok(count) => deleted += count,
-            Err(failure) => {
-                op.stop_if_interrupted(&failure)?;
-                failures.push((place, failure));
-                if ordered {
-                    break;
-                }
-            }
-        }
-    }
+        let wanted = delete_of(op, item)?;
+        deleted += delete(op, &namespace, &wanted)?;
+        Ok(())
+    })?;
     op.figures.namespace = namespace;
     reply.i32("n", i32::try_from(deleted).unwrap_or(i32::MAX));
-    op.instance.counters.asserts.users(failures.len());
-    write_errors(reply, &failures);
+    write_errors(op, reply, &failures);
     Ok(())
 }
 
 pub(super) fn delete_of(op: &mut Operation<'_>, item: &RawDocument) -> Result<DeleteRequest> {
-    for element in item {
-        let (name, _) = element.map_err(|error| parse::malformed(&error))?;
-        if !FIELDS.contains(&name.as_str()) {
-            return Err(Failure::new(
-                Code(40415),
-                format!("BSON field 'delete.deletes.{}' is an unknown field.", name.as_str()),
-            ));
-        }
-    }
+    parse::only_fields(item, FIELDS, "delete.deletes")?;
     let filter = parse::document(item, "q")?.ok_or_else(|| parse::missing("delete.deletes.q"))?;
     refuse_collation(parse::field(item, "collation"))?;
     let hint = hint_of(parse::field(item, "hint"))?;

@@ -3,7 +3,7 @@
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use fathom_query::{Code, Dialect, Failure, Filter, Hint, Matched, Projection, Sort, Update};
 
-use super::insert::refuse_internal;
+use super::batch::refuse_internal;
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
 use crate::dispatch::Request;

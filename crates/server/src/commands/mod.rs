@@ -4,6 +4,7 @@
 //! with the reason, so that it is refused by name.
 
 mod aggregate;
+mod batch;
 mod build_info;
 mod coll_mod;
 mod coll_stats;

@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 use super::{Command, Kind, Run};
 use crate::auth::Access;
 
-macro_rules! command {
-    ($name:literal $(| $alias:literal)*, $kind:ident, $access:ident, [$($field:literal),*], $run:path, $help:literal $(, $flag:ident)*) => {{
+/// A row: its run is one of [`Run`]'s.
+macro_rules! row {
+    ($run:expr, $kind:ident, $access:ident, $help:literal, [$($field:literal),*], $name:literal $(| $alias:literal)* $(, $flag:ident)*) => {{
         #[allow(unused_mut, reason = "not every row has flags")]
         let mut command = Command {
             name: $name,
@@ -19,7 +20,7 @@ macro_rules! command {
             any_fields: false,
             fields: &[$($field),*],
             help: $help,
-            run: Run::Plain($run),
+            run: $run,
             row: 0,
         };
         $(command.$flag = true;)*
@@ -27,25 +28,17 @@ macro_rules! command {
     }};
 }
 
+macro_rules! command {
+    ($name:literal $(| $alias:literal)*, $kind:ident, $access:ident, $fields:tt, $run:path, $help:literal $(, $flag:ident)*) => {
+        row!(Run::Plain($run), $kind, $access, $help, $fields, $name $(| $alias)* $(, $flag)*)
+    };
+}
+
+/// One of those that carry a login from one message to the next.
 macro_rules! login {
-    ($name:literal $(| $alias:literal)*, $access:ident, [$($field:literal),*], $run:path, $help:literal $(, $flag:ident)*) => {{
-        #[allow(unused_mut, reason = "not every row has flags")]
-        let mut command = Command {
-            name: $name,
-            aliases: &[$($alias),*],
-            kind: Kind::Command,
-            admin_only: false,
-            access: Access::$access,
-            secret: false,
-            any_fields: false,
-            fields: &[$($field),*],
-            help: $help,
-            run: Run::Login($run),
-            row: 0,
-        };
-        $(command.$flag = true;)*
-        command
-    }};
+    ($name:literal $(| $alias:literal)*, $access:ident, $fields:tt, $run:path, $help:literal $(, $flag:ident)*) => {
+        row!(Run::Login($run), Command, $access, $help, $fields, $name $(| $alias)* $(, $flag)*)
+    };
 }
 
 /// A command that is refused by name, whatever its fields.

@@ -3,7 +3,7 @@
 use bson::RawDocument;
 use fathom_query::{Code, Failure, Filter, Update};
 
-use super::insert::{check_batch, is_ordered, refuse_internal, write_errors};
+use super::batch::{check_batch, each, is_ordered, refuse_internal, write_errors};
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
 use crate::dispatch::Request;
@@ -26,26 +26,15 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let _ticket = op.write_ticket()?;
     let (mut matched, mut modified) = (0, 0);
     let mut upserted = Vec::new();
-    let mut failures = Vec::new();
-    for (place, item) in items.iter().enumerate() {
+    let failures = each(op, &items, ordered, |op, place, item| {
         op.instance.counters.operations.update(1);
-        let outcome =
-            update_of(op, item, validate).and_then(|update_request| update(op, &namespace, &update_request));
-        match outcome {
-            Ok(outcome) => {
-                matched += outcome.matched;
-                modified += outcome.modified;
-                upserted.extend(outcome.upserted.map(|id| (place, id)));
-            }
-            Err(failure) => {
-                op.stop_if_interrupted(&failure)?;
-                failures.push((place, failure));
-                if ordered {
-                    break;
-                }
-            }
-        }
-    }
+        let wanted = update_of(op, item, validate)?;
+        let outcome = update(op, &namespace, &wanted)?;
+        matched += outcome.matched;
+        modified += outcome.modified;
+        upserted.extend(outcome.upserted.map(|id| (place, id)));
+        Ok(())
+    })?;
     op.figures.namespace = namespace;
     let count = |value: u64| i32::try_from(value).unwrap_or(i32::MAX);
     reply.i32("n", count(matched + upserted.len() as u64));
@@ -58,21 +47,12 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         }
     }
     reply.i32("nModified", count(modified));
-    op.instance.counters.asserts.users(failures.len());
-    write_errors(reply, &failures);
+    write_errors(op, reply, &failures);
     Ok(())
 }
 
 pub(super) fn update_of(op: &mut Operation<'_>, item: &RawDocument, validate: bool) -> Result<UpdateRequest> {
-    for element in item {
-        let (name, _) = element.map_err(|error| parse::malformed(&error))?;
-        if !FIELDS.contains(&name.as_str()) {
-            return Err(Failure::new(
-                Code(40415),
-                format!("BSON field 'update.updates.{}' is an unknown field.", name.as_str()),
-            ));
-        }
-    }
+    parse::only_fields(item, FIELDS, "update.updates")?;
     if parse::field(item, "c").is_some() {
         let what =
             "Constant values may only be specified for pipeline updates, and this server does not take them";

@@ -55,7 +55,8 @@ pub(crate) fn login(server: &Server, user: &str, password: &str) -> fathom_clien
 }
 
 pub(crate) fn run(connection: &mut Connection, database: &str, command: &Document) -> Document {
-    let reply: RawDocumentBuf = connection.run(database, command).unwrap();
+    let reply: RawDocumentBuf =
+        connection.run(database, command).unwrap_or_else(|error| panic!("{command}: {error}"));
     Document::try_from(&*reply).unwrap()
 }
 
@@ -64,11 +65,47 @@ pub(crate) fn failure(
     database: &str,
     command: &Document,
 ) -> fathom_client::Failure {
-    connection.run(database, command).unwrap_err().failure().unwrap().clone()
+    connection.run(database, command).expect_err(&command.to_string()).failure().unwrap().clone()
 }
 
 pub(crate) fn code(connection: &mut Connection, database: &str, command: &Document) -> Code {
     failure(connection, database, command).code()
+}
+
+pub(crate) fn insert(connection: &mut Connection, collection: &str, documents: Vec<Document>) {
+    let count = i32::try_from(documents.len()).unwrap();
+    let reply = run(connection, "test", &doc! { "insert": collection, "documents": documents });
+    assert_eq!(reply.get_i32("n").unwrap(), count, "{reply}");
+}
+
+/// Makes an index with the name of its fields.
+pub(crate) fn index(connection: &mut Connection, collection: &str, key: Document) {
+    let name = key.keys().map(String::as_str).collect::<Vec<_>>().join("_");
+    run(connection, "test", &doc! { "createIndexes": collection, "indexes": [{ "key": key, "name": name }] });
+}
+
+/// All documents of a cursor of the database `test`, over as many batches as it takes.
+pub(crate) fn listed(connection: &mut Connection, command: &Document) -> Vec<Document> {
+    let cursor = connection.cursor("test", command).unwrap();
+    cursor.map(|document| Document::try_from(&*document.unwrap()).unwrap()).collect()
+}
+
+pub(crate) fn start(directory: &Path, engine: EngineName) -> (Server, Connection) {
+    let server = Server::start_quiet(config(directory, engine)).unwrap();
+    let connection = connect(&server);
+    (server, connection)
+}
+
+/// Runs a test on each engine with a fresh server.
+pub(crate) fn on_each(test: impl Fn(&Server, &mut Connection)) {
+    for engine in ENGINES {
+        println!("{engine:?}");
+        let directory = tempfile::tempdir().unwrap();
+        let (server, mut connection) = start(directory.path(), engine);
+        test(&server, &mut connection);
+        drop(connection);
+        server.stop().unwrap();
+    }
 }
 
 /// Makes a user of `admin` with roles.
