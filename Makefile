@@ -17,8 +17,8 @@ export CARGO_TARGET_DIR
 # Where `make checkup` looks; QUICK=1 gives an answer within 20 s. `make checkup DIR=/var/lib/mongodb`
 DIR ?= $(FATHOM_CACHE)/checkup
 QUICK ?=
-# Seconds for each fuzz target.
-FUZZ_SECONDS ?= 30
+# Seconds for each fuzz target, in `make fuzz` and `make test`; 0 leaves them out of `make test`.
+FUZZ_SECONDS ?= 60
 
 # In front of what uses the target directory: it exists, and unused ones of older lists go (the latest two, and any
 # that was used within two hours, stay).
@@ -35,6 +35,7 @@ help: ## list the targets
 setup: ## install what building and testing want: Debian packages, the clients of the tests
 	@setup/install.sh build
 	@setup/install.sh test
+	@setup/install.sh fuzz
 	@setup/clients.sh install
 	@$(prepare)
 
@@ -54,7 +55,7 @@ checkup: build ## what holds this machine's storage back (DIR=where, QUICK=1)
 	exit $$code
 
 test: setup ## everything that a change must pass
-	@setup/test.sh
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) setup/test.sh
 
 lint: ## format check, clippy and tidy
 	@setup/install.sh build

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for some seconds: setup/fuzz.sh SECONDS. Called by `make fuzz`.
+# Runs the fuzz targets for some seconds each, two at a time: setup/fuzz.sh SECONDS [TARGET...]; all if none is named. Called by
+# `make fuzz` and `make test`.
 #
-# cargo-fuzz wants flags that the stable compiler keeps behind RUSTC_BOOTSTRAP; it is set for this build only. The
-# corpus grows in fuzz/corpus from the committed fuzz/seeds; a crash leaves its input in fuzz/artifacts and ends with an error.
+# cargo-fuzz wants flags that the stable compiler keeps behind RUSTC_BOOTSTRAP; it is set for this build only. The corpus grows in
+# fuzz/corpus from the committed fuzz/seeds; a crash leaves its input in fuzz/artifacts, is shown, and ends with an error.
 set -euo pipefail
-seconds=${1:?usage: setup/fuzz.sh SECONDS}
+seconds=${1:?usage: setup/fuzz.sh SECONDS [TARGET...]}
+shift
 cd "$(dirname "$0")/.."
 cache=${FATHOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fathom}
 PATH=$PATH:$cache/tools/bin
+jobs=${FATHOM_JOBS:-2}
 
 if ! command -v cargo-fuzz >/dev/null; then
     echo "fuzz: installing cargo-fuzz into $cache/tools"
@@ -17,10 +20,50 @@ export RUSTC_BOOTSTRAP=1
 # Apart from the ordinary builds: these flags would rebuild everything there.
 export CARGO_TARGET_DIR=$cache/fuzz-target
 
-for file in fuzz/fuzz_targets/*.rs; do
-    target=$(basename "$file" .rs)
-    mkdir -p "fuzz/corpus/$target" "fuzz/seeds/$target"
-    echo "== fuzz $target for $seconds s"
-    cargo fuzz run --fuzz-dir fuzz "$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then
+    for file in fuzz/fuzz_targets/*.rs; do targets+=("$(basename "$file" .rs)"); done
+fi
+
+# All are built before the first begins: a build beside it would take its seconds.
+if [ $# -eq 0 ]; then cargo fuzz build --fuzz-dir fuzz; else
+    for target in "${targets[@]}"; do cargo fuzz build --fuzz-dir fuzz "$target"; done
+fi
+
+logs=$(mktemp -d)
+trap 'trap - EXIT; kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT
+failed=0
+
+fuzz() {
+    mkdir -p "fuzz/corpus/$1" "fuzz/seeds/$1"
+    cargo fuzz run --fuzz-dir fuzz "$1" "fuzz/corpus/$1" "fuzz/seeds/$1" -- \
         -max_total_time="$seconds" -max_len=4096 -print_final_stats=1 -print_funcs=0 -verbosity=0
+}
+
+# Waits for one of those that run, and shows what it found.
+finish() {
+    local target=$1 pid=$2
+    if wait "$pid"; then
+        echo "fuzz $target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$logs/$target") inputs in $seconds s, no findings"
+    else
+        failed=1
+        tail -n 60 "$logs/$target"
+        echo "fuzz $target: FAILED; the input is in fuzz/artifacts/$target" >&2
+    fi
+}
+
+running=()
+for target in "${targets[@]}"; do
+    fuzz "$target" >"$logs/$target" 2>&1 &
+    running+=("$target $!")
+    if [ ${#running[@]} -ge "$jobs" ]; then
+        # shellcheck disable=SC2086 # two words: the target and its process
+        finish ${running[0]}
+        running=("${running[@]:1}")
+    fi
 done
+for one in "${running[@]}"; do
+    # shellcheck disable=SC2086
+    finish $one
+done
+exit $failed

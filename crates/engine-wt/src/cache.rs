@@ -60,9 +60,20 @@ impl Cache {
         self.kept.get_mut(place)
     }
 
-    /// Takes a table's cursor out, for somebody who keeps a position.
+    /// Has a table's strict cursor let go of the key on which a look-up left it.
+    #[inline]
+    pub(crate) fn let_go(&mut self, slot: u64) {
+        if let Some(one) = self.kept.iter_mut().rfind(|one| one.slot == slot && one.strict) {
+            one.handle.reset();
+        }
+    }
+
+    /// Takes a table's cursor out, for somebody who keeps a position of its own.
     pub(crate) fn take(&mut self, slot: u64, strict: bool) -> Option<Kept> {
-        self.place(slot, strict).map(|at| self.kept.remove(at))
+        let at = self.place(slot, strict)?;
+        let mut one = self.kept.remove(at);
+        one.handle.reset();
+        Some(one)
     }
 
     /// Puts a cursor in or back; gives its place.

@@ -21,6 +21,8 @@ pub(crate) struct CursorHandle {
     raw: NonNull<sys::WT_CURSOR>,
     /// Whether the library may hold a position for it.
     positioned: bool,
+    /// The transaction in which a look-up left it on its key; 0 if none did.
+    held_in: u64,
 }
 
 // SAFETY: a cursor belongs to its session and goes with it from thread to thread; one thread at a time is kept by `core`.
@@ -38,7 +40,7 @@ impl CursorHandle {
     /// # Safety
     /// The cursor must be open, and nobody else may use or close it.
     pub(crate) unsafe fn new(raw: NonNull<sys::WT_CURSOR>) -> Self {
-        CursorHandle { raw, positioned: false }
+        CursorHandle { raw, positioned: false, held_in: 0 }
     }
 
     pub(crate) fn raw(&mut self) -> *mut sys::WT_CURSOR {
@@ -51,6 +53,7 @@ impl CursorHandle {
     /// The bytes must live until the operation that uses the key.
     #[inline]
     unsafe fn set_key(&mut self, key: &[u8]) {
+        self.held_in = 0;
         let item = item(key);
         // SAFETY: the cursor is open and raw, so it takes one pointer to an item; the item is read during the call, its
         // bytes until the operation, as the caller promises.
@@ -88,6 +91,29 @@ impl CursorHandle {
         code
     }
 
+    /// Leaves it on the key that was just found until the transaction of this number ends, which resets it.
+    #[inline]
+    pub(crate) fn hold(&mut self, transaction: u64) {
+        if self.positioned {
+            self.held_in = transaction;
+        }
+    }
+
+    /// Whether it was left on this key in the open transaction, which has this number.
+    #[inline]
+    fn is_held_on(&self, key: &[u8], transaction: u64) -> bool {
+        if self.held_in != transaction || transaction == 0 {
+            return false;
+        }
+        let mut found = item(&[]);
+        // SAFETY: the cursor is open, raw and on a key; the item is WiredTiger's until the next operation on the cursor.
+        unsafe {
+            call!(self.raw.as_ptr(), get_key, &raw mut found) == 0
+                && found.size == key.len()
+                && std::slice::from_raw_parts(found.data.cast::<u8>(), found.size) == key
+        }
+    }
+
     /// Goes to a key or one beside it; says where that lies to the key asked for.
     pub(crate) fn search_near(&mut self, key: &[u8]) -> Result<Ordering, c_int> {
         let mut exact = 0;
@@ -102,6 +128,7 @@ impl CursorHandle {
 
     /// Goes one on, or to the first from nowhere.
     pub(crate) fn next(&mut self) -> c_int {
+        self.held_in = 0;
         // SAFETY: the cursor is open.
         let code = unsafe { call!(self.raw.as_ptr(), next) };
         self.positioned = code == 0;
@@ -110,6 +137,7 @@ impl CursorHandle {
 
     /// Goes one back, or to the last from nowhere.
     pub(crate) fn previous(&mut self) -> c_int {
+        self.held_in = 0;
         // SAFETY: the cursor is open.
         let code = unsafe { call!(self.raw.as_ptr(), prev) };
         self.positioned = code == 0;
@@ -129,8 +157,9 @@ impl CursorHandle {
         }
     }
 
-    /// Changes parts of a key's value; the entries are applied in their order. Only in a transaction.
-    pub(crate) fn modify(&mut self, key: &[u8], parts: &[(usize, usize, &[u8])]) -> c_int {
+    /// Changes parts of a key's value; the entries are applied in their order. Only in a transaction, which has this
+    /// number: where a look-up in it left the cursor on the key, it is not searched for again.
+    pub(crate) fn modify(&mut self, key: &[u8], parts: &[(usize, usize, &[u8])], transaction: u64) -> c_int {
         const MOST: usize = crate::modify::PARTS_MAX;
         // SAFETY: items and numbers, for which zero is valid.
         let mut entries: [sys::WT_MODIFY; MOST] = unsafe { std::mem::zeroed() };
@@ -140,10 +169,13 @@ impl CursorHandle {
             entry.size = *remove;
         }
         let count = parts.len().min(MOST);
+        let is_there = self.is_held_on(key, transaction);
         self.positioned = true;
         // SAFETY: the key, the entries and their data live through the calls; no more than `count` entries are read.
         unsafe {
-            self.set_key(key);
+            if !is_there {
+                self.set_key(key);
+            }
             call!(self.raw.as_ptr(), modify, entries.as_mut_ptr(), count as c_int)
         }
     }
@@ -190,6 +222,7 @@ impl CursorHandle {
     /// Lets go of the position, if there is one.
     #[inline]
     pub(crate) fn reset(&mut self) {
+        self.held_in = 0;
         if self.positioned {
             self.positioned = false;
             // SAFETY: the cursor is open. What it returns is the error of the operation before, which was reported.

@@ -170,6 +170,10 @@ impl WtSession {
         let raw = raw_key(table, key, &mut scratch)?;
         let mut entered = self.enter()?;
         self.alone(&mut entered, |entered| {
+            if !strict {
+                // A look-up may have left the other one on this key, with the value that is being replaced.
+                entered.cache().let_go(table.slot());
+            }
             let handle = self.kept(entered, table, strict)?;
             let code = operation(handle, raw);
             handle.reset();
@@ -316,7 +320,12 @@ impl Session for WtSession {
             0 => cursor.append_value(out),
             code => code,
         };
-        cursor.reset();
+        // What was read in a transaction is often changed next; the transaction's end resets the cursor.
+        if self.in_transaction.get() {
+            cursor.hold(self.epoch.get());
+        } else {
+            cursor.reset();
+        }
         match code {
             0 => Ok(true),
             WT_NOTFOUND => Ok(false),
@@ -343,7 +352,7 @@ impl Session for WtSession {
         if parts.is_empty() {
             return self.put(table, key, value);
         }
-        match self.write(table, key, true, |cursor, raw| cursor.modify(raw, parts))? {
+        match self.write(table, key, true, |cursor, raw| cursor.modify(raw, parts, self.epoch.get()))? {
             WT_NOTFOUND => self.put(table, key, value),
             code => self.written(code, table),
         }

@@ -6,18 +6,23 @@ use bson::{Bson, DateTime, Document};
 pub struct Variables {
     /// `$$NOW`.
     pub now: DateTime,
-    /// The command's `let`, its values evaluated.
-    pub named: Document,
+    /// The command's `let`, its values evaluated. Most commands have none, and an empty document is not for nothing.
+    named: Option<Box<Document>>,
 }
 
 impl Variables {
     /// With the time and nothing else.
     pub fn at(now: DateTime) -> Self {
-        Variables { now, named: Document::new() }
+        Variables { now, named: None }
     }
 
     /// A value by its name, without the dollars.
     pub fn get(&self, name: &str) -> Option<&Bson> {
-        self.named.get(name)
+        self.named.as_ref()?.get(name)
+    }
+
+    /// Gives a name a value.
+    pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Bson>) {
+        self.named.get_or_insert_default().insert(name, value);
     }
 }

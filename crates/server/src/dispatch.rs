@@ -16,6 +16,7 @@ use crate::commands::{self, Command, GENERIC_FIELDS, Kind};
 use crate::diagnostics::Finished;
 use crate::instance::Instance;
 use crate::operation::Operation;
+use crate::parse::Listed;
 use crate::sessions::SessionId;
 use crate::write_concern::WriteConcern;
 
@@ -54,6 +55,8 @@ pub(crate) struct Request<'a> {
     pub(crate) target: RawBsonRef<'a>,
     pub(crate) database: &'a str,
     pub(crate) body: &'a RawDocument,
+    /// The body's fields.
+    pub(crate) fields: &'a Listed<'a>,
     message: Option<&'a OpMsg<'a>>,
     pub(crate) write_concern: WriteConcern,
     pub(crate) max_time_ms: u64,
@@ -91,7 +94,7 @@ impl<'a> Request<'a> {
 
     /// A field of the body.
     pub(crate) fn field(&self, name: &str) -> Option<RawBsonRef<'a>> {
-        crate::parse::field(self.body, name)
+        crate::parse::field(self.fields, name)
     }
 
     /// The documents of a field that may come beside the body.
@@ -107,7 +110,7 @@ impl<'a> Request<'a> {
             }
             return Ok(sequence.documents().collect());
         }
-        crate::parse::documents(self.body, name)?.ok_or_else(|| crate::parse::missing(name))
+        crate::parse::documents(self.fields, name)?.ok_or_else(|| crate::parse::missing(name))
     }
 }
 
@@ -120,7 +123,12 @@ pub(crate) fn run(
 ) -> Answer {
     let start = out.len();
     let mut op = Operation::new(place.instance, place.session, place.client);
-    let (request, failure) = match request_of(place, incoming, op.begun) {
+    let listed = body_of(incoming).and_then(Listed::of);
+    let (request, failure) = match listed
+        .as_ref()
+        .map_err(Failure::clone)
+        .and_then(|fields| request_of(place, incoming, fields, op.begun))
+    {
         Err(failure) => (None, Some(failure)),
         Ok(request) => {
             let failure = answer(&mut op, &request, conversation, out).err();
@@ -150,19 +158,27 @@ pub(crate) fn run(
 /// The label that a fail point puts on a failure to have the connection closed instead of answered.
 pub(crate) const CLOSE_CONNECTION: &str = "FathomCloseConnection";
 
-fn request_of<'a>(place: &Surroundings<'_>, incoming: &Incoming<'a>, begun: Instant) -> Result<Request<'a>> {
-    let (body, message, query_database) = match incoming {
-        Incoming::Message(message) => (message.body, Some(*message), None),
-        Incoming::Query(query) => match query.command_database() {
-            Some(database) => (query.command(), None, Some(database)),
-            None => return Err(Failure::new(Code(5_739_100), "OP_QUERY is supported for commands only")),
-        },
+fn body_of<'a>(incoming: &Incoming<'a>) -> Result<&'a RawDocument> {
+    match incoming {
+        Incoming::Message(message) => Ok(message.body),
+        Incoming::Query(query) if query.command_database().is_some() => Ok(query.command()),
+        Incoming::Query(_) => Err(Failure::new(Code(5_739_100), "OP_QUERY is supported for commands only")),
+    }
+}
+
+fn request_of<'a>(
+    place: &Surroundings<'_>,
+    incoming: &Incoming<'a>,
+    fields: &'a Listed<'a>,
+    begun: Instant,
+) -> Result<Request<'a>> {
+    let (message, query_database) = match incoming {
+        Incoming::Message(message) => (Some(*message), None),
+        Incoming::Query(query) => (None, query.command_database()),
     };
-    let first = body.iter().next().transpose().map_err(|error| crate::parse::malformed(&error))?;
-    let Some((name, target)) = first else {
+    let Some((name, target)) = fields.first() else {
         return Err(Failure::new(Code::CommandNotFound, "no command was given: the document is empty"));
     };
-    let name = name.as_str();
     let command = commands::find(name).ok_or_else(|| {
         place.instance.counters.unknown_command();
         Failure::new(Code::CommandNotFound, format!("no such command: '{name}'"))
@@ -171,7 +187,8 @@ fn request_of<'a>(place: &Surroundings<'_>, incoming: &Incoming<'a>, begun: Inst
         command,
         target,
         database: query_database.unwrap_or_default(),
-        body,
+        body: fields.document(),
+        fields,
         message,
         write_concern: WriteConcern::default(),
         max_time_ms: 0,
@@ -186,7 +203,7 @@ fn request_of<'a>(place: &Surroundings<'_>, incoming: &Incoming<'a>, begun: Inst
         operation: place.instance.clients.next_operation(),
         begun,
         database: request.database,
-        command: body,
+        command: fields.document(),
         session: request.session,
     };
     if let Some(session) = place.client.begin(&beginning)
@@ -199,36 +216,45 @@ fn request_of<'a>(place: &Surroundings<'_>, incoming: &Incoming<'a>, begun: Inst
 
 /// Reads the fields that all commands share, and refuses those that nobody knows.
 fn read_common(request: &mut Request<'_>) -> Result<()> {
-    for element in request.body.iter().skip(1) {
-        let (name, value) = element.map_err(|error| crate::parse::malformed(&error))?;
-        match name.as_str() {
-            "$db" => match value {
-                RawBsonRef::String(database) => {
-                    // Logins that are refused by name come in on this one.
-                    if database != "$external" {
-                        crate::namespace::check_database(database)?;
-                    }
-                    request.database = database;
-                }
-                other => return Err(crate::parse::wrong_type("$db", other, "string")),
-            },
-            "maxTimeMS" => request.max_time_ms = max_time(value)?,
-            "writeConcern" => request.write_concern = WriteConcern::parse(value)?,
-            "readConcern" => check_read_concern(value)?,
-            "lsid" => request.session = Some(crate::sessions::read_id("OperationSessionInfo.lsid", value)?),
-            "txnNumber" | "autocommit" | "startTransaction" => {
-                let what = "Transaction numbers are only allowed on a replica set member or mongos";
-                return Err(Failure::new(Code::IllegalOperation, what));
-            }
-            name if request.command.fields.contains(&name) || GENERIC_FIELDS.contains(&name) => {}
-            _ if request.command.any_fields => {}
-            name => return Err(unknown_field(request.command, name)),
+    let fields = request.fields;
+    let mut first = true;
+    fields.each(|name, value| {
+        if std::mem::take(&mut first) {
+            return Ok(());
         }
-    }
+        read_common_field(request, name, value)
+    })?;
     if let Some(message) = request.message
         && let Some(sequence) = message.sequences().find(|one| !request.command.fields.contains(&one.name()))
     {
         return Err(unknown_field(request.command, sequence.name()));
+    }
+    Ok(())
+}
+
+fn read_common_field<'a>(request: &mut Request<'a>, name: &str, value: RawBsonRef<'a>) -> Result<()> {
+    match name {
+        "$db" => match value {
+            RawBsonRef::String(database) => {
+                // Logins that are refused by name come in on this one.
+                if database != "$external" {
+                    crate::namespace::check_database(database)?;
+                }
+                request.database = database;
+            }
+            other => return Err(crate::parse::wrong_type("$db", other, "string")),
+        },
+        "maxTimeMS" => request.max_time_ms = max_time(value)?,
+        "writeConcern" => request.write_concern = WriteConcern::parse(value)?,
+        "readConcern" => check_read_concern(value)?,
+        "lsid" => request.session = Some(crate::sessions::read_id("OperationSessionInfo.lsid", value)?),
+        "txnNumber" | "autocommit" | "startTransaction" => {
+            let what = "Transaction numbers are only allowed on a replica set member or mongos";
+            return Err(Failure::new(Code::IllegalOperation, what));
+        }
+        name if request.command.fields.contains(&name) || GENERIC_FIELDS.contains(&name) => {}
+        _ if request.command.any_fields => {}
+        name => return Err(unknown_field(request.command, name)),
     }
     Ok(())
 }

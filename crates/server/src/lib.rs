@@ -5,6 +5,7 @@
 //! by name, never silently. It binds loopback unless told otherwise, and opens only directories that it made.
 
 mod auth;
+mod buffers;
 mod client;
 mod commands;
 pub mod config;

@@ -10,6 +10,7 @@ use fathom_engine::{Key, Session};
 use fathom_query::{Bound, Code, Failure, KeyBuilder, Variables};
 
 use crate::Result;
+use crate::buffers;
 use crate::client::Client;
 use crate::instance::Instance;
 use crate::storage::{Collection, SharedState, Ticket, leading_record_id};
@@ -58,8 +59,7 @@ pub(crate) struct Operation<'a> {
     /// The command that opened the cursor that it went on with, if that cursor is gone now.
     pub(crate) originating: Option<RawDocumentBuf>,
     tickets: Cell<TicketUse>,
-    variables: Option<Box<Variables>>,
-    buffer: Vec<u8>,
+    variables: Option<Variables>,
 }
 
 impl<'a> Operation<'a> {
@@ -80,7 +80,6 @@ impl<'a> Operation<'a> {
             originating: None,
             tickets: Cell::default(),
             variables: None,
-            buffer: Vec::new(),
         }
     }
 
@@ -98,12 +97,12 @@ impl<'a> Operation<'a> {
 
     /// What `$$NOW` and `let` stand for.
     pub(crate) fn variables(&mut self) -> &Variables {
-        self.variables.get_or_insert_with(|| Box::new(Variables::at(bson::DateTime::now())))
+        self.variables.get_or_insert_with(|| Variables::at(bson::DateTime::now()))
     }
 
     /// Replaces the variables, for a command with `let`.
     pub(crate) fn set_variables(&mut self, variables: Variables) {
-        self.variables = Some(Box::new(variables));
+        self.variables = Some(variables);
     }
 
     /// Whether to stop: the time is over, somebody killed it, or the server stops.
@@ -154,18 +153,6 @@ impl<'a> Operation<'a> {
         if ends.contains(&failure.code()) { Err(failure.clone()) } else { Ok(()) }
     }
 
-    /// A buffer to use again within the operation; give it back by [`Operation::give_buffer`].
-    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
-        buffer
-    }
-
-    /// Gives a buffer back.
-    pub(crate) fn give_buffer(&mut self, buffer: Vec<u8>) {
-        self.buffer = buffer;
-    }
-
     /// Appends the document of an `_id` to `out`; its record, or none if there is none. Needs an open transaction so that
     /// both look-ups see the same snapshot.
     pub(crate) fn document_by_id(
@@ -179,10 +166,10 @@ impl<'a> Operation<'a> {
         key.append_owned(id, false);
         key.check()?;
         let key = key.finish(Bound::Exact);
-        let mut value = self.take_buffer();
+        let mut value = buffers::take();
         let found = self.session.get(index.table(), Key::Bytes(&key.bytes), &mut value)?;
         let record = if found { leading_record_id(&value).map(|(record, _)| record) } else { None };
-        self.give_buffer(value);
+        buffers::give(value);
         let Some(record) = record else { return Ok(None) };
         self.figures.keys_examined += 1;
         self.figures.docs_examined += 1;

@@ -38,12 +38,7 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
         let flags = options.flags();
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let start = || LabServer::start(engine, folder.path(), &flags, &signals);
-        let mut bench = Bench::new(start()?, engine, &options, &ycsb, &signals);
-        bench.fill()?;
-        // As a server that has run for a while has them: pages that were written and read again, not the lists of what was
-        // just inserted.
-        let bench = bench.restarted(start)?;
-        bench.run()?;
+        Bench::new(start()?, engine, &options, &ycsb, &signals).run(&start)?;
     }
     Ok(true)
 }

@@ -164,6 +164,49 @@ pub fn splices_equal_the_whole(subject: &Subject<'_>) {
     }
 }
 
+/// In one transaction a value is read, changed in every way in turn, and read again: no write may build on what was read
+/// before the write in front of it, and a walk begins at the first key wherever a read has been.
+pub fn a_value_is_read_changed_and_read_again(subject: &Subject<'_>) {
+    let place = Fixture::new(subject);
+    let table = place.records("t");
+    let session = place.session();
+    let mut random = Random::new(12);
+    for key in 0..100 {
+        session.put(&table, number(key), &random.bytes(400)).unwrap();
+    }
+    for round in 0..60 {
+        session.begin().unwrap();
+        let key = number(1 + round % 50);
+        let mut value = read(&*session, &table, key).unwrap();
+        for step in 0..6 {
+            let (changed, splices) = spliced(&value, &mut random);
+            match (round + step) % 5 {
+                0 => session.put(&table, key, &changed).unwrap(),
+                1 => session.update(&table, key, &changed, Some(&splices)).unwrap(),
+                2 => {
+                    assert!(session.remove(&table, key).unwrap());
+                    session.insert(&table, key, &changed).unwrap();
+                }
+                3 => {
+                    read(&*session, &table, number(60)).unwrap();
+                    session.update(&table, key, &changed, Some(&splices)).unwrap();
+                }
+                _ => {
+                    assert!(session.cursor(&table).unwrap().first().unwrap());
+                    session.update(&table, key, &changed, Some(&splices)).unwrap();
+                }
+            }
+            value = changed;
+            assert!((round + step) % 3 > 0 || read(&*session, &table, key).as_ref() == Some(&value));
+        }
+        let mut walk = session.cursor(&table).unwrap();
+        assert!(walk.first().unwrap() && walk.key() == number(0), "a walk begins at the first key");
+        drop(walk);
+        session.commit(Durability::Buffered).unwrap();
+        assert!(read(&*session, &table, key).as_ref() == Some(&value), "round {round}");
+    }
+}
+
 /// A value with a few ranges changed, and how: in order, apart from each other, offsets in the old value.
 pub(super) fn spliced(value: &[u8], random: &mut Random) -> (Vec<u8>, Vec<Splice>) {
     let many = 1 + random.below(3) as usize;

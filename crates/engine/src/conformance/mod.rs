@@ -100,6 +100,7 @@ macro_rules! for_each_conformance_case {
                 each_write_alone_outside_a_transaction,
                 transactions_do_not_nest,
                 splices_equal_the_whole,
+                a_value_is_read_changed_and_read_again,
             }
             ranges {
                 of_all_shapes_are_truncated,

@@ -21,15 +21,19 @@ pub(crate) mod show;
 pub(crate) mod tree;
 pub(crate) mod types;
 
-use bson::{Bson, Document, RawDocument};
+use std::sync::OnceLock;
+
+use bson::{Bson, Document, RawBson, RawDocument};
 
 use crate::{Code, Failure, Result, Variables};
 pub(crate) use tree::Node;
+use tree::{Comparison, Test};
 
 /// A parsed filter.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    root: Node,
+    /// Of a filter for one plain `_id` it is made when somebody wants it: most of these never ask.
+    root: OnceLock<Node>,
     id: Option<Bson>,
 }
 
@@ -41,12 +45,20 @@ pub struct Matched {
     pub position: Option<usize>,
 }
 
+/// Whether a value of `_id` means itself and cannot fail to be compared.
+fn is_plain(id: &Bson) -> bool {
+    matches!(id, Bson::String(_) | Bson::ObjectId(_) | Bson::Int32(_) | Bson::Int64(_) | Bson::DateTime(_))
+}
+
 impl Filter {
     /// Parses a filter document.
     pub fn parse(filter: &RawDocument, variables: &Variables) -> Result<Filter> {
         let id = parse::only_id(filter)?;
+        if id.as_ref().is_some_and(is_plain) {
+            return Ok(Filter { root: OnceLock::new(), id });
+        }
         let root = parse::Parser::new(variables).filter(filter, parse::Level::Document, 0)?;
-        Ok(Filter { root, id })
+        Ok(Filter { root: root.into(), id })
     }
 
     /// What both this filter and another match.
@@ -58,16 +70,16 @@ impl Filter {
         if other.is_empty() {
             return self.clone();
         }
-        let parts = [&self.root, &other.root].into_iter().flat_map(|root| match root {
+        let parts = [self.root(), other.root()].into_iter().flat_map(|root| match root {
             Node::And(nodes) => nodes.clone(),
             node => vec![node.clone()],
         });
-        Filter { root: Node::And(parts.collect()), id: None }
+        Filter { root: Node::And(parts.collect()).into(), id: None }
     }
 
     /// Whether every document matches.
     pub fn is_empty(&self) -> bool {
-        match &self.root {
+        match self.root() {
             Node::And(nodes) => nodes.is_empty(),
             Node::Always(truth) => *truth,
             _ => false,
@@ -83,27 +95,57 @@ impl Filter {
     /// Whether `document` matches, and where. Fails where an `$expr` fails, or the document is malformed.
     pub fn matches(&self, document: &RawDocument) -> Result<Option<Matched>> {
         let mut position = None;
-        let matched = self.root.matches(document, &mut position)?;
+        let matched = self.root().matches(document, &mut position)?;
         Ok(matched.then_some(Matched { position }))
     }
 
     /// The dotted paths that the filter holds to one value by equality (top level, `$and`, `$eq`, single `$in`), in order: what an upsert begins with.
     pub fn equalities(&self) -> Vec<(String, Bson)> {
-        equalities::of(&self.root)
+        equalities::of(self.root())
     }
 
     /// The parsed filter as a document, normalised as MongoDB shows it in `parsedQuery`.
     pub fn to_document(&self) -> Document {
-        print::document(&self.root)
+        print::document(self.root())
     }
 
     /// The tree, for the planner.
     pub(crate) fn root(&self) -> &Node {
-        &self.root
+        self.root.get_or_init(|| match self.id.as_ref().and_then(|id| RawBson::try_from(id.clone()).ok()) {
+            Some(id) => Node::field("_id", Test::Compare(Comparison::Equal, id)),
+            // Does not come to pass; who finds nothing changes nothing.
+            None => Node::Always(false),
+        })
     }
 }
 
 /// What a malformed value becomes.
 pub(crate) fn malformed(error: bson::error::Error) -> Failure {
     Failure::new(Code::InvalidBSON, format!("Malformed BSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::rawdoc;
+
+    use super::*;
+
+    #[test]
+    fn a_tree_made_later_is_the_one_that_is_parsed() {
+        let variables = Variables::at(bson::DateTime::now());
+        let id = bson::oid::ObjectId::new();
+        let filters = [
+            rawdoc! { "_id": 7 },
+            rawdoc! { "_id": 7_i64 },
+            rawdoc! { "_id": "seven" },
+            rawdoc! { "_id": { "$eq": id } },
+            rawdoc! { "_id": bson::DateTime::from_millis(7) },
+        ];
+        for filter in filters {
+            let made = Filter::parse(&filter, &variables).unwrap();
+            assert!(made.root.get().is_none(), "{filter:?}");
+            let parsed = parse::Parser::new(&variables).filter(&filter, parse::Level::Document, 0).unwrap();
+            assert_eq!(format!("{:?}", made.root()), format!("{parsed:?}"));
+        }
+    }
 }

@@ -110,7 +110,9 @@ fn pipeline_form(
     }
     // Parsed now with the names alone, so that what is wrong is refused before any row is read.
     let mut inner = limits.variables.clone();
-    inner.named.extend(bound.iter().map(|(name, _)| (name.clone(), Bson::Null)));
+    for (name, _) in &bound {
+        inner.insert(name.as_str(), Bson::Null);
+    }
     let stages = sub_pipeline(array, &limits.with(&inner), Place::Sub("$lookup"))?;
     Ok(Form::Pipeline { variables: bound, raw: array.to_owned(), stages })
 }
@@ -164,7 +166,7 @@ impl Lookup {
         for (name, expression) in bound {
             let value = expression.evaluate(row, &context.variables)?;
             // A variable that is missing is not told from one that is null.
-            variables.named.insert(name.as_str(), value.unwrap_or(Bson::Null));
+            variables.insert(name.as_str(), value.unwrap_or(Bson::Null));
         }
         let stages = stages(&documents_of(raw)?, &Limits::new(&variables), Place::Sub("$lookup"))?;
         let context = Context { variables: variables.into(), ..context.clone() };

@@ -218,7 +218,7 @@ impl MergePipeline {
             let (name, value) = element.map_err(malformed)?;
             Expression::check_name(name.as_str())?;
             expressions.push((name.as_str().to_owned(), Expression::parse_with(value, variables)?));
-            names.named.insert(name.as_str(), Bson::Null);
+            names.insert(name.as_str(), Bson::Null);
         }
         stages(&documents_of(stages_of)?, &Limits::new(&names), Place::Update)?;
         Ok(MergePipeline { bound: expressions, stages: stages_of.to_owned(), variables: variables.clone() })
@@ -229,7 +229,7 @@ impl MergePipeline {
         let mut variables = self.variables.clone();
         for (name, expression) in &self.bound {
             let value = expression.evaluate(new, &self.variables)?.unwrap_or(Bson::Null);
-            variables.named.insert(name.as_str(), value);
+            variables.insert(name.as_str(), value);
         }
         Update::parse(RawBsonRef::Array(&self.stages), &[], &variables)
     }

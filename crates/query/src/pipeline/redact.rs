@@ -25,7 +25,7 @@ pub(super) struct Redact {
 fn with_answers(variables: &Variables) -> Variables {
     let mut variables = variables.clone();
     for (name, answer) in [("KEEP", KEEP), ("PRUNE", PRUNE), ("DESCEND", DESCEND)] {
-        variables.named.insert(name, answer);
+        variables.insert(name, answer);
     }
     variables
 }

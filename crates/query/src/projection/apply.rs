@@ -1,13 +1,41 @@
 //! Applies a projection's tree to the bytes of a document.
 use super::tree::{Child, Node};
-use crate::raw::{Builder, Element, Elements, Value, find, kind, too_deep};
+use crate::raw::{Builder, Element, Elements, Value, close, find, kind, too_deep};
 use crate::{Expression, Filter, Result, Variables};
 use bson::RawDocument;
+use std::ops::Range;
 
 /// Arrays right within arrays that are followed; no stored document has as many.
 const ARRAYS_MAX: usize = 200;
 /// A document without fields.
 const NO_FIELDS: [u8; 5] = [5, 0, 0, 0, 0];
+
+/// Appends the document with nothing but the names of a plain level, or without them. What is kept together is copied together.
+pub(super) fn names(node: &Node, inclusive: bool, document: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    let mut copy = |run: Range<usize>| out.extend_from_slice(document.get(run).unwrap_or_default());
+    let mut kept = 0..0;
+    let mut found = 0;
+    for element in Elements::new(document)? {
+        let element = element?;
+        let named = node.get(element.name).is_some();
+        if named == inclusive {
+            if kept.end != element.start {
+                copy(std::mem::replace(&mut kept, element.start..element.start));
+            }
+            kept.end = element.end();
+        }
+        found += usize::from(named);
+        // What follows is not looked at any more; a name that stands twice in a document is taken once, as it always was.
+        if inclusive && found == node.len() {
+            break;
+        }
+    }
+    copy(kept);
+    close(out, start);
+    Ok(())
+}
 
 /// A projection at work on one document.
 pub(super) struct Apply<'a> {
@@ -22,7 +50,6 @@ impl Apply<'_> {
     pub(super) fn include(&self, node: &Node, document: &[u8], in_nested_array: bool) -> Result<Vec<u8>> {
         let mut builder = Builder::with_capacity(document.len().min(512));
         let mut seen: Vec<&[u8]> = Vec::new();
-        let mut copied = 0;
         for element in Elements::new(document)? {
             let element = element?;
             match node.get(element.name) {
@@ -40,10 +67,6 @@ impl Apply<'_> {
                         builder.push(kind, element.name, &value);
                     }
                 }
-            }
-            copied += 1;
-            if node.plain && copied == node.len() {
-                break;
             }
         }
         for name in &node.added {

@@ -3,6 +3,7 @@
 //! Parsed once into a tree of names, applied to the documents' bytes: what is kept is copied whole. `$meta` is refused by its
 //! name; what only `find` knows (`$slice`, `$elemMatch`, `path.$`) is refused in pipelines.
 mod apply;
+mod children;
 mod parse;
 mod position;
 #[cfg(test)]
@@ -47,12 +48,20 @@ impl Projection {
         if projection.is_empty() {
             return Ok(None);
         }
+        if let Some(plain) = parse::plain(projection) {
+            return Ok(Some(plain));
+        }
         parse::projection(projection, dialect, variables).map(Some)
     }
 
     /// Whether it needs to know where the filter matched in an array.
     pub fn is_positional(&self) -> bool {
         self.position.is_some()
+    }
+
+    /// Whether it names fields and nothing else: such a projection means the same whenever it is parsed.
+    fn is_plain(&self) -> bool {
+        self.root.plain && self.position.is_none()
     }
 
     /// Whether it says which fields to keep, rather than which to leave out.
@@ -66,6 +75,7 @@ impl Projection {
         let plain = self.paths.get_or_init(|| {
             let mut paths = Vec::new();
             let plain = self.inclusive && self.position.is_none() && self.root.plain_paths("", &mut paths);
+            paths.sort_unstable();
             plain.then_some(paths)
         });
         Some(plain.as_ref()?.iter().map(String::as_str).collect())
@@ -78,6 +88,22 @@ impl Projection {
         matched: Matched,
         variables: &Variables,
     ) -> Result<RawDocumentBuf> {
+        let mut projected = Vec::with_capacity(document.as_bytes().len());
+        self.append(document, matched, variables, &mut projected)?;
+        RawDocumentBuf::from_bytes(projected).map_err(|_| malformed("a projected document"))
+    }
+
+    /// Appends the projected document to `out`; after a failure, part of it may be there.
+    pub fn append(
+        &self,
+        document: &RawDocument,
+        matched: Matched,
+        variables: &Variables,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        if self.is_plain() {
+            return apply::names(&self.root, self.inclusive, document.as_bytes(), out);
+        }
         let apply = Apply { root: document, variables };
         let bytes = match self.inclusive {
             true => apply.include(&self.root, document.as_bytes(), false)?,
@@ -87,6 +113,7 @@ impl Projection {
             Some(path) => position::only_matched(&bytes, path, matched)?.unwrap_or(bytes),
             None => bytes,
         };
-        RawDocumentBuf::from_bytes(bytes).map_err(|_| malformed("a projected document"))
+        out.extend_from_slice(&bytes);
+        Ok(())
     }
 }

@@ -41,9 +41,38 @@ pub(super) fn projection(
         let field = field?;
         let name = field.name_text()?;
         parser.id_named |= name == "_id" || name.starts_with("_id.");
-        parser.field(name.to_string(), &field, true)?;
+        parser.field(name, &field, true)?;
     }
     parser.finish()
+}
+
+/// A projection that names top-level fields and nothing else, all of them to be kept or all to be left out but for `_id`: most
+/// are of this kind, and are parsed as often as documents are looked up. None for every other one, and for the wrong ones.
+pub(super) fn plain(projection: &RawDocument) -> Option<Projection> {
+    let mut root = Node::new();
+    let (mut inclusive, mut id_included) = (None, None);
+    for field in Elements::new(projection.as_bytes()).ok()? {
+        let field = field.ok()?;
+        if !matches!(field.kind, kind::BOOLEAN | kind::INT32) {
+            return None;
+        }
+        let included = field.value.iter().any(|byte| *byte != 0);
+        if field.name == b"_id" {
+            if id_included.replace(included).is_some() {
+                return None;
+            }
+            continue;
+        }
+        if *inclusive.get_or_insert(included) != included || !root.name(field.name) {
+            return None;
+        }
+    }
+    let inclusive = inclusive.or(id_included)?;
+    // `_id` is kept unless it is left out, by either kind.
+    if id_included.unwrap_or(true) == inclusive && !root.name(b"_id") {
+        return None;
+    }
+    Some(Projection { root, inclusive, position: None, paths: OnceLock::new() })
 }
 
 fn refused<T>(code: i32, message: impl Into<std::borrow::Cow<'static, str>>) -> Result<T> {
@@ -69,8 +98,9 @@ impl Parser<'_> {
     }
 
     /// One field of the projection, or of a document within it; `path` is its whole path.
-    fn field(&mut self, path: String, field: &Element<'_>, top: bool) -> Result<()> {
-        let positional = path.ends_with(".$") || path.contains(".$.") || path == "$";
+    fn field(&mut self, path: &str, field: &Element<'_>, top: bool) -> Result<()> {
+        // Most have no `$`, and a search for more than one byte costs more to begin.
+        let positional = path.contains('$') && (path.ends_with(".$") || path.contains(".$.") || path == "$");
         if positional && self.dialect == Dialect::Aggregate {
             return refused(31324, "Cannot use positional projection in aggregation projection");
         }
@@ -81,7 +111,7 @@ impl Parser<'_> {
             kind::DOCUMENT => self.document(path, field, top),
             kind::BOOLEAN | kind::INT32 | kind::INT64 | kind::DOUBLE | kind::DECIMAL => {
                 match is_true(field)? {
-                    true if positional => self.positional(&path),
+                    true if positional => self.positional(path),
                     true => self.keep(path, top),
                     false => self.leave_out(path, top),
                 }
@@ -100,9 +130,9 @@ impl Parser<'_> {
         }
     }
 
-    fn keep(&mut self, path: String, top: bool) -> Result<()> {
-        check_path(&path)?;
-        self.root.insert(&path, Child::Named)?;
+    fn keep(&mut self, path: &str, top: bool) -> Result<()> {
+        check_path(path)?;
+        self.root.insert(path, Child::Named)?;
         if top && path == "_id" {
             self.id_included = Some(true);
             return Ok(());
@@ -114,9 +144,9 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn leave_out(&mut self, path: String, top: bool) -> Result<()> {
-        check_path(&path)?;
-        self.root.insert(&path, Child::Named)?;
+    fn leave_out(&mut self, path: &str, top: bool) -> Result<()> {
+        check_path(path)?;
+        self.root.insert(path, Child::Named)?;
         if top && path == "_id" {
             self.id_included = Some(false);
             return Ok(());
@@ -151,16 +181,16 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn computed(&mut self, path: String, field: &Element<'_>) -> Result<()> {
-        check_path(&path)?;
+    fn computed(&mut self, path: &str, field: &Element<'_>) -> Result<()> {
+        check_path(path)?;
         let value = Value::of(field)?;
         let expression = Expression::parse_with(value.view()?, self.variables)?;
         self.inclusive = Some(true);
-        self.root.insert(&path, Child::Computed(Box::new(expression)))
+        self.root.insert(path, Child::Computed(Box::new(expression)))
     }
 
     /// A document: an operator with its argument, or fields of the field.
-    fn document(&mut self, path: String, field: &Element<'_>, top: bool) -> Result<()> {
+    fn document(&mut self, path: &str, field: &Element<'_>, top: bool) -> Result<()> {
         let mut fields = Elements::new(field.value)?;
         let Some(first) = fields.next().transpose()? else {
             return refused(
@@ -169,18 +199,18 @@ impl Parser<'_> {
             );
         };
         if first.name.first() != Some(&b'$') {
-            check_path(&path)?;
+            check_path(path)?;
             for inner in Elements::new(field.value)? {
                 let inner = inner?;
-                self.field(format!("{path}.{}", inner.name_text()?), &inner, false)?;
+                self.field(&format!("{path}.{}", inner.name_text()?), &inner, false)?;
             }
             return Ok(());
         }
         match (self.dialect, first.name) {
             (Dialect::Find, b"$slice") if is_find_slice(&first)? => {
-                check_path(&path)?;
+                check_path(path)?;
                 self.sliced = true;
-                self.root.insert(&path, Child::Slice(Box::new(slice(&first)?)))
+                self.root.insert(path, Child::Slice(Box::new(slice(&first)?)))
             }
             (Dialect::Find, b"$elemMatch") => self.elem_match(path, field, &first, top),
             (Dialect::Find, b"$meta") => {
@@ -199,7 +229,7 @@ impl Parser<'_> {
 
     fn elem_match(
         &mut self,
-        path: String,
+        path: &str,
         field: &Element<'_>,
         condition: &Element<'_>,
         top: bool,
@@ -214,14 +244,14 @@ impl Parser<'_> {
         if !top || path.contains('.') {
             return refused(31275, "Cannot use $elemMatch projection on a nested field.");
         }
-        check_path(&path)?;
+        check_path(path)?;
         let mut filter = Builder::with_capacity(field.whole.len() + 8);
         filter.push(kind::DOCUMENT, path.as_bytes(), field.value);
         let filter = filter.finish();
         let filter = RawDocument::from_bytes(&filter).map_err(|_| malformed("a condition"))?;
         let filter = Filter::parse(filter, self.variables)?;
         self.first = true;
-        self.root.insert(&path, Child::First(Box::new(filter)))
+        self.root.insert(path, Child::First(Box::new(filter)))
     }
 }
 

@@ -268,3 +268,46 @@ fn plans_learn_what_is_needed() {
     assert!(parse(doc! {"b.$": 1}).is_positional() && !parse(doc! {"b": 0}).is_inclusion());
     assert!(Projection::parse(&raw(&doc! {}), Dialect::Find, &variables).unwrap().is_none());
 }
+
+/// Every projection of up to three of these fields and values, also of one name twice.
+fn small_projections() -> Vec<RawDocumentBuf> {
+    let fields = ["_id", "a", "b"].into_iter().flat_map(|name| {
+        [Bson::Int32(0), Bson::Int32(2), Bson::Boolean(true), Bson::Boolean(false), Bson::Double(1.0)]
+            .map(|value| (name, value))
+    });
+    let fields: Vec<(&str, Bson)> = fields.collect();
+    let mut projections: Vec<Vec<(&str, Bson)>> = vec![Vec::new()];
+    for _ in 0..3 {
+        let longer: Vec<_> = projections
+            .iter()
+            .flat_map(|one| fields.iter().map(|field| [one.as_slice(), std::slice::from_ref(field)].concat()))
+            .collect();
+        projections.extend(longer);
+    }
+    let raw = |one: &Vec<(&str, Bson)>| {
+        let mut document = RawDocumentBuf::new();
+        for (name, value) in one {
+            let name = bson::raw::CString::try_from(*name).unwrap();
+            document.append(name, bson::RawBson::try_from(value.clone()).unwrap());
+        }
+        document
+    };
+    projections.iter().filter(|one| !one.is_empty()).map(raw).collect()
+}
+
+#[test]
+fn the_short_way_for_names_goes_where_the_long_one_goes() {
+    let variables = Variables::at(DateTime::from_millis(0));
+    let document = raw(&doc! {"b": 1, "_id": 2, "c": 3, "a": 4});
+    let mut short = 0;
+    for projection in small_projections() {
+        let Some(plain) = parse::plain(&projection) else { continue };
+        short += 1;
+        let long = parse::projection(&projection, Dialect::Find, &variables).unwrap();
+        assert_eq!(plain.is_inclusion(), long.is_inclusion(), "{projection:?}");
+        assert_eq!(plain.included_paths(), long.included_paths(), "{projection:?}");
+        let apply = |one: &Projection| one.apply(&document, Matched::default(), &variables).unwrap();
+        assert_eq!(apply(&plain), apply(&long), "{projection:?}");
+    }
+    assert!(short > 100, "{short} of them took the short way");
+}

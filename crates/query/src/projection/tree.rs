@@ -1,7 +1,7 @@
 //! The tree of names that a projection is.
+use super::children::Children;
 use super::position::Slice;
 use crate::{Code, Expression, Failure, Filter, Result};
-use std::collections::BTreeMap;
 
 /// The deepest path.
 const DEPTH_MAX: usize = 200;
@@ -9,7 +9,7 @@ const DEPTH_MAX: usize = 200;
 /// The children of one level.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
-    children: BTreeMap<Vec<u8>, Child>,
+    children: Children,
     /// The names that are put behind the document's own fields, as the projection lists them.
     pub(super) added: Vec<String>,
     /// Whether all children are [`Child::Named`], so that a walk may end when it has seen them.
@@ -58,6 +58,14 @@ impl Node {
         !self.added.is_empty()
     }
 
+    /// Adds the name of a top-level field; false if it is there or is no plain name.
+    pub(super) fn name(&mut self, name: &[u8]) -> bool {
+        if name.is_empty() || name.iter().any(|byte| matches!(byte, b'.' | b'$')) {
+            return false;
+        }
+        self.children.add(name, Child::Named)
+    }
+
     /// Puts a child at a path, each level of which is made where it is missing.
     pub(super) fn insert(&mut self, path: &str, child: Child) -> Result<()> {
         self.insert_parts(path, path, child)
@@ -65,26 +73,25 @@ impl Node {
 
     fn insert_parts(&mut self, path: &str, rest: &str, child: Child) -> Result<()> {
         let Some((part, deeper)) = rest.split_once('.') else {
-            if self.children.contains_key(rest.as_bytes()) {
+            let (is_added, is_plain) = (child.is_added(), matches!(child, Child::Named));
+            if !self.children.add(rest.as_bytes(), child) {
                 return Err(Failure::new(Code(31250), format!("Path collision at {path}")));
             }
-            if child.is_added() {
+            if is_added {
                 self.added.push(rest.to_string());
             }
-            self.plain &= matches!(child, Child::Named);
-            self.children.insert(rest.as_bytes().to_vec(), child);
+            self.plain &= is_plain;
             return Ok(());
         };
         self.plain = false;
         if child.is_added() && !self.added.iter().any(|name| name == part) {
             self.added.push(part.to_string());
         }
-        let nested = self
-            .children
-            .entry(part.as_bytes().to_vec())
-            .or_insert_with(|| Child::Nested(Box::new(Node::new())));
-        match nested {
-            Child::Nested(node) => node.insert_parts(path, deeper, child),
+        if self.children.get(part.as_bytes()).is_none() {
+            self.children.add(part.as_bytes(), Child::Nested(Box::new(Node::new())));
+        }
+        match self.children.get_mut(part.as_bytes()) {
+            Some(Child::Nested(node)) => node.insert_parts(path, deeper, child),
             _ => {
                 let message = format!("Path collision at {path} remaining portion {deeper}");
                 Err(Failure::new(Code(31249), message))
@@ -94,7 +101,7 @@ impl Node {
 
     /// The paths, if there is nothing but names.
     pub(super) fn plain_paths(&self, prefix: &str, paths: &mut Vec<String>) -> bool {
-        self.children.iter().all(|(name, child)| {
+        self.children.all(|name, child| {
             let path = format!("{prefix}{}", String::from_utf8_lossy(name));
             match child {
                 Child::Named => {
@@ -110,6 +117,9 @@ impl Node {
 
 /// Checks a path as MongoDB's field paths are.
 pub(super) fn check_path(path: &str) -> Result<()> {
+    if !path.is_empty() && !path.bytes().any(|byte| matches!(byte, b'.' | b'$')) {
+        return Ok(());
+    }
     if path.is_empty() {
         return Err(Failure::new(Code(40352), "FieldPath cannot be constructed with empty string"));
     }

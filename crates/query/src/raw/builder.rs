@@ -47,18 +47,23 @@ impl Builder {
 
     /// The bytes of the finished document.
     pub(crate) fn finish(mut self) -> Vec<u8> {
-        self.bytes.push(0);
-        // A document beyond i32 is refused by whoever checks the limit of 16 MiB, long before this could be wrong.
-        let length = i32::try_from(self.bytes.len()).unwrap_or(i32::MAX).to_le_bytes();
-        if let Some(header) = self.bytes.first_chunk_mut::<4>() {
-            *header = length;
-        }
+        close(&mut self.bytes, 0);
         self.bytes
     }
 
     /// The finished document.
     pub(crate) fn document(self) -> Result<RawDocumentBuf> {
         RawDocumentBuf::from_bytes(self.finish()).map_err(|_| malformed("a built document is too large"))
+    }
+}
+
+/// Ends the document whose four bytes of length stand at `start`, behind which are its elements.
+pub(crate) fn close(bytes: &mut Vec<u8>, start: usize) {
+    bytes.push(0);
+    // A document beyond i32 is refused by whoever checks the limit of 16 MiB, long before this could be wrong.
+    let length = i32::try_from(bytes.len() - start).unwrap_or(i32::MAX).to_le_bytes();
+    if let Some(header) = bytes.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<4>) {
+        *header = length;
     }
 }
 

@@ -6,7 +6,7 @@ mod builder;
 mod elements;
 mod value;
 
-pub(crate) use builder::{Builder, write_index};
+pub(crate) use builder::{Builder, close, write_index};
 pub(crate) use elements::{Element, Elements, find, kind};
 pub(crate) use value::Value;
 

@@ -98,7 +98,7 @@ fn target_of<'a>(request: &Request<'a>) -> &'a str {
 
 /// A view shows what it stands on, so who makes one must be allowed to see that.
 fn of_view<'a>(request: &Request<'a>) -> Option<Need<'a>> {
-    let on = parse::string(request.body, "viewOn").ok().flatten()?;
+    let on = parse::string(request.fields, "viewOn").ok().flatten()?;
     let right = if request.command.name == "create" { Rights::SCHEMA } else { Rights::ADMINISTER };
     let mut needs = vec![
         (right, Place::Collection(request.database, target_of(request))),
@@ -111,7 +111,7 @@ fn of_view<'a>(request: &Request<'a>) -> Option<Need<'a>> {
 }
 
 fn rename<'a>(request: &Request<'a>) -> Need<'a> {
-    let to = parse::string(request.body, "to").ok().flatten().unwrap_or_default();
+    let to = parse::string(request.fields, "to").ok().flatten().unwrap_or_default();
     let places = [target_of(request), to].map(|name| {
         let (database, collection) = name.split_once('.').unwrap_or((name, ""));
         (Rights::SCHEMA, Place::Collection(database, collection))
@@ -120,7 +120,7 @@ fn rename<'a>(request: &Request<'a>) -> Need<'a> {
 }
 
 fn own_only(request: &Request<'_>) -> bool {
-    parse::boolean(request.body, "$ownOps").unwrap_or(false)
+    parse::boolean(request.fields, "$ownOps").unwrap_or(false)
 }
 
 /// The users of all databases are for who may see those of all; the rest is checked where the names are known.

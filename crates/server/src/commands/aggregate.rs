@@ -13,10 +13,10 @@ use crate::parse;
 
 /// Runs a pipeline and writes the first batch.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    read_let(op, request.body)?;
+    read_let(op, request.fields)?;
     let asked = aggregation_of(request.target, request.database, request.body)?;
     op.figures.namespace.clone_from(&asked.namespace);
-    if parse::boolean(request.body, "explain")? {
+    if parse::boolean(request.fields, "explain")? {
         return super::explain::aggregate(op, &asked, super::explain::Verbosity::QueryPlanner, reply);
     }
     let batch_size = batch_size_of(request.body)?;

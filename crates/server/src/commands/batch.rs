@@ -23,7 +23,7 @@ pub(super) fn check_batch(length: usize) -> Result<()> {
 pub(super) fn is_ordered(request: &Request<'_>) -> Result<bool> {
     match request.field("ordered") {
         None => Ok(true),
-        Some(_) => parse::boolean(request.body, "ordered"),
+        Some(_) => parse::boolean(request.fields, "ordered"),
     }
 }
 

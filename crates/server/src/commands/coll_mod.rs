@@ -38,7 +38,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     }
     // All is checked before anything changes.
     let options = change_validator(request.body, &state.options.document)?;
-    let expiry = parse::document(request.body, "index")?.map(|index| expiry(&state, index)).transpose()?;
+    let expiry = parse::document(request.fields, "index")?.map(|index| expiry(&state, index)).transpose()?;
     if let Some((place, seconds)) = expiry {
         change_expiry(op, &collection, &state, place, seconds, reply)?;
     }

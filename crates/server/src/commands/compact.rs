@@ -15,7 +15,7 @@ use crate::storage::{Collection, IndexSpec, build_indexes};
 /// Lets the engine compact the tables of a collection. Reads and writes go on meanwhile.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     // Without members to fail over to, `force` has nothing to override.
-    parse::boolean(request.body, "force")?;
+    parse::boolean(request.fields, "force")?;
     let collection = collection(op, request)?;
     let tables: Vec<_> = {
         let state = op.lock(&collection)?;

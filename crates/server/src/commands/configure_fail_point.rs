@@ -18,7 +18,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         return Err(parse::wrong_type("configureFailPoint", request.target, "string"));
     };
     let mode = request.field("mode").ok_or_else(|| parse::missing("configureFailPoint.mode"))?;
-    let data = parse::document(request.body, "data")?.unwrap_or(parse::empty());
+    let data = parse::document(request.fields, "data")?.unwrap_or(parse::empty());
     let count = fail_points.configure(name, mode, data)?;
     op.instance.log.warning(
         "COMMAND",

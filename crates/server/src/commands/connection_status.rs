@@ -27,7 +27,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         array.bson(&doc! { "role": &role.role, "db": &role.database }.into());
     }
     array.end();
-    if parse::boolean(request.body, "showPrivileges")? {
+    if parse::boolean(request.fields, "showPrivileges")? {
         let mut array = info.begin_array("authenticatedUserPrivileges");
         for privilege in users.iter().flat_map(|user| &user.roles).flat_map(|role| role.privileges()) {
             array.bson(&privilege.to_document().into());

@@ -31,7 +31,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         return Err(Failure::new(Code::BadValue, "Standalones can't specify commitQuorum"));
     }
     // mongorestore asks for it, for options that old versions let pass.
-    let unknown = if parse::boolean(request.body, "ignoreUnknownIndexOptions")? {
+    let unknown = if parse::boolean(request.fields, "ignoreUnknownIndexOptions")? {
         Unknown::Ignored
     } else {
         Unknown::Refused

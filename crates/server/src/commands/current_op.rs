@@ -12,8 +12,8 @@ use crate::parse;
 
 /// Writes one document for each operation that the conditions let through.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    let own = parse::boolean(request.body, "$ownOps")?;
-    let shown = Shown { idle: parse::boolean(request.body, "$all")?, all_users: !own };
+    let own = parse::boolean(request.fields, "$ownOps")?;
+    let shown = Shown { idle: parse::boolean(request.fields, "$all")?, all_users: !own };
     let filter = conditions(op, request)?;
     let mut operations = reply.begin_array("inprog");
     for operation in current_operations(op.instance, op.client, shown) {

@@ -11,20 +11,20 @@ use crate::parse;
 
 /// Writes them from the counts that are kept anyway, exact or `estimate`.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    let namespace = parse::required_string(request.body, "dataSize")
-        .or_else(|_| parse::required_string(request.body, "datasize"))?;
+    let namespace = parse::required_string(request.fields, "dataSize")
+        .or_else(|_| parse::required_string(request.fields, "datasize"))?;
     crate::namespace::check(namespace)?;
     if !namespace.strip_prefix(request.database).is_some_and(|rest| rest.starts_with('.')) {
         let what = format!("{namespace} is not of the database {}", request.database);
         return Err(Failure::new(Code::InvalidNamespace, what));
     }
     for bound in ["min", "max"] {
-        if parse::document(request.body, bound)?.is_some_and(|bound| !bound.is_empty()) {
+        if parse::document(request.fields, bound)?.is_some_and(|bound| !bound.is_empty()) {
             let what = format!("this server does not have '{bound}' of dataSize");
             return Err(Failure::new(Code::CommandNotSupported, what));
         }
     }
-    let estimate = parse::boolean(request.body, "estimate")?;
+    let estimate = parse::boolean(request.fields, "estimate")?;
     op.figures.namespace = namespace.to_owned();
     let (bytes, records) = match op.instance.catalog.get(namespace) {
         Some(collection) => (collection.bytes(), collection.records()),

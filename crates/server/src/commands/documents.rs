@@ -19,7 +19,7 @@ pub(super) fn write_cursor(
     namespace: &str,
     documents: VecDeque<RawDocumentBuf>,
 ) -> Result<()> {
-    let batch_size = match parse::document(request.body, "cursor")? {
+    let batch_size = match parse::document(request.fields, "cursor")? {
         Some(options) => parse::natural(options, "batchSize")?.unwrap_or(u64::MAX),
         None => u64::MAX,
     };

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use bson::{RawBsonRef, RawDocument};
+use bson::{Bson, RawBsonRef, RawDocument};
 use fathom_query::{Code, Dialect, Failure, Filter, Projection, Sort};
 
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
+use crate::buffers;
 use crate::dispatch::Request;
 use crate::execution::{Batch, FindQuery, FindState, Planned, Producer, QueryCursor, document_of, time_left};
 use crate::operation::Operation;
-use crate::parse;
+use crate::parse::{self, Fields};
 use crate::storage::{Collection, SharedState};
 
 /// Documents of the first batch when the client asks for no number.
@@ -31,7 +32,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let namespace = request.namespace()?;
     op.instance.counters.operations.query(1);
     op.figures.namespace = namespace;
-    read_let(op, request.body)?;
+    read_let(op, request.fields)?;
     let (query, options) = parse_find(op, request)?;
     let _ticket = op.read_ticket()?;
     loop {
@@ -133,21 +134,13 @@ fn point_read(
     op.session().begin()?;
     let mark = first.mark();
     first.begin_item(bson::spec::ElementType::EmbeddedDocument);
-    let at = first.buffer().len();
-    let found = op.document_by_id(collection, id, first.buffer());
+    let found = match &query.projection {
+        None => whole_document(op, collection, id, first.buffer()),
+        Some(projection) => projected_document(op, collection, id, projection, first.buffer()),
+    };
     op.session().rollback();
-    if found?.is_none() {
+    if !found? {
         first.back_to(mark);
-    } else {
-        // What a table holds is sent as it is, but only if it is a document.
-        let document = document_of(first.buffer().get(at..).unwrap_or_default())?;
-        let projection = query.projection.as_ref();
-        let projected =
-            projection.map(|one| one.apply(document, fathom_query::Matched::default(), op.variables()));
-        if let Some(projected) = projected.transpose()? {
-            first.buffer().truncate(at);
-            first.buffer().extend_from_slice(projected.as_bytes());
-        }
     }
     op.figures.returned = Some(first.count() as u64);
     op.figures.cursor_exhausted = true;
@@ -155,6 +148,38 @@ fn point_read(
     cursor.i64("id", 0);
     cursor.string("ns", &op.figures.namespace);
     Ok(())
+}
+
+/// Appends the document of an `_id`; whether there is one.
+fn whole_document(
+    op: &mut Operation<'_>,
+    collection: &Collection,
+    id: &Bson,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    let at = out.len();
+    if op.document_by_id(collection, id, out)?.is_none() {
+        return Ok(false);
+    }
+    // What a table holds is sent as it is, but only if it is a document.
+    document_of(out.get(at..).unwrap_or_default()).map(|_| true)
+}
+
+/// The same with a projection.
+fn projected_document(
+    op: &mut Operation<'_>,
+    collection: &Collection,
+    id: &Bson,
+    projection: &Projection,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    let mut whole = buffers::take();
+    let found = whole_document(op, collection, id, &mut whole);
+    if let Ok(true) = found {
+        projection.append(document_of(&whole)?, fathom_query::Matched::default(), op.variables(), out)?;
+    }
+    buffers::give(whole);
+    found
 }
 
 fn write_empty(op: &mut Operation<'_>, reply: &mut Reply<'_>) -> Result<()> {
@@ -168,7 +193,7 @@ fn write_empty(op: &mut Operation<'_>, reply: &mut Reply<'_>) -> Result<()> {
 }
 
 fn parse_find(op: &mut Operation<'_>, request: &Request<'_>) -> Result<(FindQuery, Options)> {
-    let body = request.body;
+    let body = request.fields;
     let mut query = query_of(op, body)?;
     let batch_size = parse::natural(body, "batchSize")?;
     let single_batch =
@@ -194,7 +219,7 @@ fn parse_find(op: &mut Operation<'_>, request: &Request<'_>) -> Result<(FindQuer
 }
 
 /// The query of a `find` command, also within `explain`.
-pub(super) fn query_of(op: &mut Operation<'_>, body: &RawDocument) -> Result<FindQuery> {
+pub(super) fn query_of<'d>(op: &mut Operation<'_>, body: impl Fields<'d>) -> Result<FindQuery> {
     refuse_collation(parse::field(body, "collation"))?;
     let variables = op.variables();
     let filter = parse::document(body, "filter")?.unwrap_or_else(|| parse::empty());
@@ -233,7 +258,7 @@ pub(super) fn query_of(op: &mut Operation<'_>, body: &RawDocument) -> Result<Fin
     })
 }
 
-fn body_integer(body: &RawDocument, name: &str) -> Result<i64> {
+fn body_integer<'d>(body: impl Fields<'d>, name: &str) -> Result<i64> {
     match parse::field(body, name) {
         Some(RawBsonRef::Null) | None => Ok(0),
         Some(_) => Ok(parse::integer(body, name)?.unwrap_or(0)),

@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// Makes a checkpoint.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    if !parse::boolean(request.body, "lock")? {
+    if !parse::boolean(request.fields, "lock")? {
         op.instance.checkpoint()?;
         reply.i32("numFiles", 1);
         return Ok(());

@@ -24,10 +24,10 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         RawBsonRef::Int64(id) => id,
         other => return Err(parse::wrong_type("getMore.getMore", other, "long")),
     };
-    let collection = parse::required_string(request.body, "collection")?;
+    let collection = parse::required_string(request.fields, "collection")?;
     let namespace = format!("{}.{collection}", request.database);
     op.instance.counters.operations.getmore(1);
-    let batch_size = match parse::natural(request.body, "batchSize")? {
+    let batch_size = match parse::natural(request.fields, "batchSize")? {
         Some(0) | None => u64::MAX,
         Some(size) => size,
     };

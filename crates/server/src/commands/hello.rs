@@ -22,7 +22,7 @@ pub(super) fn run(
     reply: &mut Reply<'_>,
 ) -> Result<()> {
     note_client(op, request)?;
-    if parse::boolean(request.body, "helloOk")? {
+    if parse::boolean(request.fields, "helloOk")? {
         reply.bool("helloOk", true);
     }
     let old_name = request
@@ -44,10 +44,10 @@ pub(super) fn run(
     reply.i32("maxWireVersion", op.instance.parameters.max_wire_version());
     reply.bool("readOnly", false);
     write_compression(op, request, reply)?;
-    if let Some(user) = parse::string(request.body, "saslSupportedMechs")? {
+    if let Some(user) = parse::string(request.fields, "saslSupportedMechs")? {
         crate::auth::write_mechanisms(op, user, reply)?;
     }
-    if let Some(login) = parse::document(request.body, "speculativeAuthenticate")? {
+    if let Some(login) = parse::document(request.fields, "speculativeAuthenticate")? {
         crate::auth::speculate(op, login, conversation, reply)?;
     }
     Ok(())
@@ -59,7 +59,7 @@ pub(super) fn max_document_bytes() -> i32 {
 }
 
 fn note_client(op: &Operation<'_>, request: &Request<'_>) -> Result<()> {
-    let Some(metadata) = parse::document(request.body, "client")? else { return Ok(()) };
+    let Some(metadata) = parse::document(request.fields, "client")? else { return Ok(()) };
     if metadata.as_bytes().len() > METADATA_BYTES {
         let what =
             format!("The client metadata document must be less then or equal to {METADATA_BYTES} bytes");

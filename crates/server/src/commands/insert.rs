@@ -14,7 +14,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let documents = request.documents("documents")?;
     check_batch(documents.len())?;
     let ordered = is_ordered(request)?;
-    let validate = !parse::boolean(request.body, "bypassDocumentValidation")?;
+    let validate = !parse::boolean(request.fields, "bypassDocumentValidation")?;
     refuse_internal(&namespace)?;
     op.instance.counters.operations.insert(documents.len() as u64);
     let _ticket = op.write_ticket()?;

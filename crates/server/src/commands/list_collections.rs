@@ -15,9 +15,9 @@ use crate::storage::{Collection, State};
 
 /// Lists collections and views by name.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    let name_only = parse::boolean(request.body, "nameOnly")?;
-    parse::boolean(request.body, "authorizedCollections")?;
-    let filter = match parse::document(request.body, "filter")? {
+    let name_only = parse::boolean(request.fields, "nameOnly")?;
+    parse::boolean(request.fields, "authorizedCollections")?;
+    let filter = match parse::document(request.fields, "filter")? {
         Some(filter) => Some(Filter::parse(filter, op.variables())?),
         None => None,
     };

@@ -12,9 +12,9 @@ use crate::parse;
 /// Lists databases. Who is logged in and may list none of them all sees those that he may read, so that
 /// `authorizedDatabases` changes nothing for anybody else.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    let name_only = parse::boolean(request.body, "nameOnly")?;
-    parse::boolean(request.body, "authorizedDatabases")?;
-    let filter = match parse::document(request.body, "filter")? {
+    let name_only = parse::boolean(request.fields, "nameOnly")?;
+    parse::boolean(request.fields, "authorizedDatabases")?;
+    let filter = match parse::document(request.fields, "filter")? {
         Some(filter) => Some(Filter::parse(filter, op.variables())?),
         None => None,
     };

@@ -18,10 +18,10 @@ use crate::parse;
 
 /// Takes over the users; those that are there already stay as they are, unless `drop` says that only the new ones count.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
-    let from = parse::string(request.body, "tempUsersCollection")?.unwrap_or_default();
-    let roles = parse::string(request.body, "tempRolesCollection")?.unwrap_or_default();
-    let drop = parse::boolean(request.body, "drop")?;
-    let database = parse::required_string(request.body, "db")?;
+    let from = parse::string(request.fields, "tempUsersCollection")?.unwrap_or_default();
+    let roles = parse::string(request.fields, "tempRolesCollection")?.unwrap_or_default();
+    let drop = parse::boolean(request.fields, "drop")?;
+    let database = parse::required_string(request.fields, "db")?;
     if from.is_empty() && roles.is_empty() {
         let what = "Must provide at least one of \"tempUsersCollection\" and \"tempRolescollection\" for _mergeAuthzCollections";
         return Err(Failure::new(Code::BadValue, what));

@@ -196,13 +196,13 @@ pub(crate) fn hint_of(value: Option<RawBsonRef<'_>>) -> Result<Option<fathom_que
 }
 
 /// Variables of a command with `let`.
-pub(crate) fn read_let(op: &mut Operation<'_>, body: &bson::RawDocument) -> Result<()> {
+pub(crate) fn read_let<'d>(op: &mut Operation<'_>, body: impl crate::parse::Fields<'d>) -> Result<()> {
     let Some(named) = crate::parse::document(body, "let")? else { return Ok(()) };
     let mut variables = op.variables().clone();
     for element in named {
         let (name, value) = element.map_err(|error| crate::parse::malformed(&error))?;
         let value = fathom_query::Expression::parse(value)?.evaluate(crate::parse::empty(), &variables)?;
-        variables.named.insert(name.as_str(), value.unwrap_or(bson::Bson::Null));
+        variables.insert(name.as_str(), value.unwrap_or(bson::Bson::Null));
     }
     op.set_variables(variables);
     Ok(())

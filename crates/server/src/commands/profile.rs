@@ -22,7 +22,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         .ok()
         .filter(|level| (-1..=2).contains(level))
         .ok_or_else(|| Failure::new(Code::BadValue, "profiling level has to be >=0 and <= 2".to_owned()))?;
-    let slow_ms = parse::integer(request.body, "slowms")?;
+    let slow_ms = parse::integer(request.fields, "slowms")?;
     let sample_rate = match request.field("sampleRate") {
         None => None,
         Some(value) => Some(share(value)?),

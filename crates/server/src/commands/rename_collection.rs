@@ -17,7 +17,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Re
         bson::RawBsonRef::String(from) => from,
         other => return Err(parse::wrong_type("renameCollection.renameCollection", other, "string")),
     };
-    let to = parse::required_string(request.body, "to")?;
+    let to = parse::required_string(request.fields, "to")?;
     let replace = match request.field("dropTarget") {
         None => false,
         Some(
@@ -25,7 +25,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Re
         ) => parse::truth_of(value),
         Some(other) => return Err(parse::wrong_type("renameCollection.dropTarget", other, "bool")),
     };
-    if parse::boolean(request.body, "stayTemp")? {
+    if parse::boolean(request.fields, "stayTemp")? {
         return Err(Failure::new(Code::InvalidOptions, "this server has no temporary collections"));
     }
     op.figures.namespace = from.to_owned();

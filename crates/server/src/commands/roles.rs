@@ -13,7 +13,7 @@ use crate::parse;
 
 /// Tells of roles: those that are named, or with `showBuiltinRoles` all of the command's database.
 pub(super) fn info(_op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    let with_privileges = parse::boolean(request.body, "showPrivileges")?;
+    let with_privileges = parse::boolean(request.fields, "showPrivileges")?;
     let roles = match request.target {
         RawBsonRef::Array(items) => items
             .into_iter()
@@ -23,7 +23,7 @@ pub(super) fn info(_op: &mut Operation<'_>, request: &Request<'_>, reply: &mut R
             vec![read_role(request.database, value)?]
         }
         value if parse::integer_of(value) == Some(1) => {
-            if parse::boolean(request.body, "showBuiltinRoles")? {
+            if parse::boolean(request.fields, "showBuiltinRoles")? {
                 built_in(request.database)
             } else {
                 Vec::new()

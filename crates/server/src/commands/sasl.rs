@@ -40,7 +40,7 @@ pub(super) fn log_out(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mu
 
 /// Refuses the logins of one message: X.509, and the old MONGODB-CR.
 pub(super) fn refuse(_op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
-    let mechanism = parse::string(request.body, "mechanism")?.unwrap_or("MONGODB-CR");
+    let mechanism = parse::string(request.fields, "mechanism")?.unwrap_or("MONGODB-CR");
     let what = format!("Unsupported mechanism: {mechanism}; this server has SCRAM-SHA-1 and SCRAM-SHA-256");
     Err(Failure::new(Code::BadValue, what))
 }

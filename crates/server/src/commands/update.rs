@@ -20,19 +20,20 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let items = request.documents("updates")?;
     check_batch(items.len())?;
     let ordered = is_ordered(request)?;
-    let validate = !parse::boolean(request.body, "bypassDocumentValidation")?;
+    let validate = !parse::boolean(request.fields, "bypassDocumentValidation")?;
     refuse_internal(&namespace)?;
-    read_let(op, request.body)?;
+    read_let(op, request.fields)?;
     let _ticket = op.write_ticket()?;
     let (mut matched, mut modified) = (0, 0);
     let mut upserted = Vec::new();
     let failures = each(op, &items, ordered, |op, place, item| {
         op.instance.counters.operations.update(1);
         let wanted = update_of(op, item, validate)?;
-        let outcome = update(op, &namespace, &wanted)?;
+        let mut outcome = update(op, &namespace, &wanted)?;
         matched += outcome.matched;
         modified += outcome.modified;
-        upserted.extend(outcome.upserted.map(|id| (place, id)));
+        upserted.extend(outcome.upserted.take().map(|id| (place, id)));
+        outcome.recycle();
         Ok(())
     })?;
     op.figures.namespace = namespace;

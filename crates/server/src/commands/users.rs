@@ -22,7 +22,7 @@ pub(super) fn create(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut
     let roles = roles_of(request, "roles")?
         .ok_or_else(|| Failure::new(Code::BadValue, "\"createUser\" command requires a \"roles\" array"))?;
     let mechanisms = mechanisms_of(request.body)?;
-    let password = parse::string(request.body, "pwd")?.ok_or_else(|| {
+    let password = parse::string(request.fields, "pwd")?.ok_or_else(|| {
         let what =
             "Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db";
         Failure::new(Code::BadValue, what)
@@ -32,7 +32,7 @@ pub(super) fn create(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut
     user.set_credentials(hash(op, request.body, name, password, &wanted)?);
     user.set_roles(roles);
     refuse_restrictions(request.body)?;
-    if let Some(data) = parse::document(request.body, "customData")? {
+    if let Some(data) = parse::document(request.fields, "customData")? {
         user.set_custom_data(parse::owned(data)?);
     }
     let instance = std::sync::Arc::clone(op.instance);
@@ -53,8 +53,8 @@ pub(super) fn update(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut
     let name = name_of(request)?;
     let roles = roles_of(request, "roles")?;
     let mechanisms = mechanisms_of(request.body)?;
-    let password = parse::string(request.body, "pwd")?;
-    let data = parse::document(request.body, "customData")?;
+    let password = parse::string(request.fields, "pwd")?;
+    let data = parse::document(request.fields, "customData")?;
     refuse_restrictions(request.body)?;
     if roles.is_none() && mechanisms.is_none() && password.is_none() && data.is_none() {
         let what = "Must specify at least one field to update in updateUser";

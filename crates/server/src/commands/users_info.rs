@@ -20,9 +20,9 @@ enum Which<'a> {
 /// Tells.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let which = which_of(request)?;
-    let with_credentials = parse::boolean(request.body, "showCredentials")?;
-    let with_privileges = parse::boolean(request.body, "showPrivileges")?;
-    let filter = parse::document(request.body, "filter")?;
+    let with_credentials = parse::boolean(request.fields, "showCredentials")?;
+    let with_privileges = parse::boolean(request.fields, "showPrivileges")?;
+    let filter = parse::document(request.fields, "filter")?;
     if with_privileges && !matches!(which, Which::Named(_)) {
         let what = "Privilege or restriction details require exact-match usersInfo queries.";
         return Err(Failure::new(Code::IllegalOperation, what));

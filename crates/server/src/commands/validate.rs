@@ -16,15 +16,15 @@ use crate::storage::{Report, check};
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.namespace()?;
     op.figures.namespace.clone_from(&namespace);
-    let full = parse::boolean(request.body, "full")?;
-    parse::boolean(request.body, "scandata")?;
-    if parse::boolean(request.body, "background")? {
+    let full = parse::boolean(request.fields, "full")?;
+    parse::boolean(request.fields, "scandata")?;
+    if parse::boolean(request.fields, "background")? {
         return Err(Failure::new(
             Code::CommandNotSupported,
             "this server validates a collection while nobody else uses it: background must be false",
         ));
     }
-    let exact = parse::boolean(request.body, "enforceFastCount")?;
+    let exact = parse::boolean(request.fields, "enforceFastCount")?;
     let missing = || {
         let what = format!("Collection '{namespace}' does not exist to validate.");
         Failure::new(Code::NamespaceNotFound, what)

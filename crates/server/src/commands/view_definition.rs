@@ -30,7 +30,7 @@ pub(super) fn check(
     crate::namespace::check(&format!("{database}.{source}"))
         .map_err(|_| Failure::new(Code::InvalidNamespace, format!("invalid name for 'viewOn': {source}")))?;
     for (place, stage) in stages.iter().enumerate() {
-        if let Some(name) = ["$out", "$merge"].iter().find(|name| parse::field(stage, name).is_some()) {
+        if let Some(name) = ["$out", "$merge"].iter().find(|name| parse::field(*stage, name).is_some()) {
             let what = format!(
                 "The aggregation stage {name} in location {place} of the pipeline cannot be used in the view definition of {namespace}"
             );

@@ -158,7 +158,7 @@ impl Iterator for Lazy {
 }
 
 fn begins_with(stages: &[RawDocumentBuf], name: &str) -> bool {
-    stages.first().is_some_and(|stage| crate::parse::field(stage, name).is_some())
+    stages.first().is_some_and(|stage| crate::parse::field(stage.as_ref(), name).is_some())
 }
 
 /// Refuses a pipeline about no collection that needs one, and the other way round.

@@ -9,6 +9,7 @@ use fathom_query::{Code, Failure, Filter, Matched, Range};
 
 use super::scan::{Fetch, Flow, Found, Pause, Tally, Visit, document_of};
 use crate::Result;
+use crate::buffers;
 use crate::operation::Operation;
 use crate::storage::{Collection, Index, IndexEntry};
 
@@ -122,7 +123,7 @@ impl Step<'_, '_> {
         if *done {
             return Ok(Pause::End);
         }
-        let mut buffer = op.take_buffer();
+        let mut buffer = buffers::take();
         let found = op.document_by_id(collection, value, &mut buffer)?;
         self.tally.seeks += 1;
         self.tally.keys += u64::from(found.is_some());
@@ -131,7 +132,7 @@ impl Step<'_, '_> {
             Some(record) => self.offer(record, document_of(&buffer)?),
             None => Ok(Flow::More),
         };
-        op.give_buffer(buffer);
+        buffers::give(buffer);
         // The leg holds at most one record; one that was not taken comes again.
         let flow = flow?;
         *done = flow != Flow::NotThis;
@@ -149,7 +150,7 @@ impl Step<'_, '_> {
     ) -> Result<Pause> {
         let session = op.session();
         let mut cursor = session.cursor(index.table())?;
-        let mut buffer = op.take_buffer();
+        let mut buffer = buffers::take();
         let mut pause = Pause::End;
         while let Some(current) = walk.current(*range) {
             let mut more = walk.enter(&mut *cursor, current, after.as_deref())?;
@@ -159,7 +160,7 @@ impl Step<'_, '_> {
                 self.tally.keys += 1;
                 let flow = self.entry(op, collection, index, &*cursor, &mut buffer)?;
                 if flow == Flow::NotThis {
-                    op.give_buffer(buffer);
+                    buffers::give(buffer);
                     // The next call goes on behind the key before this one, or at the start of the range again.
                     let back = if walk.backwards { cursor.next()? } else { cursor.previous()? };
                     let seen = back && KeyWalk::holds(&*cursor, current);
@@ -170,7 +171,7 @@ impl Step<'_, '_> {
                 if flow == Flow::Enough || renew {
                     *after = cursor.key().bytes().map(<[u8]>::to_vec);
                     pause = if flow == Flow::Enough { Pause::Enough } else { Pause::Renew };
-                    op.give_buffer(buffer);
+                    buffers::give(buffer);
                     return Ok(pause);
                 }
                 more = if walk.backwards { cursor.previous()? } else { cursor.next()? };
@@ -179,7 +180,7 @@ impl Step<'_, '_> {
             *range = if walk.backwards { *range - 1 } else { *range + 1 };
             pause = Pause::End;
         }
-        op.give_buffer(buffer);
+        buffers::give(buffer);
         Ok(pause)
     }
 

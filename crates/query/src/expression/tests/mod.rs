@@ -41,7 +41,7 @@ pub(super) fn decimal(text: &str) -> Bson {
 /// The value of an expression for the document; none if it is missing.
 pub(super) fn value(expression: &Bson) -> Result<Option<Bson>> {
     let mut variables = Variables::at(DateTime::from_millis(MOMENT));
-    variables.named.insert("given", 42);
+    variables.insert("given", 42);
     let raw = RawBson::try_from(expression.clone()).unwrap();
     Expression::parse_with(raw.as_raw_bson_ref(), &variables)?.evaluate(&document(), &variables)
 }

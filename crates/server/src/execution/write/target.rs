@@ -4,6 +4,7 @@ use bson::RawDocumentBuf;
 use fathom_query::{Code, Failure, Filter, Hint, IndexInfo, Matched, Sort, choose};
 
 use crate::Result;
+use crate::buffers;
 use crate::execution::plan_summary;
 use crate::execution::scan::{Fetch, Flow, Scan};
 use crate::operation::Operation;
@@ -36,7 +37,7 @@ impl Target {
     ) -> Result<Option<Located>> {
         if let (Some(id), None) = (self.filter.only_id(), &self.hint) {
             op.figures.plan.get_or_insert("IDHACK".into());
-            let mut bytes = Vec::with_capacity(1024);
+            let mut bytes = buffers::take();
             let Some(record) = op.document_by_id(collection, id, &mut bytes)? else { return Ok(None) };
             let document = owned_document(bytes)?;
             return Ok(Some(Located { record, document, matched: Matched::default() }));

@@ -36,6 +36,15 @@ pub(crate) struct UpdateOutcome {
     pub(crate) after: Option<RawDocumentBuf>,
 }
 
+impl UpdateOutcome {
+    /// Gives back the memory of the documents, for a caller who does not look at them.
+    pub(crate) fn recycle(self) {
+        for document in [self.before, self.after].into_iter().flatten() {
+            crate::buffers::give(document.into_bytes());
+        }
+    }
+}
+
 /// Runs an update.
 pub(crate) fn update(
     op: &mut Operation<'_>,
@@ -170,6 +179,6 @@ fn upsert(op: &mut Operation<'_>, namespace: &str, request: &UpdateRequest) -> R
     if let Some((_, failure)) = failures.into_iter().next() {
         return Err(failure);
     }
-    let id = crate::parse::field(&document, "_id").map(crate::parse::owned_value).transpose()?;
+    let id = crate::parse::field(document.as_ref(), "_id").map(crate::parse::owned_value).transpose()?;
     Ok(UpdateOutcome { upserted: id, after: Some(document), ..UpdateOutcome::default() })
 }

@@ -1,9 +1,12 @@
 //! Fields of a command, taken out of its body with MongoDB's complaints about wrong types.
 
+mod fields;
+
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 use fathom_query::{Code, Failure, Filter, Variables};
 
 use crate::Result;
+pub(crate) use fields::{Fields, Listed};
 
 /// MongoDB's name of a value's type, as its messages say it.
 pub(crate) fn type_name(value: RawBsonRef<'_>) -> &'static str {
@@ -40,39 +43,9 @@ pub(crate) fn wrong_type(name: &str, value: RawBsonRef<'_>, expected: &str) -> F
     )
 }
 
-/// A field of a body that was validated when it arrived.
-pub(crate) fn field<'d>(document: &'d RawDocument, name: &str) -> Option<RawBsonRef<'d>> {
-    if may_have(document.as_bytes(), name.as_bytes()) { document.get(name).ok().flatten() } else { None }
-}
-
-/// Whether a document can have a field of this name. A command is asked for many fields, and most are absent: to say so, no
-/// name need be checked for UTF-8 and no value be read.
-fn may_have(document: &[u8], name: &[u8]) -> bool {
-    let mut rest = document.get(4..).unwrap_or_default();
-    while let Some((&kind, named)) = rest.split_first().filter(|(kind, _)| **kind != 0) {
-        let Some(end) = named.iter().position(|byte| *byte == 0) else { return true };
-        let (found, value) = named.split_at(end);
-        if found == name {
-            return true;
-        }
-        let value = value.get(1..).unwrap_or_default();
-        let length = || value.first_chunk().map_or(usize::MAX, |bytes| u32::from_le_bytes(*bytes) as usize);
-        // The types' bytes and sizes are those of bsonspec.org; of those that are missing here the slow way decides.
-        let size = match kind {
-            0x01 | 0x09 | 0x11 | 0x12 => 8,
-            0x02 => length().saturating_add(4),
-            0x03 | 0x04 => length(),
-            0x05 => length().saturating_add(5),
-            0x07 => 12,
-            0x08 => 1,
-            0x0a => 0,
-            0x10 => 4,
-            0x13 => 16,
-            _ => return true,
-        };
-        rest = value.get(size..).unwrap_or_default();
-    }
-    false
+/// A field of a document or of a listed body.
+pub(crate) fn field<'d>(fields: impl Fields<'d>, name: &str) -> Option<RawBsonRef<'d>> {
+    fields.named(name)
 }
 
 /// A number of any type that is whole, as an integer.
@@ -100,7 +73,7 @@ pub(crate) fn truth_of(value: RawBsonRef<'_>) -> bool {
 }
 
 /// An optional integer field; null counts as absent.
-pub(crate) fn integer(document: &RawDocument, name: &str) -> Result<Option<i64>> {
+pub(crate) fn integer<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<i64>> {
     match field(document, name) {
         None | Some(RawBsonRef::Null) => Ok(None),
         Some(value) => match integer_of(value) {
@@ -111,7 +84,7 @@ pub(crate) fn integer(document: &RawDocument, name: &str) -> Result<Option<i64>>
 }
 
 /// An optional integer field that may not be negative.
-pub(crate) fn natural(document: &RawDocument, name: &str) -> Result<Option<u64>> {
+pub(crate) fn natural<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<u64>> {
     let Some(value) = integer(document, name)? else { return Ok(None) };
     let refused = || {
         Failure::new(
@@ -123,7 +96,7 @@ pub(crate) fn natural(document: &RawDocument, name: &str) -> Result<Option<u64>>
 }
 
 /// An optional boolean field; absent is false.
-pub(crate) fn boolean(document: &RawDocument, name: &str) -> Result<bool> {
+pub(crate) fn boolean<'d>(document: impl Fields<'d>, name: &str) -> Result<bool> {
     match field(document, name) {
         None => Ok(false),
         Some(
@@ -138,7 +111,7 @@ pub(crate) fn boolean(document: &RawDocument, name: &str) -> Result<bool> {
 }
 
 /// An optional string field.
-pub(crate) fn string<'d>(document: &'d RawDocument, name: &str) -> Result<Option<&'d str>> {
+pub(crate) fn string<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<&'d str>> {
     match field(document, name) {
         None | Some(RawBsonRef::Null) => Ok(None),
         Some(RawBsonRef::String(text)) => Ok(Some(text)),
@@ -147,7 +120,7 @@ pub(crate) fn string<'d>(document: &'d RawDocument, name: &str) -> Result<Option
 }
 
 /// A string field that must be there.
-pub(crate) fn required_string<'d>(document: &'d RawDocument, name: &str) -> Result<&'d str> {
+pub(crate) fn required_string<'d>(document: impl Fields<'d>, name: &str) -> Result<&'d str> {
     string(document, name)?.ok_or_else(|| missing(name))
 }
 
@@ -173,7 +146,7 @@ pub(crate) fn only_fields(document: &RawDocument, known: &[&str], path: &str) ->
 }
 
 /// An optional document field.
-pub(crate) fn document<'d>(document: &'d RawDocument, name: &str) -> Result<Option<&'d RawDocument>> {
+pub(crate) fn document<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<&'d RawDocument>> {
     match field(document, name) {
         None | Some(RawBsonRef::Null) => Ok(None),
         Some(RawBsonRef::Document(inner)) => Ok(Some(inner)),
@@ -182,7 +155,7 @@ pub(crate) fn document<'d>(document: &'d RawDocument, name: &str) -> Result<Opti
 }
 
 /// The documents of an optional array field.
-pub(crate) fn documents<'d>(document: &'d RawDocument, name: &str) -> Result<Option<Vec<&'d RawDocument>>> {
+pub(crate) fn documents<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<Vec<&'d RawDocument>>> {
     let items = match field(document, name) {
         None | Some(RawBsonRef::Null) => return Ok(None),
         Some(RawBsonRef::Array(items)) => items,
@@ -235,30 +208,4 @@ pub(crate) fn filter_of(filter: &Document) -> Result<Filter> {
 /// The failure for bytes that are not BSON.
 pub(crate) fn malformed(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Code::InvalidBSON, format!("invalid BSON: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use bson::{Binary, DateTime, Decimal128, Regex, Timestamp, oid::ObjectId, rawdoc, spec::BinarySubtype};
-
-    use super::*;
-
-    #[test]
-    fn fields_are_found_behind_values_of_any_type() {
-        let document = rawdoc! {
-            "double": 1.5, "string": "x", "document": { "last": 1 }, "array": [1, "last"],
-            "binary": Binary { subtype: BinarySubtype::Generic, bytes: vec![0; 9] },
-            "id": ObjectId::new(), "bool": true, "date": DateTime::now(), "null": null, "int": 7,
-            "stamp": Timestamp { time: 1, increment: 2 }, "long": 8_i64, "decimal": Decimal128::from_bytes([0; 16]),
-            "last": 1, "regex": Regex { pattern: bson::raw::cstr!("a").to_owned(), options: bson::raw::cstr!("").to_owned() }, "behind": 2,
-        };
-        for name in document.iter_elements().map(|element| element.unwrap().key().to_string()) {
-            assert!(field(&document, &name).is_some(), "{name}");
-            let longer = format!("{name}x");
-            assert!(
-                field(&document, &longer).is_none() && field(&document, name.get(1..).unwrap()).is_none()
-            );
-        }
-        assert_eq!(field(&document, "behind"), Some(RawBsonRef::Int32(2)));
-    }
 }

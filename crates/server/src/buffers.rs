@@ -1,0 +1,48 @@
+//! Buffers that a thread uses again, from one operation to the next.
+//!
+//! A thread keeps a few, and none that one large document has grown: what a connection holds while it rests stays small.
+
+use std::cell::RefCell;
+
+/// How many are kept.
+const KEPT: usize = 4;
+/// A larger one is given back to the allocator.
+const KEPT_BYTES: usize = 16 << 10;
+
+thread_local! {
+    static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An empty buffer; give it back by [`give`].
+pub(crate) fn take() -> Vec<u8> {
+    BUFFERS.with_borrow_mut(Vec::pop).unwrap_or_default()
+}
+
+/// Gives a buffer back.
+pub(crate) fn give(mut buffer: Vec<u8>) {
+    if buffer.capacity() == 0 || buffer.capacity() > KEPT_BYTES {
+        return;
+    }
+    buffer.clear();
+    BUFFERS.with_borrow_mut(|buffers| {
+        if buffers.len() < KEPT {
+            buffers.push(buffer);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_comes_back_empty_and_a_large_one_not_at_all() {
+        let mut buffer = take();
+        buffer.extend_from_slice(&[1; 100]);
+        give(buffer);
+        give(Vec::with_capacity(KEPT_BYTES + 1));
+        let again = take();
+        assert!(again.is_empty() && again.capacity() >= 100);
+        assert_eq!(take().capacity(), 0);
+    }
+}
