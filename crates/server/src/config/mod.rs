@@ -35,6 +35,8 @@ pub struct Config {
     pub verbosity: u8,
     /// Operations at least this long are logged, in milliseconds.
     pub slow_ms: i64,
+    /// The share of slow operations that is logged, 0 to 1.
+    pub slow_sample_rate: f64,
     /// 0 off, 1 slow operations, 2 all.
     pub profile: i32,
     /// Whether the server goes on in the background.
@@ -241,6 +243,7 @@ impl Default for Config {
             quiet: false,
             verbosity: 0,
             slow_ms: 100,
+            slow_sample_rate: 1.0,
             profile: 0,
             fork: false,
             pid_file: None,

@@ -475,6 +475,20 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        key: "operationProfiling.slowOpSampleRate",
+        shape: Shape::Number(0.0, 1.0),
+        default: "1.0",
+        flags: &[flag!(
+            "slowOpSampleRate",
+            Sets::Value("SHARE"),
+            "The share of slow operations that is logged, 0 to 1 [default: 1.0]"
+        )],
+        set: |config, value| {
+            config.slow_sample_rate = value.as_f64().unwrap_or(1.0);
+            Ok(())
+        },
+    },
+    Setting {
         key: "operationProfiling.mode",
         shape: Shape::Choice(&["off", "slowOp", "all"]),
         default: "off",

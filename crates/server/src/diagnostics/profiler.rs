@@ -32,7 +32,7 @@ impl Profiler {
     pub(crate) fn new(config: &Config) -> Profiler {
         Profiler {
             slow_ms: AtomicI64::new(config.slow_ms),
-            sample_rate: AtomicU64::new(1f64.to_bits()),
+            sample_rate: AtomicU64::new(config.slow_sample_rate.to_bits()),
             usual_level: config.profile,
             levels: RwLock::default(),
             profiling: AtomicBool::new(config.profile > 0),
@@ -115,5 +115,7 @@ mod tests {
         profiler.set_level("a", 0);
         profiler.set_slow_ms(0);
         assert!(!profiler.may_care(0));
+        let started = Profiler::new(&Config { slow_sample_rate: 0.0, ..Config::default() });
+        assert_eq!((started.sample_rate(), started.judge("a", 100_001).log), (0.0, false));
     }
 }
