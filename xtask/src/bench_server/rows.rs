@@ -189,18 +189,19 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Memory under workload A as fast as it goes, minute by minute.
+    /// Memory under workload A as fast as it goes, minute by minute, and how much of it is the engine's cache, which may grow to
+    /// its limit.
     fn memory(&mut self) -> Result<()> {
         let minutes = self.options.minutes;
-        let (pid, begun) = (self.server.pid(), Instant::now());
-        let mut seen: Vec<(f64, f64)> = Vec::new();
+        let (server, begun) = (&mut self.server, Instant::now());
+        let mut seen: Vec<Memory> = Vec::new();
         let mut settings = workload("0.5", 1 << 40);
         settings.push(("maxexecutiontime", (minutes * 60).to_string()));
         let end = Duration::from_secs(minutes * 60 + 1);
-        let ended = self.ycsb.run("run", self.server.port(), &settings, &mut || {
+        let ended = self.ycsb.run("run", server.port(), &settings, &mut || {
             let minute = begun.elapsed().as_secs_f64() / 60.0;
             if minute >= (seen.len() + 1) as f64 {
-                seen.push((minute, resident_bytes(pid)? as f64 / f64::from(1 << 20)));
+                seen.push(Memory::of(server, minute)?);
             }
             if begun.elapsed() > end { bail!("time is over") } else { Ok(()) }
         });
@@ -208,16 +209,15 @@ impl<'a> Bench<'a> {
         if seen.len() < minutes as usize {
             ended?;
         }
-        let slope = theil_sen_slope(&seen);
-        let cache = number(&self.server.status()?, &["wiredTiger", "cache", "bytes currently in the cache"]);
+        self.say(&format!("memory after each minute, MiB: {}", Memory::row(&seen, |one| one.resident_mib)))?;
+        let (Some(first), Some(last)) = (seen.first(), seen.last()) else { return Ok(()) };
+        if last.cache_mib == 0.0 {
+            return Ok(());
+        }
+        let rest = Memory::row(&seen, |one| one.resident_mib - one.cache_mib);
         self.say(&format!(
-            "memory, MiB after each minute: {}; {} MiB a minute{}",
-            seen.iter().map(|(_, mib)| format!("{mib:.0}")).collect::<Vec<_>>().join(" "),
-            slope.map_or("?".to_owned(), |slope| format!("{slope:+.1}")),
-            cache.map_or(String::new(), |bytes| format!(
-                ", of it cache at the end {:.0}",
-                bytes / f64::from(1 << 20)
-            ))
+            "the engine's cache of it: {:.0} to {:.0}; the rest: {rest}",
+            first.cache_mib, last.cache_mib
         ))
     }
 
@@ -231,6 +231,31 @@ impl<'a> Bench<'a> {
     /// A line for people.
     fn say(&self, text: &str) -> Result<()> {
         Ok(writeln!(io::stdout(), "{}: {text}", self.engine.name())?)
+    }
+}
+
+/// What a server holds at a time.
+struct Memory {
+    minute: f64,
+    resident_mib: f64,
+    /// 0 where the engine does not say.
+    cache_mib: f64,
+}
+
+impl Memory {
+    fn of(server: &mut LabServer, minute: f64) -> Result<Memory> {
+        let mib = |bytes: f64| bytes / f64::from(1 << 20);
+        let cache = number(&server.status()?, &["wiredTiger", "cache", "bytes currently in the cache"]);
+        let resident_mib = mib(resident_bytes(server.pid())? as f64);
+        Ok(Memory { minute, resident_mib, cache_mib: cache.map_or(0.0, mib) })
+    }
+
+    /// The values, and how they grow.
+    fn row(seen: &[Memory], value: impl Fn(&Memory) -> f64) -> String {
+        let points: Vec<(f64, f64)> = seen.iter().map(|one| (one.minute, value(one))).collect();
+        let texts: Vec<String> = points.iter().map(|(_, mib)| format!("{mib:.0}")).collect();
+        let slope = theil_sen_slope(&points).map_or("?".to_owned(), |slope| format!("{slope:+.1}"));
+        format!("{}; {slope} a minute", texts.join(" "))
     }
 }
 
