@@ -1,0 +1,128 @@
+//! How long fields and scans are: YCSB's length distributions.
+
+use std::path::Path;
+
+use fathom_errors::{Error, Kind};
+use fathom_stats::Seeded;
+
+use crate::generators::{YCSB_SKEW, Zipf};
+
+/// A distribution of lengths, both ends included.
+#[derive(Clone, Debug)]
+pub enum Lengths {
+    Constant(u64),
+    Uniform {
+        least: u64,
+        most: u64,
+    },
+    /// Short ones are frequent.
+    Zipfian {
+        least: u64,
+        zipf: Box<Zipf>,
+    },
+    /// Buckets of a file with their counts, summed up to each.
+    Histogram {
+        block: u64,
+        sums: Vec<u64>,
+    },
+}
+
+impl Lengths {
+    /// Zipfian between two ends.
+    pub fn zipfian(least: u64, most: u64) -> Lengths {
+        Lengths::Zipfian { least, zipf: Box::new(Zipf::new(most.saturating_sub(least) + 1, YCSB_SKEW)) }
+    }
+
+    /// Reads a histogram: `BlockSize<TAB>n`, then a line `bucket<TAB>count` for each bucket from 0 on.
+    ///
+    /// # Errors
+    /// `Kind::Usage` if the file is missing or says something else.
+    pub fn histogram(path: &Path) -> Result<Lengths, Error> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Error::io("read the lengths in", path, error).with_kind(Kind::Usage))?;
+        let wrong = |line: usize, wanted: &str| {
+            Error::usage(format!("{}, line {line}: {wanted} is wanted", path.display()))
+        };
+        let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let block = lines
+            .next()
+            .and_then(|(_, line)| line.strip_prefix("BlockSize")?.trim().parse().ok())
+            .filter(|block| *block > 0)
+            .ok_or_else(|| wrong(1, "BlockSize, a tab and a number from 1 on"))?;
+        let (mut sums, mut sum) = (Vec::new(), 0_u64);
+        for (number, line) in lines {
+            let pair = line.split_once(['\t', ' ']).and_then(|(bucket, count)| {
+                Some((bucket.trim().parse::<usize>().ok()?, count.trim().parse::<u64>().ok()?))
+            });
+            let Some((_, count)) = pair.filter(|(bucket, _)| *bucket == sums.len()) else {
+                return Err(wrong(number + 1, &format!("the bucket {}, a tab and a count", sums.len())));
+            };
+            sum = sum.saturating_add(count);
+            sums.push(sum);
+        }
+        if sum == 0 {
+            return Err(wrong(text.lines().count(), "a bucket with a count above 0"));
+        }
+        Ok(Lengths::Histogram { block, sums })
+    }
+
+    /// A length.
+    pub fn draw(&self, random: &mut Seeded) -> u64 {
+        match self {
+            Lengths::Constant(length) => *length,
+            Lengths::Uniform { least, most } => least + random.below(most.saturating_sub(*least) + 1),
+            Lengths::Zipfian { least, zipf } => least + zipf.draw(random),
+            Lengths::Histogram { block, sums } => {
+                let place = random.below(sums.last().copied().unwrap_or(1));
+                // YCSB takes the upper end of a bucket.
+                (sums.partition_point(|sum| *sum <= place) as u64 + 1) * block
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn shares(lengths: &Lengths, most: usize) -> Vec<f64> {
+        let mut random = Seeded::from_seed(8);
+        let mut counts = vec![0.0; most + 1];
+        for _ in 0..50_000 {
+            counts[lengths.draw(&mut random) as usize] += 1.0 / 50_000.0;
+        }
+        counts
+    }
+
+    #[test]
+    fn lengths_keep_to_their_ends() {
+        assert_eq!(shares(&Lengths::Constant(3), 3), [0.0, 0.0, 0.0, shares(&Lengths::Constant(3), 3)[3]]);
+        let uniform = shares(&Lengths::Uniform { least: 2, most: 5 }, 5);
+        assert!(uniform[..2] == [0.0, 0.0] && uniform[2..].iter().all(|share| (share - 0.25).abs() < 0.01));
+        let zipfian = shares(&Lengths::zipfian(1, 100), 100);
+        assert!(zipfian[0] == 0.0 && zipfian[1] > 0.15 && zipfian[1] > zipfian[2] && zipfian[100] > 0.0);
+    }
+
+    #[test]
+    fn a_histogram_is_read_and_drawn() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"BlockSize\t10\n0\t1\n1\t0\n2\t3\n").unwrap();
+        let shares = shares(&Lengths::histogram(file.path()).unwrap(), 30);
+        assert!((shares[10] - 0.25).abs() < 0.01 && (shares[30] - 0.75).abs() < 0.01, "{shares:?}");
+        for wrong in [
+            "",
+            "Size\t1\n",
+            "BlockSize\t0\n0\t1\n",
+            "BlockSize\t1\n1\t1\n",
+            "BlockSize\t1\n0\tx\n",
+            "BlockSize\t1\n0\t0\n",
+        ] {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(wrong.as_bytes()).unwrap();
+            assert_eq!(Lengths::histogram(file.path()).unwrap_err().kind(), Kind::Usage, "{wrong:?}");
+        }
+        assert!(Lengths::histogram(Path::new("/nonexistent")).is_err());
+    }
+}

@@ -1,0 +1,248 @@
+//! Which record an operation goes to: YCSB's request distributions.
+//!
+//! Each loop draws from a chooser of its own; what they share is the number of the newest record, which goes up as inserts are
+//! acknowledged. Numbers beyond it are drawn again, as in YCSB.
+
+mod zipf;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fathom_stats::Seeded;
+
+pub use zipf::{Scrambled, YCSB_SKEW, Zipf};
+
+/// A request distribution with its settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Distribution {
+    /// Every record that was there at the start alike.
+    Uniform,
+    /// Few records often; they lie all over the table.
+    Zipfian,
+    /// The newest records often.
+    Latest,
+    /// A share of the records gets a share of the operations.
+    Hotspot {
+        /// `hotspotdatafraction`: the share of the records that is hot.
+        data: f64,
+        /// `hotspotopnfraction`: the share of the operations that goes there.
+        operations: f64,
+    },
+    /// The newer, the likelier.
+    Exponential {
+        /// `exponential.percentile`: so many operations of a hundred …
+        percentile: f64,
+        /// `exponential.frac`: … go to the newest records, this share of all.
+        share: f64,
+    },
+    /// One after the other, over and over.
+    Sequential,
+}
+
+/// The records that a run may choose from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Records {
+    /// `insertstart`: the first number.
+    pub first: u64,
+    /// `insertcount`: how many there are from it on.
+    pub count: u64,
+    /// `recordcount`: the size of the whole table.
+    pub table: u64,
+    /// How many operations of the run will insert; `zipfian` leaves room for twice as many.
+    pub inserts: u64,
+}
+
+/// Draws the numbers of records.
+#[derive(Clone, Debug)]
+pub struct KeyChooser {
+    records: Records,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Uniform,
+    Zipfian(Box<Scrambled>),
+    Latest(Box<Zipf>),
+    Hotspot { hot: u64, operations: f64 },
+    Exponential { mean: f64 },
+    Sequential(Arc<AtomicU64>),
+}
+
+impl KeyChooser {
+    /// A chooser; `skew` is `zipfian`'s, where it is not to be YCSB's. `turn` is what the choosers of one run share for `sequential`.
+    pub fn new(
+        distribution: Distribution,
+        records: Records,
+        skew: Option<f64>,
+        turn: &Arc<AtomicU64>,
+    ) -> KeyChooser {
+        let records = Records { count: records.count.max(1), ..records };
+        let kind = match distribution {
+            Distribution::Uniform => Kind::Uniform,
+            Distribution::Zipfian => {
+                // The range includes its end, which is drawn and refused where nothing is inserted.
+                let count = records.count + 2 * records.inserts + 1;
+                Kind::Zipfian(Box::new(match skew {
+                    None => Scrambled::ycsb(records.first, count),
+                    Some(skew) => Scrambled::skewed(records.first, count, skew),
+                }))
+            }
+            Distribution::Latest => {
+                let zipf = Zipf::new(records.table.saturating_sub(1), skew.unwrap_or(YCSB_SKEW));
+                Kind::Latest(Box::new(zipf))
+            }
+            Distribution::Hotspot { data, operations } => {
+                Kind::Hotspot { hot: (records.count as f64 * data) as u64, operations }
+            }
+            Distribution::Exponential { percentile, share } => {
+                let rate = -(1.0 - percentile / 100.0).ln() / (records.table as f64 * share);
+                Kind::Exponential { mean: 1.0 / rate }
+            }
+            Distribution::Sequential => Kind::Sequential(Arc::clone(turn)),
+        };
+        KeyChooser { records, kind }
+    }
+
+    /// The number of a record that is there; `newest` is the highest whose insert, and those of all below it, were acknowledged.
+    pub fn draw(&mut self, random: &mut Seeded, newest: u64) -> u64 {
+        // Where hardly any number is there, what was drawn last is taken rather than drawing for ever.
+        const MOST_DRAWS: u32 = 10_000;
+        let mut number = 0;
+        for _ in 0..MOST_DRAWS {
+            match self.draw_any(random, newest) {
+                Some(drawn) if drawn <= newest => return drawn,
+                drawn => number = drawn.unwrap_or(number),
+            }
+        }
+        number.min(newest)
+    }
+
+    fn draw_any(&mut self, random: &mut Seeded, newest: u64) -> Option<u64> {
+        let Records { first, count, .. } = self.records;
+        match &mut self.kind {
+            Kind::Uniform => Some(first + random.below(count)),
+            Kind::Zipfian(scrambled) => Some(scrambled.draw(random)),
+            Kind::Latest(zipf) => {
+                zipf.grow(newest);
+                Some(newest - zipf.draw(random).min(newest))
+            }
+            Kind::Hotspot { hot, operations } => {
+                // A part without records gives way to the other one.
+                let cold = count - *hot;
+                let to_hot = cold == 0 || (*hot > 0 && random.uniform() < *operations);
+                Some(first + if to_hot { random.below(*hot) } else { *hot + random.below(cold) })
+            }
+            Kind::Exponential { mean } => newest.checked_sub(random.exponential(*mean) as u64),
+            Kind::Sequential(turn) => Some(first + turn.fetch_add(1, Ordering::Relaxed) % count),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORDS: Records = Records { first: 0, count: 1000, table: 1000, inserts: 0 };
+
+    fn counts(distribution: Distribution, records: Records, newest: u64) -> Vec<u64> {
+        let mut random = Seeded::from_seed(3);
+        let mut chooser = KeyChooser::new(distribution, records, None, &Arc::default());
+        let mut counts = vec![0; newest as usize + 1];
+        for _ in 0..100_000 {
+            counts[chooser.draw(&mut random, newest) as usize] += 1;
+        }
+        counts
+    }
+
+    /// The statistic of the chi-square test against these shares.
+    fn chi_square(counts: &[u64], share: impl Fn(usize) -> f64) -> f64 {
+        let all: u64 = counts.iter().sum();
+        let term = |(place, &count): (usize, &u64)| {
+            let expected = share(place) * all as f64;
+            if expected == 0.0 {
+                assert_eq!(count, 0, "{place}");
+                return 0.0;
+            }
+            (count as f64 - expected).powi(2) / expected
+        };
+        counts.iter().enumerate().map(term).sum()
+    }
+
+    /// The bound that a chi-square value of so many degrees of freedom passes once in a million (Wilson and Hilferty).
+    fn bound(degrees: f64) -> f64 {
+        let part = 2.0 / (9.0 * degrees);
+        degrees * (1.0 - part + 4.75 * part.sqrt()).powi(3)
+    }
+
+    #[test]
+    fn uniform_and_hotspot_have_their_shares() {
+        let uniform = counts(Distribution::Uniform, RECORDS, 999);
+        assert!(chi_square(&uniform, |_| 0.001) < bound(999.0));
+        let hotspot = counts(Distribution::Hotspot { data: 0.2, operations: 0.8 }, RECORDS, 999);
+        let share = |place: usize| if place < 200 { 0.8 / 200.0 } else { 0.2 / 800.0 };
+        assert!(chi_square(&hotspot, share) < bound(999.0));
+        // YCSB divides by zero where a part is empty.
+        let all_hot = counts(Distribution::Hotspot { data: 1.0, operations: 0.1 }, RECORDS, 999);
+        assert!(chi_square(&all_hot, |_| 0.001) < bound(999.0));
+    }
+
+    #[test]
+    fn exponential_keeps_its_percentile() {
+        let wanted = Distribution::Exponential { percentile: 95.0, share: 0.857_142_857_1 };
+        let counts = counts(wanted, RECORDS, 999);
+        let newest: u64 = counts.iter().rev().take(857).sum();
+        let share = newest as f64 / 100_000.0;
+        // What is drawn beyond the oldest record is drawn again, so a little more than 95 of 100 are newer.
+        let within = 1.0 - 0.05_f64.powf(1000.0 / 857.142_857_1);
+        assert!((share - 0.95 / within).abs() < 0.003, "{share}");
+        assert!(counts[999] > counts[500] && counts[500] > counts[100]);
+    }
+
+    #[test]
+    fn latest_prefers_the_newest_also_when_the_table_grows() {
+        let mut random = Seeded::from_seed(4);
+        let mut chooser = KeyChooser::new(Distribution::Latest, RECORDS, None, &Arc::default());
+        for newest in [999, 1500, 3000] {
+            let hits = (0..20_000).filter(|_| chooser.draw(&mut random, newest) == newest).count();
+            let Kind::Latest(zipf) = &chooser.kind else { panic!() };
+            let share = hits as f64 / 20_000.0;
+            assert!((0.1..0.14).contains(&share), "{share} at {newest}: {zipf:?}");
+        }
+    }
+
+    #[test]
+    fn zipfian_is_hottest_where_ycsb_is() {
+        let counts = counts(Distribution::Zipfian, RECORDS, 999);
+        let hottest = counts.iter().enumerate().max_by_key(|(_, count)| **count).unwrap();
+        assert_eq!(hottest.0, 144);
+        // Rank 0 has 1 in 26.469 draws, and what else falls on the number.
+        assert!((3778..4300).contains(hottest.1), "{hottest:?}");
+    }
+
+    #[test]
+    fn sequential_takes_turns_over_all_choosers() {
+        let turn = Arc::default();
+        let records = Records { first: 10, count: 4, ..RECORDS };
+        let mut random = Seeded::from_seed(5);
+        let mut one = KeyChooser::new(Distribution::Sequential, records, None, &turn);
+        let mut other = one.clone();
+        let drawn: Vec<u64> =
+            (0..3).flat_map(|_| [one.draw(&mut random, 99), other.draw(&mut random, 99)]).collect();
+        assert_eq!(drawn, [10, 11, 12, 13, 10, 11]);
+    }
+
+    #[test]
+    fn what_is_not_there_yet_is_not_drawn() {
+        let records = Records { count: 1000, inserts: 5000, ..RECORDS };
+        let mut random = Seeded::from_seed(6);
+        for distribution in [Distribution::Uniform, Distribution::Zipfian, Distribution::Latest] {
+            let mut chooser = KeyChooser::new(distribution, records, None, &Arc::default());
+            assert!((0..1000).all(|_| chooser.draw(&mut random, 99) <= 99));
+        }
+        // A table without any of the records that are asked for does not spin for ever.
+        let far = Records { first: 1000, ..RECORDS };
+        let mut chooser = KeyChooser::new(Distribution::Uniform, far, None, &Arc::default());
+        assert_eq!(chooser.draw(&mut random, 99), 99);
+    }
+}

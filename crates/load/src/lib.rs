@@ -1,0 +1,11 @@
+//! Workloads and the load loop.
+//!
+//! YCSB's keys, values, distributions and documents bit for bit, so that what either loaded is read by the other.
+
+mod java;
+
+pub mod core_workload;
+pub mod generators;
+pub mod keys;
+pub mod properties;
+pub mod values;
