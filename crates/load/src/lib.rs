@@ -5,6 +5,7 @@
 mod java;
 
 pub mod core_workload;
+pub mod documents;
 pub mod generators;
 pub mod keys;
 pub mod properties;

@@ -10,19 +10,27 @@ use crate::generators::{YCSB_SKEW, Zipf};
 /// A distribution of lengths, both ends included.
 #[derive(Clone, Debug)]
 pub enum Lengths {
+    /// Always the same.
     Constant(u64),
+    /// All alike.
     Uniform {
+        /// The shortest.
         least: u64,
+        /// The longest.
         most: u64,
     },
     /// Short ones are frequent.
     Zipfian {
+        /// The shortest.
         least: u64,
+        /// What is added to it.
         zipf: Box<Zipf>,
     },
-    /// Buckets of a file with their counts, summed up to each.
+    /// As a file counts them.
     Histogram {
+        /// The width of a bucket.
         block: u64,
+        /// For each bucket, the counts up to its end.
         sums: Vec<u64>,
     },
 }

@@ -8,11 +8,17 @@ use crate::properties::Properties;
 /// What a workload does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
+    /// One record by its key.
     Read,
+    /// One field of a record, or all.
     Update,
+    /// A new record.
     Insert,
+    /// Records from a key on.
     Scan,
+    /// A read and an update of the same record.
     ReadModifyWrite,
+    /// A record goes. Not in YCSB.
     Delete,
 }
 

@@ -6,9 +6,11 @@
 /// A property that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Property {
+    /// As it is written in a file.
     pub name: &'static str,
     /// What holds where it is absent; empty: nothing.
     pub default: &'static str,
+    /// What it sets.
     pub about: &'static str,
 }
 
