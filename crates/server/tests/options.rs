@@ -36,7 +36,7 @@ fn sample(setting: &Setting, flag: &Flag) -> (Given, String) {
         ("fathom.claimedVersion", _) => "4.2.7".to_owned(),
         (_, Shape::Boolean) => (setting.default != "true").to_string(),
         (_, Shape::Integer(least, most)) => (least + (most - least) / 3 + 1).to_string(),
-        (_, Shape::Number(least, _)) => (least.ceil() + 2.5).to_string(),
+        (_, Shape::Number(least, most)) => (least.ceil() + 2.5).min(f64::midpoint(least, most)).to_string(),
         (_, Shape::Text) => "some=text".to_owned(),
         (_, Shape::Path) => "/some/where".to_owned(),
         (_, Shape::Choice(words)) => (*words.last().unwrap()).to_owned(),
