@@ -54,7 +54,6 @@ pub(crate) struct Request<'a> {
     /// The first field's value: mostly the collection.
     pub(crate) target: RawBsonRef<'a>,
     pub(crate) database: &'a str,
-    pub(crate) body: &'a RawDocument,
     /// The body's fields.
     pub(crate) fields: &'a Listed<'a>,
     message: Option<&'a OpMsg<'a>>,
@@ -67,6 +66,11 @@ pub(crate) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
+    /// The command as it came.
+    pub(crate) fn body(&self) -> &'a RawDocument {
+        self.fields.document()
+    }
+
     /// The collection that the command names.
     pub(crate) fn collection(&self) -> Result<&'a str> {
         match self.target {
@@ -187,7 +191,6 @@ fn request_of<'a>(
         command,
         target,
         database: query_database.unwrap_or_default(),
-        body: fields.document(),
         fields,
         message,
         write_concern: WriteConcern::default(),

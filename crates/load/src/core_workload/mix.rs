@@ -3,7 +3,7 @@
 use fathom_errors::Error;
 use fathom_stats::Seeded;
 
-use crate::properties::Properties;
+use crate::properties::{Properties, default_number};
 
 /// What a workload does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,14 +22,14 @@ pub enum Operation {
     Delete,
 }
 
-/// Table: the property of each operation, and its weight where the property is absent. `deleteproportion` is ours.
-const PROPORTIONS: [(Operation, &str, f64); 6] = [
-    (Operation::Read, "readproportion", 0.95),
-    (Operation::Update, "updateproportion", 0.05),
-    (Operation::Insert, "insertproportion", 0.0),
-    (Operation::Scan, "scanproportion", 0.0),
-    (Operation::ReadModifyWrite, "readmodifywriteproportion", 0.0),
-    (Operation::Delete, "deleteproportion", 0.0),
+/// Table: the property with the weight of each operation. `deleteproportion` is ours.
+const PROPORTIONS: [(Operation, &str); 6] = [
+    (Operation::Read, "readproportion"),
+    (Operation::Update, "updateproportion"),
+    (Operation::Insert, "insertproportion"),
+    (Operation::Scan, "scanproportion"),
+    (Operation::ReadModifyWrite, "readmodifywriteproportion"),
+    (Operation::Delete, "deleteproportion"),
 ];
 
 /// Operations with their weights.
@@ -46,8 +46,8 @@ impl Mix {
     /// `Kind::Usage` if a weight is no number from 0 on, or all are 0.
     pub fn of(properties: &Properties) -> Result<Mix, Error> {
         let mut weights = Vec::new();
-        for (operation, name, default) in PROPORTIONS {
-            let weight = properties.number(name)?.unwrap_or(default);
+        for (operation, name) in PROPORTIONS {
+            let weight = properties.number(name)?.unwrap_or_else(|| default_number(name));
             if weight > 0.0 {
                 weights.push((operation, weight));
             }
@@ -83,11 +83,11 @@ impl Mix {
     /// inserts alone reads and updates by half, because the weights of reads and updates are not 0 by themselves.
     pub fn surprise(properties: &Properties) -> Option<String> {
         let given = |name: &str| properties.get(name).is_some();
-        let some_are = PROPORTIONS.iter().any(|(_, name, _)| given(name));
+        let some_are = PROPORTIONS.iter().any(|(_, name)| given(name));
         let missing: Vec<String> = PROPORTIONS
             .iter()
-            .filter(|(_, name, default)| *default > 0.0 && !given(name))
-            .map(|(_, name, default)| format!("{name}={default}"))
+            .filter(|(_, name)| default_number(name) > 0.0 && !given(name))
+            .map(|(_, name)| format!("{name}={}", default_number(name)))
             .collect();
         (some_are && !missing.is_empty()).then(|| {
             format!("{} is in the mix by default; set it to 0 to leave it out", missing.join(" and "))

@@ -18,6 +18,12 @@ const fn property(name: &'static str, default: &'static str, about: &'static str
     Property { name, default, about }
 }
 
+/// The number that holds where a known property is absent; 0 where the table has none.
+pub fn default_number(name: &str) -> f64 {
+    let known = KNOWN.iter().find(|known| known.name == name);
+    known.and_then(|known| known.default.parse().ok()).unwrap_or(0.0)
+}
+
 /// All of them, as the client, the workload, the measurements and the binding have them.
 pub const KNOWN: &[Property] = &[
     property("workload", "", "the workload's class; CoreWorkload under site.ycsb or com.yahoo.ycsb"),

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use fathom_errors::{Error, Kind};
 
-pub use known::{KNOWN, Property};
+pub use known::{KNOWN, Property, default_number};
 
 /// A name that is so much like a known one is taken for a slip of the pen (0 to 1, after Jaro and Winkler).
 const ALIKE: f64 = 0.85;

@@ -28,7 +28,7 @@ pub(crate) fn need_of<'a>(request: &Request<'a>) -> Need<'a> {
     let whole = Place::Collection(database, "");
     let place = Place::Collection(database, target_of(request));
     match request.command.name {
-        "aggregate" => pipelines::of_aggregate(database, request.target, request.body),
+        "aggregate" => pipelines::of_aggregate(database, request.target, request.body()),
         "explain" => explained(request, place),
         "create" | "collMod" => match of_view(request) {
             Some(more) => more,

@@ -20,7 +20,7 @@ pub(super) fn needs_login(request: &Request<'_>) -> Failure {
 #[cold]
 pub(super) fn not_authorized(request: &Request<'_>) -> Failure {
     let mut text = String::new();
-    write_document(&mut text, request.body);
+    write_document(&mut text, request.body());
     if text.len() >= SHOWN_BYTES {
         text.push_str("...");
     }

@@ -14,16 +14,16 @@ use crate::parse;
 /// Runs a pipeline and writes the first batch.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     read_let(op, request.fields)?;
-    let asked = aggregation_of(request.target, request.database, request.body)?;
+    let asked = aggregation_of(request.target, request.database, request.body())?;
     op.figures.namespace.clone_from(&asked.namespace);
     if parse::boolean(request.fields, "explain")? {
         return super::explain::aggregate(op, &asked, super::explain::Verbosity::QueryPlanner, reply);
     }
-    let batch_size = batch_size_of(request.body)?;
+    let batch_size = batch_size_of(request.body())?;
     let ticket = op.read_ticket()?;
     let planned = Planned::new(op, &asked)?;
     let writes = planned.writes();
-    write_cursor(op, planned, if writes { FIRST_BATCH } else { batch_size }, false, request.body, reply)?;
+    write_cursor(op, planned, if writes { FIRST_BATCH } else { batch_size }, false, request.body(), reply)?;
     drop(ticket);
     if writes && request.write_concern.journal && op.instance.config.storage.journal {
         op.instance.journal.wait_until_durable()?;

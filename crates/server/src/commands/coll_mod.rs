@@ -28,7 +28,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         let what = format!("option not supported on a {}: {other}", if view { "view" } else { "collection" });
         return Err(Failure::new(Code::InvalidOptions, what));
     }
-    let definition = if view { change_view(op, request.body, &collection)? } else { None };
+    let definition = if view { change_view(op, request.body(), &collection)? } else { None };
     let mut state = collection.lock_exclusive_unless(&|| op.check_interrupt())?;
     if state.gone {
         return Err(missing());
@@ -37,7 +37,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         return op.instance.catalog.change_options(&collection, &mut state, CollectionOptions { document });
     }
     // All is checked before anything changes.
-    let options = change_validator(request.body, &state.options.document)?;
+    let options = change_validator(request.body(), &state.options.document)?;
     let expiry = parse::document(request.fields, "index")?.map(|index| expiry(&state, index)).transpose()?;
     if let Some((place, seconds)) = expiry {
         change_expiry(op, &collection, &state, place, seconds, reply)?;

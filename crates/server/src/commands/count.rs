@@ -14,9 +14,9 @@ use crate::parse;
 /// Counts.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     op.figures.namespace = request.namespace()?;
-    let query = query_of(op, request.body)?;
+    let query = query_of(op, request.body())?;
     let _ticket = op.read_ticket()?;
-    let count = count(op, query, request.body)?;
+    let count = count(op, query, request.body())?;
     match i32::try_from(count) {
         Ok(count) => reply.i32("n", count),
         Err(_) => reply.i64("n", i64::try_from(count).unwrap_or(i64::MAX)),

@@ -26,7 +26,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Re
         return Err(Failure::new(Code::InvalidNamespace, format!("Invalid system namespace: {namespace}")));
     }
     let _ticket = op.write_ticket()?;
-    let body = request.body;
+    let body = request.body();
     refuse_collation(parse::field(body, "collation"))?;
     let document = if parse::string(body, "viewOn")?.is_some() || parse::field(body, "pipeline").is_some() {
         view_options(op, body, &namespace)?

@@ -27,7 +27,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
 
 fn conditions(op: &mut Operation<'_>, request: &Request<'_>) -> Result<Filter> {
     let mut conditions = Document::new();
-    for element in request.body.iter().skip(1) {
+    for element in request.body().iter().skip(1) {
         let (name, value) = element.map_err(|error| parse::malformed(&error))?;
         let name = name.as_str();
         let common = ["$all", "$ownOps", "$db", "maxTimeMS", "readConcern", "writeConcern"];

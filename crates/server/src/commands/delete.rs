@@ -21,7 +21,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     check_batch(items.len())?;
     let ordered = is_ordered(request)?;
     refuse_internal(&namespace)?;
-    read_let(op, request.body)?;
+    read_let(op, request.body())?;
     let _ticket = op.write_ticket()?;
     let mut deleted = 0;
     let failures = each(op, &items, ordered, |op, _, item| {

@@ -16,10 +16,10 @@ use crate::parse;
 /// Writes the values.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     op.figures.namespace = request.namespace()?;
-    let (query, key) = query_of(op, request.body)?;
+    let (query, key) = query_of(op, request.body())?;
     let _ticket = op.read_ticket()?;
     let mut values = Values::new(&key);
-    collect(op, query, request.body, &mut values)?;
+    collect(op, query, request.body(), &mut values)?;
     values.write(&mut reply.begin_array("values"));
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(super) fn write_cursor(
             no_timeout: false,
             tailable: false,
             await_data: false,
-            originating: request.body.to_owned(),
+            originating: request.body().to_owned(),
             users: op.client.users(),
             time_left: None,
         })

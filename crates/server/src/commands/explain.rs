@@ -49,7 +49,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let RawBsonRef::Document(body) = request.target else {
         return Err(Failure::new(Code::FailedToParse, "explain command requires a nested object"));
     };
-    let verbosity = Verbosity::of(request.body)?;
+    let verbosity = Verbosity::of(request.body())?;
     let first = body.iter().next().transpose().map_err(|error| parse::malformed(&error))?;
     let Some((name, target)) = first else {
         return Err(Failure::new(Code::FailedToParse, "explain command requires a nested object"));

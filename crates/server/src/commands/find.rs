@@ -60,10 +60,10 @@ fn answer(
 ) -> Result<()> {
     if state.options.is_view() {
         drop(state);
-        let asked = super::aggregate::find_on_view(&op.figures.namespace, request.body)?;
+        let asked = super::aggregate::find_on_view(&op.figures.namespace, request.body())?;
         let planned = Planned::new(op, &asked)?;
         let Options { batch_size, single_batch, .. } = *options;
-        return super::aggregate::write_cursor(op, planned, batch_size, single_batch, request.body, reply);
+        return super::aggregate::write_cursor(op, planned, batch_size, single_batch, request.body(), reply);
     }
     if is_point_read(&query) {
         return point_read(op, collection, &query, reply);
@@ -91,7 +91,7 @@ fn answer(
             no_timeout: options.no_timeout,
             tailable: options.tailable,
             await_data: options.await_data,
-            originating: request.body.to_owned(),
+            originating: request.body().to_owned(),
             users: op.client.users(),
             time_left: time_left(op),
         })

@@ -26,8 +26,8 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let namespace = request.namespace()?;
     refuse_internal(&namespace)?;
     op.figures.namespace.clone_from(&namespace);
-    read_let(op, request.body)?;
-    let asked = asked_of(op, request.body)?;
+    read_let(op, request.body())?;
+    let asked = asked_of(op, request.body())?;
     let _ticket = op.write_ticket()?;
     match &asked.update {
         None => remove(op, &namespace, &asked, reply),

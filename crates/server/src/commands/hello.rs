@@ -26,7 +26,7 @@ pub(super) fn run(
         reply.bool("helloOk", true);
     }
     let old_name = request
-        .body
+        .body()
         .iter()
         .next()
         .transpose()

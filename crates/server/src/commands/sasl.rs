@@ -16,7 +16,7 @@ pub(super) fn start(
     conversation: &mut Option<Conversation>,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
-    crate::auth::start(op, request.database, request.body, conversation, reply)
+    crate::auth::start(op, request.database, request.body(), conversation, reply)
 }
 
 /// Goes on with it.
@@ -26,7 +26,7 @@ pub(super) fn go_on(
     conversation: &mut Option<Conversation>,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
-    crate::auth::step(op, request.database, request.body, conversation, reply)
+    crate::auth::step(op, request.database, request.body(), conversation, reply)
 }
 
 /// Forgets that the connection is a user of the command's database.

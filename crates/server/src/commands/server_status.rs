@@ -7,5 +7,5 @@ use crate::operation::Operation;
 
 /// Writes the sections that are asked for.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    crate::diagnostics::server_status::write(op.instance, request.body, reply)
+    crate::diagnostics::server_status::write(op.instance, request.body(), reply)
 }

@@ -129,7 +129,7 @@ fn documents_of<'a>(request: &Request<'a>) -> Result<Vec<&'a RawDocument>> {
     let RawBsonRef::Array(_) = request.target else {
         return Err(parse::wrong_type(request.command.name, request.target, "array"));
     };
-    let name = request.body.iter().next().and_then(Result::ok).map_or("", |(name, _)| name.as_str());
+    let name = request.body().iter().next().and_then(Result::ok).map_or("", |(name, _)| name.as_str());
     let documents = parse::documents(request.fields, name)?.unwrap_or_default();
     if documents.len() > LISTED_MOST {
         let what = format!("{} takes at most {LISTED_MOST} sessions", request.command.name);

@@ -13,7 +13,7 @@ use crate::parse;
 /// Changes them; the reply says what the first one was.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let mut changes = Vec::new();
-    for element in request.body.iter().skip(1) {
+    for element in request.body().iter().skip(1) {
         let (name, value) = element.map_err(|error| parse::malformed(&error))?;
         let name = name.as_str();
         let shared = ["$db", "maxTimeMS", "writeConcern", "readConcern"];

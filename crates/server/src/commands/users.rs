@@ -21,7 +21,7 @@ pub(super) fn create(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut
     }
     let roles = roles_of(request, "roles")?
         .ok_or_else(|| Failure::new(Code::BadValue, "\"createUser\" command requires a \"roles\" array"))?;
-    let mechanisms = mechanisms_of(request.body)?;
+    let mechanisms = mechanisms_of(request.body())?;
     let password = parse::string(request.fields, "pwd")?.ok_or_else(|| {
         let what =
             "Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db";
@@ -29,9 +29,9 @@ pub(super) fn create(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut
     })?;
     let wanted = mechanisms.unwrap_or_else(|| Mechanism::ALL.to_vec());
     let mut user = User::create(request.database, name);
-    user.set_credentials(hash(op, request.body, name, password, &wanted)?);
+    user.set_credentials(hash(op, request.body(), name, password, &wanted)?);
     user.set_roles(roles);
-    refuse_restrictions(request.body)?;
+    refuse_restrictions(request.body())?;
     if let Some(data) = parse::document(request.fields, "customData")? {
         user.set_custom_data(parse::owned(data)?);
     }
@@ -52,10 +52,10 @@ pub(super) fn create(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut
 pub(super) fn update(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
     let name = name_of(request)?;
     let roles = roles_of(request, "roles")?;
-    let mechanisms = mechanisms_of(request.body)?;
+    let mechanisms = mechanisms_of(request.body())?;
     let password = parse::string(request.fields, "pwd")?;
     let data = parse::document(request.fields, "customData")?;
-    refuse_restrictions(request.body)?;
+    refuse_restrictions(request.body())?;
     if roles.is_none() && mechanisms.is_none() && password.is_none() && data.is_none() {
         let what = "Must specify at least one field to update in updateUser";
         return Err(Failure::new(Code::BadValue, what));
@@ -63,7 +63,7 @@ pub(super) fn update(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut
     change(op, request.database, name, |op, user| {
         if let Some(password) = password {
             let wanted = mechanisms.clone().unwrap_or_else(|| user.mechanisms());
-            user.set_credentials(hash(op, request.body, name, password, &wanted)?);
+            user.set_credentials(hash(op, request.body(), name, password, &wanted)?);
         } else if let Some(kept) = &mechanisms {
             if kept.iter().any(|one| user.credentials(*one).is_none()) {
                 let what = "mechanisms field must be a subset of previously set mechanisms";

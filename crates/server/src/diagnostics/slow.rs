@@ -61,7 +61,7 @@ impl<'a> Report<'a> {
     fn new(op: &Operation<'_>, request: &Request<'_>, finished: &'a Finished<'a>, micros: u64) -> Report<'a> {
         let what = Use::of(request.command.name);
         let single = single_write(what, request);
-        let shown = if request.command.secret { None } else { Some(single.unwrap_or(request.body)) };
+        let shown = if request.command.secret { None } else { Some(single.unwrap_or(request.body())) };
         let (command, cut) = match shown {
             Some(shown) => shorten(shown),
             None => (doc! { request.command.name: 1, "$db": request.database }, Document::new()),

@@ -88,7 +88,7 @@ impl FailCommand {
 
     /// Whether it is about this request.
     pub(super) fn concerns(&self, op: &Operation<'_>, request: &Request<'_>) -> bool {
-        let name = request.body.iter().next().and_then(Result::ok).map_or("", |(name, _)| name.as_str());
+        let name = request.body().iter().next().and_then(Result::ok).map_or("", |(name, _)| name.as_str());
         self.commands.iter().any(|one| named(one, name, request.command.name))
             && self.app_name.as_ref().is_none_or(|wanted| op.client.app_name().as_ref() == Some(wanted))
             && self.namespace.as_ref().is_none_or(|wanted| request.namespace().as_ref() == Ok(wanted))
