@@ -1,6 +1,7 @@
 //! The door: parse, hand over to one verb, turn its outcome into an exit code. The only place that exits.
 
 mod background;
+mod huge_pages;
 mod live;
 mod output;
 mod probing;

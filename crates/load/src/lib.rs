@@ -8,5 +8,6 @@ pub mod core_workload;
 pub mod documents;
 pub mod generators;
 pub mod keys;
+pub mod measurements;
 pub mod properties;
 pub mod values;

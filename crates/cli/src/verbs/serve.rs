@@ -16,7 +16,7 @@ use fathom_server::config::{Flag, Given, SETTINGS, Sets, Setting, Shape};
 
 use super::Outcome;
 use crate::background::{self, Started};
-use crate::output;
+use crate::{huge_pages, output};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -122,6 +122,8 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         output::line(&format!("fathom {}", env!("CARGO_PKG_VERSION")))?;
         return Ok(Outcome::Clean);
     }
+    // Before anything is open, and before a background process leaves the folder that its arguments start from.
+    huge_pages::ask();
     if !config.server.fork {
         return serve(config.server, || ());
     }

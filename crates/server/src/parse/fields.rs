@@ -32,12 +32,21 @@ pub(crate) struct Listed<'d> {
     count: usize,
     /// Whether the document has more.
     more: bool,
+    /// The marks of the names that are listed.
+    marks: u64,
+}
+
+/// A bit for a name: most names that are asked for and absent have one that no name of the body has.
+fn mark(name: &str) -> u64 {
+    let ends = name.as_bytes().first().zip(name.as_bytes().last());
+    let (first, last) = ends.map_or((0, 0), |(first, last)| (usize::from(*first), usize::from(*last)));
+    1 << ((name.len() + first.wrapping_mul(5) + last.wrapping_mul(11)) % 64)
 }
 
 impl<'d> Listed<'d> {
     /// Lists the fields of a document; fails where it is none.
     pub(crate) fn of(document: &'d RawDocument) -> Result<Listed<'d>> {
-        let mut listed = Listed { document, fields: [None; LISTED], count: 0, more: false };
+        let mut listed = Listed { document, fields: [None; LISTED], count: 0, more: false, marks: 0 };
         for element in document.iter_elements() {
             let element = element.map_err(|error| super::malformed(&error))?;
             let Some(place) = listed.fields.get_mut(listed.count) else {
@@ -45,7 +54,9 @@ impl<'d> Listed<'d> {
                 break;
             };
             let value = element.value().map_err(|error| super::malformed(&error))?;
-            *place = Some((element.key().as_str(), value));
+            let name = element.key().as_str();
+            listed.marks |= mark(name);
+            *place = Some((name, value));
             listed.count += 1;
         }
         Ok(listed)
@@ -82,7 +93,11 @@ impl<'d> Listed<'d> {
 
 impl<'d> Fields<'d> for &Listed<'d> {
     fn named(self, name: &str) -> Option<RawBsonRef<'d>> {
-        let listed = self.listed().find(|(listed, _)| *listed == name).map(|(_, value)| value);
+        let listed = if self.marks & mark(name) == 0 {
+            None
+        } else {
+            self.listed().find(|(listed, _)| *listed == name).map(|(_, value)| value)
+        };
         if self.more { listed.or_else(|| self.document.named(name)) } else { listed }
     }
 }
