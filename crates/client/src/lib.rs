@@ -14,14 +14,16 @@ mod handshake;
 mod stream;
 mod target;
 pub mod tls;
+mod transport;
 
 pub use address::Address;
 pub use command::Command;
-pub use connection::Connection;
+pub use connection::{Connection, Parts};
 pub use cursor::Cursor;
 pub use error::Error;
 pub use fathom_wire::{Code, Failure};
 pub use target::{Credential, Target};
+pub use transport::Transport;
 
 /// What every function of a connection returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -12,7 +12,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 
 use crate::tls::{ClientTls, client_config};
-use crate::{Address, Target};
+use crate::{Address, Target, Transport};
 
 /// How much is asked of the socket at a time, so that small replies come in one read.
 const READ_BYTES: usize = 64 * 1024;
@@ -26,11 +26,6 @@ pub(crate) struct Stream {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-}
-
-enum Transport {
-    Plain(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
 impl Stream {
@@ -59,10 +54,7 @@ impl Stream {
 
     /// Limits every further wait.
     pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
-        let socket = match &self.transport {
-            Transport::Plain(socket) => socket,
-            Transport::Tls(tls) => tls.get_ref(),
-        };
+        let socket = self.transport.socket();
         let failed = |cause| Error::new(Kind::Io, "cannot set a time-out").because(cause);
         socket.set_read_timeout(timeout).map_err(failed)?;
         socket.set_write_timeout(timeout).map_err(failed)?;
@@ -70,12 +62,14 @@ impl Stream {
         Ok(())
     }
 
+    /// The socket, and how many bytes were received and not used up.
+    pub(crate) fn into_transport(self) -> (Transport, usize) {
+        (self.transport, self.end - self.start)
+    }
+
     /// Sends all of `frames`.
     pub(crate) fn send(&mut self, frames: &[u8]) -> Result<()> {
-        let sent = match &mut self.transport {
-            Transport::Plain(socket) => socket.write_all(frames),
-            Transport::Tls(tls) => tls.write_all(frames).and_then(|()| tls.flush()),
-        };
+        let sent = self.transport.write_all(frames).and_then(|()| self.transport.flush());
         sent.map_err(|cause| self.failed("send to", cause))
     }
 
@@ -107,11 +101,7 @@ impl Stream {
         }
         while self.end < wanted {
             let place = self.buffer.get_mut(self.end..).unwrap_or_default();
-            let read = match &mut self.transport {
-                Transport::Plain(socket) => socket.read(place),
-                Transport::Tls(tls) => tls.read(place),
-            };
-            match read {
+            match self.transport.read(place) {
                 Ok(0) => return Err(self.closed()),
                 Ok(count) => self.end += count,
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
@@ -139,8 +129,10 @@ impl Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tls = matches!(self.transport, Transport::Tls(_));
-        f.debug_struct("Stream").field("address", &self.address).field("tls", &tls).finish_non_exhaustive()
+        f.debug_struct("Stream")
+            .field("address", &self.address)
+            .field("transport", &self.transport)
+            .finish_non_exhaustive()
     }
 }
 

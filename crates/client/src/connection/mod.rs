@@ -15,7 +15,10 @@ use crate::handshake::shake_hands;
 use crate::stream::Stream;
 use crate::{Address, Command, Cursor, Error, Result, Target};
 
+mod parts;
 mod reply;
+
+pub use parts::Parts;
 
 /// A connection that is ready for commands.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 
 mod authentication;
 mod commands;
+mod parts;
 mod responder;
 mod strings;
 mod tls;

@@ -10,7 +10,7 @@ use fathom_client::tls::{
 
 use crate::responder::{Responder, hello};
 
-fn pem(name: &str) -> PathBuf {
+pub(crate) fn pem(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/client/pem").join(name)
 }
 
@@ -22,7 +22,7 @@ fn server() -> ServerTls {
     }
 }
 
-fn trusting(ca: &str) -> ClientTls {
+pub(crate) fn trusting(ca: &str) -> ClientTls {
     ClientTls { ca_file: Some(pem(ca)), ..ClientTls::default() }
 }
 
