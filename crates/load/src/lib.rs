@@ -11,3 +11,4 @@ pub mod keys;
 pub mod measurements;
 pub mod properties;
 pub mod values;
+pub mod ycsb_report;
