@@ -15,3 +15,4 @@ pub mod measurements;
 pub mod properties;
 pub mod source;
 pub mod values;
+pub mod ycsb_report;
