@@ -6,6 +6,7 @@ mod java;
 mod reply;
 
 pub mod binding;
+pub mod client_settings;
 pub mod core_workload;
 pub mod documents;
 pub mod driving;

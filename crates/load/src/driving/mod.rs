@@ -170,7 +170,6 @@ pub fn run<S: Source>(
         let source = source(number);
         collector.add(&in_flight, source.metrics());
         let place = Surroundings {
-            number,
             shared: Arc::clone(&shared),
             words: words.clone(),
             wishes: wishes.clone(),
