@@ -30,12 +30,12 @@ use crate::{output, probing};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
-  fathom ycsb load mongodb -P workloads/a -p recordcount=100000 -threads 16
-  fathom ycsb run mongodb -P workloads/a -p operationcount=1000000 -threads 16 -s
-  fathom ycsb run mongodb -P workloads/c -p mongodb.url=mongodb://db1/ycsb -target 5000
-  fathom ycsb run mongodb -P workloads/b -target 5000 -p arrivals=poisson
+  fathom ycsb load mongodb -P workloads/workloada -p recordcount=100000 -threads 16
+  fathom ycsb run mongodb -P workloads/workloada -p operationcount=1000000 -threads 16 -s
+  fathom ycsb run mongodb -P workloads/workloadc -p mongodb.url=mongodb://db1/ycsb -target 5000
+  fathom ycsb run mongodb -P workloads/workloadb -target 5000 -p arrivals=poisson
       -p operationcount=0 -p maxexecutiontime=60
-  fathom ycsb -load -db site.ycsb.db.MongoDbClient -P workloads/a
+  fathom ycsb -load -db site.ycsb.db.MongoDbClient -P workloads/workloada
 
 The report goes to standard output, all else to standard error. Ctrl-C ends a run
 with its report. Properties are YCSB's; docs/ycsb.md lists them, and ours.
