@@ -39,8 +39,11 @@ pub struct Connection {
 
 impl Connection {
     /// Connects to the first of the target's servers that will do, shakes hands and logs in. With `replicaSet` and several
-    /// addresses only the primary will do.
+    /// addresses only the primary will do. A seed list is resolved first.
     pub fn connect(target: &Target) -> Result<Connection> {
+        if target.seed_list.is_some() {
+            return Connection::connect(&target.resolve()?);
+        }
         let primary_wanted = target.replica_set.is_some() && target.addresses.len() > 1;
         let mut last = fathom_errors::Error::usage("the target names no server").into();
         for address in &target.addresses {

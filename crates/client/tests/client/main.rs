@@ -4,6 +4,7 @@
 
 mod authentication;
 mod commands;
+mod names;
 mod parts;
 mod responder;
 mod strings;
