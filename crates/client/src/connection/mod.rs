@@ -34,6 +34,7 @@ pub struct Connection {
     unpacked: Vec<u8>,
     request_id: i32,
     hello: RawDocumentBuf,
+    hello_round_trip: Duration,
     broken: bool,
 }
 
@@ -73,6 +74,7 @@ impl Connection {
             unpacked: Vec::new(),
             request_id: 0,
             hello: RawDocumentBuf::new(),
+            hello_round_trip: Duration::ZERO,
             broken: false,
         };
         connection.hello = shake_hands(&mut connection, target)?;
@@ -83,6 +85,11 @@ impl Connection {
     /// The reply to hello when the connection was made.
     pub fn hello(&self) -> &RawDocument {
         &self.hello
+    }
+
+    /// How long hello took when the connection was made, without connecting and logging in.
+    pub fn hello_round_trip(&self) -> Duration {
+        self.hello_round_trip
     }
 
     /// Whether the server took writes when the connection was made.
@@ -108,6 +115,10 @@ impl Connection {
     /// How long a reply may take from now on; for ever with `None`.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
         Ok(self.stream.set_timeout(timeout.filter(|timeout| !timeout.is_zero()))?)
+    }
+
+    pub(crate) fn set_hello_round_trip(&mut self, round_trip: Duration) {
+        self.hello_round_trip = round_trip;
     }
 
     pub(crate) fn set_compressor(&mut self, compressor: Option<Compressor>) {

@@ -4,6 +4,8 @@
 
 mod authentication;
 mod commands;
+mod deployment;
+mod member;
 mod names;
 mod parts;
 mod responder;

@@ -15,7 +15,7 @@ const FINE: u8 = 0;
 const NO_SUCH_NAME: u8 = 3;
 
 /// A record: its name, its kind, its data.
-type Record = (&'static str, u16, Vec<u8>);
+pub(crate) type Record = (&'static str, u16, Vec<u8>);
 
 fn labels(name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -27,7 +27,7 @@ fn labels(name: &str) -> Vec<u8> {
     bytes
 }
 
-fn srv(name: &'static str, port: u16, server: &str) -> Record {
+pub(crate) fn srv(name: &'static str, port: u16, server: &str) -> Record {
     let mut data = vec![0, 0, 0, 5];
     data.extend_from_slice(&port.to_be_bytes());
     data.extend_from_slice(&labels(server));
