@@ -22,6 +22,7 @@ pub use read_preference::{ReadMode, ReadPreference};
 use crate::tls::client_config;
 use crate::{Address, Connection, NameService, Target};
 use rank::Rank;
+use survey::Enough;
 use topology::Topology;
 
 /// What kind of deployment it is.
@@ -56,7 +57,7 @@ pub struct Member {
 }
 
 /// The servers behind a connection string.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Deployment {
     target: Target,
     seeds: Vec<Address>,
@@ -66,22 +67,27 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Finds out what is there and tries the password, within `connectTimeoutMS`. A seed list is resolved first, with as much
-    /// time again. A set without a primary is no error: see [`Deployment::writable`].
+    /// Finds out what is there, resolving a seed list first, and tries the password, all within `connectTimeoutMS`. A set
+    /// without a primary is no error: see [`Deployment::writable`].
     pub fn discover(target: &Target) -> Result<Deployment> {
         Deployment::discover_by(target, &NameService::system())
     }
 
     /// [`Deployment::discover`] by another name service for `mongodb+srv://`.
     pub fn discover_by(target: &Target, names: &NameService) -> Result<Deployment> {
+        let deadline = Instant::now() + target.connect_timeout;
         // Files that are no use are said before anybody is asked.
         target.tls.as_ref().map(client_config).transpose()?;
         let mut target = target.resolve_by(names)?;
-        target.addresses = target.addresses.drain(..).map(description::normal).collect();
-        let seeds = target.addresses.clone();
-        let deadline = Instant::now() + target.connect_timeout;
+        let mut seeds: Vec<Address> = Vec::new();
+        for seed in target.addresses.drain(..).map(description::normal) {
+            if !seeds.contains(&seed) {
+                seeds.push(seed);
+            }
+        }
+        target.addresses.clone_from(&seeds);
         let mut newest = None;
-        let answers = survey::survey(&target, &seeds, deadline);
+        let answers = survey::survey(&target, &seeds, Enough::Writable, deadline);
         let Topology { kind, members } = topology::conclude(&target, &seeds, &answers, &mut newest)?;
         if let DeploymentKind::ReplicaSet { name } = &kind {
             target.replica_set = Some(name.clone());
@@ -91,15 +97,17 @@ impl Deployment {
         Ok(deployment)
     }
 
-    /// Asks all servers known so far, and those that they name, within `connectTimeoutMS`. A deposed primary that has not
-    /// noticed yet is not believed. If none answers, that is an error and all stays as it was.
+    /// Asks all servers known so far, and those that they name, within `connectTimeoutMS`, and mostly within a second after the
+    /// first answer: one look, to be repeated while an election goes on. A deposed primary that has not noticed yet is not
+    /// believed. If none answers, that is an error and all stays as it was.
     pub fn rediscover(&mut self) -> Result<()> {
         let mut ask: Vec<Address> = self.members.iter().map(|member| member.address.clone()).collect();
         ask.extend(self.seeds.iter().filter(|seed| !ask.contains(seed)).cloned().collect::<Vec<_>>());
         let deadline = Instant::now() + self.target.connect_timeout;
-        let answers = survey::survey(&self.target, &ask, deadline);
-        let found = topology::conclude(&self.target, &ask, &answers, &mut self.newest)?;
-        (self.kind, self.members) = (found.kind, found.members);
+        let answers = survey::survey(&self.target, &ask, Enough::Anybody, deadline);
+        let mut newest = self.newest;
+        let found = topology::conclude(&self.target, &ask, &answers, &mut newest)?;
+        (self.kind, self.members, self.newest) = (found.kind, found.members, newest);
         Ok(())
     }
 

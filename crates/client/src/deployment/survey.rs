@@ -16,14 +16,23 @@ use crate::{Address, Connection, Target};
 /// What came back from an address.
 pub(super) type Answer = (Address, Result<Description>);
 
-/// Once a server that takes writes has answered, others get so long, or this part of the time-out if that is less; and
+/// Once the answer that is enough has come, others get so long, or this part of the time-out if that is less; and
 /// twice as long as it took in any case, since all may be far away.
 const GRACE: Duration = Duration::from_secs(1);
 const GRACE_FRACTION: u32 = 4;
 
+/// For whom the others are not waited for much longer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Enough {
+    /// A server that takes writes.
+    Writable,
+    /// Whoever answers: while an election goes on, a member that died silently must not hold up the news from the others.
+    Anybody,
+}
+
 /// Asks `first` and, unless the target wants a direct connection, all members that they name. Ends when all have answered, soon
-/// after a server that takes writes has, or at the deadline.
-pub(super) fn survey(target: &Target, first: &[Address], deadline: Instant) -> Vec<Answer> {
+/// after `enough` has, or at the deadline.
+pub(super) fn survey(target: &Target, first: &[Address], enough: Enough, deadline: Instant) -> Vec<Answer> {
     let began = Instant::now();
     let (sender, receiver) = mpsc::channel();
     // Whether it is the right set is judged later, with all answers at hand.
@@ -34,7 +43,7 @@ pub(super) fn survey(target: &Target, first: &[Address], deadline: Instant) -> V
     while round.answers.len() < round.asked.len() {
         let Some((address, answer)) = next(&receiver, until) else { break };
         if let Ok(description) = &answer {
-            if matches!(description.role, Role::Primary | Role::Router) {
+            if enough == Enough::Anybody || matches!(description.role, Role::Primary | Role::Router) {
                 let grace = GRACE.min(target.connect_timeout / GRACE_FRACTION).max(began.elapsed() * 2);
                 until = until.min(Instant::now() + grace);
             }

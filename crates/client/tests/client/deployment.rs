@@ -137,6 +137,12 @@ fn a_silent_member_does_not_hold_up_the_rest() {
     let deployment = Deployment::discover(&uri.parse().unwrap()).unwrap();
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     assert_eq!(deployment.writable().unwrap(), [primary.address()]);
+    // Nor does one that dies silently while the others vote.
+    primary.say(doc! { "secondary": true, "setName": "rs", "hosts": &hosts[..] });
+    let (mut deployment, began) = (deployment, Instant::now());
+    deployment.rediscover().unwrap();
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    assert!(deployment.writable().is_err());
     let late = deployment.members().iter().filter(|member| member.role == Role::Unknown);
     assert_eq!(late.count(), 2);
 }
@@ -146,13 +152,13 @@ fn nobody_answers_in_time() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mute = listener.local_addr().unwrap();
     let began = Instant::now();
-    let uri = format!("mongodb://{mute},10.255.255.1,10.255.255.2/?connectTimeoutMS=400");
+    let uri = format!("mongodb://{mute},10.255.255.1,10.255.255.2/?connectTimeoutMS=1000");
     let error = Deployment::discover(&uri.parse().unwrap()).unwrap_err().to_string();
-    assert!(began.elapsed() < Duration::from_millis(1500), "{:?}", began.elapsed());
+    // One after the other they would need three times as long.
+    assert!(began.elapsed() < Duration::from_millis(2500), "{:?}", began.elapsed());
     for host in [mute.to_string().as_str(), "10.255.255.1:27017", "10.255.255.2:27017"] {
         assert!(error.contains(host), "{host}: {error}");
     }
-    assert!(began.elapsed() < SOON);
 }
 
 #[test]
