@@ -29,27 +29,49 @@ impl Fields {
         &self.names
     }
 
-    /// Appends the document of a record; `value` appends the bytes of a field's value.
-    pub fn append_document(&self, key: &str, mut value: impl FnMut(&str, &mut Vec<u8>), out: &mut Vec<u8>) {
+    /// The names in the order in which documents have them.
+    pub fn in_order(&self) -> impl Iterator<Item = &str> {
+        self.order.iter().filter_map(|place| self.names.get(*place)).map(String::as_str)
+    }
+
+    /// Appends the document of a record; `value` appends the bytes of a field's value, as text if `text`.
+    pub fn append_document(
+        &self,
+        key: &str,
+        text: bool,
+        mut value: impl FnMut(&str, &mut Vec<u8>),
+        out: &mut Vec<u8>,
+    ) {
         let mut document = DocumentWriter::new(out);
         document.string("_id", key);
-        for name in self.order.iter().filter_map(|place| self.names.get(*place)) {
-            append_binary(&mut document, name, |out| value(name, out));
+        for name in self.in_order() {
+            append_value(&mut document, name, text, |out| value(name, out));
         }
     }
 }
 
-/// Appends an element whose value is binary, of subtype 0, and is written by `value`.
-pub fn append_binary(document: &mut DocumentWriter<'_>, name: &str, value: impl FnOnce(&mut Vec<u8>)) {
-    document.begin_element(name, ElementType::Binary);
+/// Appends an element whose value is written by `value`: binary, of subtype 0, or text, for which it writes ASCII.
+pub fn append_value(
+    document: &mut DocumentWriter<'_>,
+    name: &str,
+    text: bool,
+    value: impl FnOnce(&mut Vec<u8>),
+) {
+    document.begin_element(name, if text { ElementType::String } else { ElementType::Binary });
     let out = document.buffer();
+    let at = out.len();
     out.extend_from_slice(&[0; 4]);
-    out.push(BinarySubtype::Generic.into());
+    if !text {
+        out.push(BinarySubtype::Generic.into());
+    }
     let begun = out.len();
     value(out);
+    if text {
+        out.push(0);
+    }
     // Documents beyond 16 MiB are refused long before this saturates.
     let bytes = i32::try_from(out.len() - begun).unwrap_or(i32::MAX).to_le_bytes();
-    if let Some(length) = out.get_mut(begun - 5..begun - 1) {
+    if let Some(length) = out.get_mut(at..at + 4) {
         length.copy_from_slice(&bytes);
     }
 }
@@ -67,7 +89,12 @@ mod tests {
         let fields = Fields::new("field", 10);
         let mut bytes = Vec::new();
         let key = KeyNames::default().name(0);
-        fields.append_document(&key, |name, out| out.extend(name.bytes().cycle().take(100)), &mut bytes);
+        fields.append_document(
+            &key,
+            false,
+            |name, out| out.extend(name.bytes().cycle().take(100)),
+            &mut bytes,
+        );
         let mut expected = Document::new();
         expected.insert("_id", key);
         for number in [1, 0, 7, 6, 9, 8, 3, 2, 5, 4] {
@@ -80,14 +107,22 @@ mod tests {
         assert_eq!(bytes.len(), 1168);
         let mut eight = Vec::new();
         let key = KeyNames::default().name(0);
-        Fields::new("field", 8).append_document(&key, |_, out| out.extend([7; 250]), &mut eight);
+        Fields::new("field", 8).append_document(&key, false, |_, out| out.extend([7; 250]), &mut eight);
         assert_eq!(eight.len(), 2142);
+    }
+
+    #[test]
+    fn values_may_be_text() {
+        let mut bytes = Vec::new();
+        Fields::new("f", 1).append_document("user1", true, |_, out| out.extend(b"abc"), &mut bytes);
+        let document = Document::from_reader(bytes.as_slice()).unwrap();
+        assert_eq!(document, bson::doc! { "_id": "user1", "f0": "abc" });
     }
 
     #[test]
     fn a_document_may_stand_behind_others() {
         let mut bytes = b"before".to_vec();
-        Fields::new("f", 0).append_document("user1", |_, _| {}, &mut bytes);
+        Fields::new("f", 0).append_document("user1", true, |_, _| {}, &mut bytes);
         let document = bson::RawDocument::from_bytes(&bytes[6..]).unwrap();
         assert_eq!(document.get_str("_id").unwrap(), "user1");
     }

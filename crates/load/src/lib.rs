@@ -3,11 +3,17 @@
 //! YCSB's keys, values, distributions and documents bit for bit, so that what either loaded is read by the other.
 
 mod java;
+mod reply;
 
+pub mod binding;
+pub mod client_settings;
 pub mod core_workload;
 pub mod documents;
+pub mod driving;
 pub mod generators;
 pub mod keys;
 pub mod measurements;
 pub mod properties;
+pub mod source;
 pub mod values;
+pub mod ycsb_report;

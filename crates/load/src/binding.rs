@@ -1,0 +1,240 @@
+//! What the `mongodb` binding's properties say: where the server is, and what goes with each command.
+//!
+//! The deprecated options count only where the connection string does not have them, as in YCSB (facts/ycsb.md 4.3). Nothing
+//! here repeats a password: YCSB prints the whole connection string.
+
+use bson::{Bson, Document, doc};
+use fathom_client::Target;
+use fathom_errors::Error;
+
+use crate::properties::Properties;
+
+const DEFAULT_URL: &str = "mongodb://localhost:27017/ycsb?w=1";
+const DEFAULT_DATABASE: &str = "ycsb";
+/// The most documents of an insert, as servers have it since 3.6.
+const MOST_DOCUMENTS: u64 = 100_000;
+
+/// Table: `mongodb.writeConcern`'s words, with what each stands for in a connection string.
+const WRITE_CONCERNS: [(&str, &[(&str, &str)]); 6] = [
+    ("errors_ignored", &[("w", "0")]),
+    ("unacknowledged", &[("w", "0")]),
+    ("acknowledged", &[("w", "1")]),
+    ("journaled", &[("journal", "true")]),
+    ("replica_acknowledged", &[("w", "2")]),
+    ("majority", &[("w", "majority")]),
+];
+
+/// Table: `mongodb.readPreference`'s words, with the mode each stands for.
+const READ_PREFERENCES: [(&str, &str); 5] = [
+    ("primary", "primary"),
+    ("primary_preferred", "primaryPreferred"),
+    ("secondary", "secondary"),
+    ("secondary_preferred", "secondaryPreferred"),
+    ("nearest", "nearest"),
+];
+
+/// Where the server is, and how it is to be asked.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    /// The servers and how to reach them.
+    pub target: Target,
+    /// The database.
+    pub database: String,
+    /// `batchsize`: documents of an insert.
+    pub batch: u64,
+    /// `mongodb.upsert`: inserts are updates with upsert.
+    pub upsert: bool,
+    /// What goes with writes; none leaves it to the server.
+    pub write_concern: Option<Document>,
+    /// Whether writes are answered at all (`w:0` are not).
+    pub acknowledged: bool,
+    /// What goes with reads; none is the primary.
+    pub read_preference: Option<Document>,
+    /// `readConcernLevel`, for reads.
+    pub read_concern: Option<String>,
+}
+
+impl Binding {
+    /// Reads the properties; with it, sentences for what is not used.
+    ///
+    /// # Errors
+    /// `Kind::Usage` if the connection string or another one cannot be.
+    pub fn of(properties: &Properties) -> Result<(Binding, Vec<String>), Error> {
+        let mut warnings = Vec::new();
+        let url = properties.text("mongodb.url").unwrap_or(DEFAULT_URL);
+        let mut target: Target = url.parse()?;
+        legacy_options(properties, &mut target, &mut warnings);
+        let database = target.database.clone().filter(|name| name != "admin");
+        let batch = match properties.whole("batchsize")? {
+            Some(batch) => batch,
+            None => properties.whole("mongodb.batchsize")?.unwrap_or(1),
+        };
+        if !(1..=MOST_DOCUMENTS).contains(&batch) {
+            return Err(Error::usage(format!(
+                "batchsize={batch}: an insert has 1 to {MOST_DOCUMENTS} documents"
+            )));
+        }
+        let write_concern = write_concern(&target)?;
+        let acknowledged = write_concern.as_ref().is_none_or(|concern| {
+            concern.get("w") != Some(&Bson::Int32(0)) || concern.get_bool("j").unwrap_or(false)
+        });
+        let read_preference = read_preference(&target)?;
+        for name in target.unused_options().filter(|name| !is_used(name)) {
+            warnings.push(format!("the option {name} of the connection string is not used"));
+        }
+        let read_concern = target.other_option("readConcernLevel").map(str::to_owned);
+        let upsert = properties.truth("mongodb.upsert", false);
+        let database = database.unwrap_or_else(|| DEFAULT_DATABASE.to_owned());
+        let binding = Binding {
+            target,
+            database,
+            batch,
+            upsert,
+            write_concern,
+            acknowledged,
+            read_preference,
+            read_concern,
+        };
+        Ok((binding, warnings))
+    }
+}
+
+/// Options of drivers that say something to us, or that need nothing of us: no pool, no sessions.
+fn is_used(name: &str) -> bool {
+    const USED: [&str; 15] = [
+        "w",
+        "journal",
+        "wTimeoutMS",
+        "readPreference",
+        "readPreferenceTags",
+        "readConcernLevel",
+        "maxPoolSize",
+        "minPoolSize",
+        "waitQueueMultiple",
+        "waitQueueTimeoutMS",
+        "maxIdleTimeMS",
+        "retryWrites",
+        "retryReads",
+        "directConnection",
+        "serverSelectionTimeoutMS",
+    ];
+    USED.iter().any(|used| used.eq_ignore_ascii_case(name))
+}
+
+fn legacy_options(properties: &Properties, target: &mut Target, warnings: &mut Vec<String>) {
+    let mut add = |name: &str, value: &str| {
+        if target.other_option(name).is_none() {
+            target.other_options.push((name.to_owned(), value.to_owned()));
+        }
+    };
+    if let Some(word) = properties.text("mongodb.writeConcern") {
+        match WRITE_CONCERNS.iter().find(|(known, _)| known.eq_ignore_ascii_case(word)) {
+            Some((_, options)) => options.iter().for_each(|(name, value)| add(name, value)),
+            None => warnings.push(format!("mongodb.writeConcern={word} is not known and not used")),
+        }
+    }
+    if let Some(word) = properties.text("mongodb.readPreference") {
+        match READ_PREFERENCES.iter().find(|(known, _)| known.eq_ignore_ascii_case(word)) {
+            Some((_, mode)) => add("readPreference", mode),
+            None => warnings.push(format!("mongodb.readPreference={word} is not known and not used")),
+        }
+    }
+}
+
+fn write_concern(target: &Target) -> Result<Option<Document>, Error> {
+    let mut concern = Document::new();
+    if let Some(w) = target.other_option("w") {
+        match w.parse::<i32>() {
+            Ok(count) if count < 0 => {
+                return Err(Error::usage("w in the connection string is a number from 0 on, or a name"));
+            }
+            Ok(count) => concern.insert("w", count),
+            Err(_) => concern.insert("w", w),
+        };
+    }
+    if let Some(journal) = target.other_option("journal") {
+        let journal = journal.parse::<bool>();
+        let journal = journal
+            .map_err(|_| Error::usage("journal in the connection string is neither true nor false"))?;
+        concern.insert("j", journal);
+    }
+    if let Some(timeout) = target.other_option("wTimeoutMS") {
+        let wrong = || Error::usage("wTimeoutMS in the connection string is not a number of milliseconds");
+        concern.insert("wtimeout", timeout.parse::<i64>().ok().filter(|ms| *ms >= 0).ok_or_else(wrong)?);
+    }
+    Ok((!concern.is_empty()).then_some(concern))
+}
+
+fn read_preference(target: &Target) -> Result<Option<Document>, Error> {
+    let Some(mode) = target.other_option("readPreference") else { return Ok(None) };
+    let known = READ_PREFERENCES.iter().find(|(_, known)| known.eq_ignore_ascii_case(mode));
+    let (_, mode) = known.ok_or_else(|| {
+        Error::usage("readPreference in the connection string is none of primary, primaryPreferred, secondary, secondaryPreferred, nearest")
+    })?;
+    if *mode == "primary" {
+        return Ok(None);
+    }
+    let mut preference = doc! { "mode": *mode };
+    let tags: Vec<Document> = target
+        .other_options
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("readPreferenceTags"))
+        .map(|(_, tags)| {
+            tags.split(',')
+                .filter_map(|tag| tag.split_once(':'))
+                .map(|(k, v)| (k.to_owned(), v.into()))
+                .collect()
+        })
+        .collect();
+    if !tags.is_empty() {
+        preference.insert("tags", tags);
+    }
+    Ok(Some(preference))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding(pairs: &[(&str, &str)]) -> (Binding, Vec<String>) {
+        let mut properties = Properties::default();
+        pairs.iter().for_each(|(name, value)| properties.set(name, value, "-p"));
+        Binding::of(&properties).unwrap()
+    }
+
+    #[test]
+    fn the_connection_string_counts_before_the_old_options() {
+        let (plain, warnings) = binding(&[]);
+        assert_eq!((plain.database.as_str(), plain.batch, plain.acknowledged), ("ycsb", 1, true));
+        assert_eq!(plain.write_concern, Some(doc! { "w": 1 }));
+        assert!(warnings.is_empty());
+        let (both, _) =
+            binding(&[("mongodb.url", "mongodb://h/db?w=0"), ("mongodb.writeConcern", "acknowledged")]);
+        assert_eq!((both.database.as_str(), both.acknowledged), ("db", false));
+        let (old, _) =
+            binding(&[("mongodb.url", "mongodb://h/admin"), ("mongodb.writeConcern", "JOURNALED")]);
+        assert_eq!((old.database.as_str(), old.write_concern), ("ycsb", Some(doc! { "j": true })));
+        let (_, warned) =
+            binding(&[("mongodb.url", "mongodb://h/?foo=1"), ("mongodb.writeConcern", "strict")]);
+        assert_eq!(warned.len(), 2, "{warned:?}");
+    }
+
+    #[test]
+    fn reads_and_batches() {
+        let (read, _) = binding(&[
+            ("mongodb.url", "mongodb://h/?readPreferenceTags=dc:ny,rack:1"),
+            ("mongodb.readPreference", "secondary_preferred"),
+            ("mongodb.batchsize", "50"),
+        ]);
+        let tags = vec![doc! { "dc": "ny", "rack": "1" }];
+        assert_eq!(read.read_preference, Some(doc! { "mode": "secondaryPreferred", "tags": tags }));
+        assert_eq!(read.batch, 50);
+        let mut properties = Properties::default();
+        for (name, value) in
+            [("batchsize", "0"), ("mongodb.url", "http://h"), ("mongodb.url", "mongodb://h/?w=-1")]
+        {
+            properties.set(name, value, "-p");
+            assert!(Binding::of(&properties).is_err(), "{name}={value}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The messages of a `CoreWorkload`, as YCSB's binding has the Java driver send them (facts/ycsb.md 4.2).
+
+use std::sync::Arc;
+
+use bson::spec::ElementType;
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
+use fathom_stats::Seeded;
+use fathom_wire::{DocumentWriter, OpMsgWriter, flag};
+
+use super::source::CoreShared;
+use crate::documents::append_value;
+
+/// Writes messages; keeps what is the same in all of them.
+#[derive(Debug)]
+pub(super) struct Requests {
+    shared: Arc<CoreShared>,
+    write_concern: Option<RawDocumentBuf>,
+    read_preference: Option<RawDocumentBuf>,
+    key: Vec<u8>,
+    /// How many records the scan before the last reply asked for.
+    scan_limit: u64,
+}
+
+fn raw(document: Option<&bson::Document>) -> Option<RawDocumentBuf> {
+    // What was made from a few plain values can be encoded.
+    document.and_then(|document| RawDocumentBuf::try_from(document).ok())
+}
+
+impl Requests {
+    pub(super) fn new(shared: &Arc<CoreShared>) -> Requests {
+        Requests {
+            write_concern: raw(shared.binding.write_concern.as_ref()),
+            read_preference: raw(shared.binding.read_preference.as_ref()),
+            shared: Arc::clone(shared),
+            key: Vec::new(),
+            scan_limit: 0,
+        }
+    }
+
+    /// How many records the last scan asked for.
+    pub(super) fn scan_limit(&self) -> u64 {
+        self.scan_limit
+    }
+
+    /// The key of a record, as text.
+    fn key(key: &mut Vec<u8>, shared: &CoreShared, number: u64) {
+        key.clear();
+        shared.workload.keys.append(number, key);
+    }
+
+    /// A find of one record: all of it, or a field.
+    pub(super) fn read(&mut self, number: u64, random: &mut Seeded, message: &mut OpMsgWriter<'_>) {
+        let Requests { shared, key, read_preference, .. } = self;
+        let workload = &shared.workload;
+        Self::key(key, shared, number);
+        let mut body = message.body();
+        body.string("find", &workload.table);
+        let mut filter = body.begin_document("filter");
+        filter.string("_id", text(key));
+        filter.end();
+        project(shared, !workload.read_all_fields, random, &mut body);
+        body.i32("limit", 1);
+        body.bool("singleBatch", true);
+        end_of_read(shared, read_preference.as_deref(), &mut body);
+    }
+
+    /// A find of records from a key on; how many it asks for.
+    pub(super) fn scan(&mut self, number: u64, random: &mut Seeded, message: &mut OpMsgWriter<'_>) -> u64 {
+        let Requests { shared, key, read_preference, .. } = self;
+        let workload = &shared.workload;
+        Self::key(key, shared, number);
+        let limit = workload.scan_lengths.draw(random).max(1);
+        let mut body = message.body();
+        body.string("find", &workload.table);
+        let mut filter = body.begin_document("filter");
+        let mut from = filter.begin_document("_id");
+        from.string("$gte", text(key));
+        from.end();
+        filter.end();
+        let mut sort = body.begin_document("sort");
+        sort.i32("_id", 1);
+        sort.end();
+        project(shared, !workload.read_all_fields, random, &mut body);
+        number_field(&mut body, "limit", limit);
+        end_of_read(shared, read_preference.as_deref(), &mut body);
+        self.scan_limit = limit;
+        limit
+    }
+
+    /// The next batch of a scan that wants so many records more.
+    pub(super) fn get_more(&mut self, id: i64, left: u64, message: &mut OpMsgWriter<'_>) {
+        let mut body = message.body();
+        body.i64("getMore", id);
+        body.string("collection", &self.shared.workload.table);
+        number_field(&mut body, "batchSize", left);
+        end_of_read(&self.shared, self.read_preference.as_deref(), &mut body);
+    }
+
+    /// An update of one field of a record, or of all.
+    pub(super) fn update(&mut self, number: u64, random: &mut Seeded, message: &mut OpMsgWriter<'_>) {
+        let Requests { shared, key, write_concern, .. } = self;
+        let workload = &shared.workload;
+        Self::key(key, shared, number);
+        let key = text(key);
+        write_command("update", shared, write_concern.as_deref(), true, message);
+        let mut updates = message.sequence("updates");
+        let mut update = updates.begin_document();
+        let mut query = update.begin_document("q");
+        query.string("_id", key);
+        query.end();
+        let mut change = update.begin_document("u");
+        let mut set = change.begin_document("$set");
+        let values = &workload.values;
+        if workload.write_all_fields {
+            for name in workload.fields.in_order() {
+                append_value(&mut set, name, values.text, |out| values.append(key, name, random, out));
+            }
+        } else if let Some(name) = one_field(shared, random) {
+            append_value(&mut set, name, values.text, |out| values.append(key, name, random, out));
+        }
+    }
+
+    /// An insert of records from a number on, or an update of each that adds what is missing.
+    pub(super) fn insert(
+        &mut self,
+        first: u64,
+        count: u64,
+        random: &mut Seeded,
+        message: &mut OpMsgWriter<'_>,
+    ) {
+        let Requests { shared, key, write_concern, .. } = self;
+        let workload = &shared.workload;
+        let upsert = shared.binding.upsert;
+        let (command, field) = if upsert { ("update", "updates") } else { ("insert", "documents") };
+        // A batch goes on behind a document that fails; a single one has nothing behind it, and drivers say ordered.
+        write_command(command, shared, write_concern.as_deref(), count == 1, message);
+        let mut documents = message.sequence(field);
+        for number in first..first + count {
+            Self::key(key, shared, number);
+            let key = text(key);
+            let values = &workload.values;
+            let value = |name: &str, out: &mut Vec<u8>| values.append(key, name, random, out);
+            if upsert {
+                let mut update = documents.begin_document();
+                let mut query = update.begin_document("q");
+                query.string("_id", key);
+                query.end();
+                update.begin_element("u", ElementType::EmbeddedDocument);
+                workload.fields.append_document(key, values.text, value, update.buffer());
+                update.bool("upsert", true);
+            } else {
+                workload.fields.append_document(key, values.text, value, documents.buffer());
+            }
+        }
+    }
+
+    /// A removal of one record.
+    pub(super) fn delete(&mut self, number: u64, message: &mut OpMsgWriter<'_>) {
+        let Requests { shared, key, write_concern, .. } = self;
+        Self::key(key, shared, number);
+        write_command("delete", shared, write_concern.as_deref(), true, message);
+        let mut deletes = message.sequence("deletes");
+        let mut delete = deletes.begin_document();
+        let mut query = delete.begin_document("q");
+        query.string("_id", text(key));
+        query.end();
+        delete.i32("limit", 1);
+    }
+
+    /// Whether each field that came back has the value that it must have.
+    pub(super) fn is_right(&mut self, number: u64, document: &RawDocument) -> bool {
+        let Requests { shared, key, .. } = self;
+        Self::key(key, shared, number);
+        let key = text(key);
+        let values = &shared.workload.values;
+        document.iter().flatten().filter(|(name, _)| *name != "_id").all(|(name, value)| match value {
+            RawBsonRef::Binary(binary) => values.is_right(key, name.as_str(), binary.bytes),
+            RawBsonRef::String(text) => values.is_right(key, name.as_str(), text.as_bytes()),
+            _ => false,
+        })
+    }
+}
+
+/// A key as the text that it is: digits behind a prefix that is text.
+fn text(key: &[u8]) -> &str {
+    std::str::from_utf8(key).unwrap_or_default()
+}
+
+fn one_field<'s>(shared: &'s CoreShared, random: &mut Seeded) -> Option<&'s str> {
+    let names = shared.workload.fields.names();
+    names.get(random.below(names.len() as u64) as usize).map(String::as_str)
+}
+
+/// Names the fields that are to come back, unless all are and nobody wants them named.
+fn project(shared: &CoreShared, one: bool, random: &mut Seeded, body: &mut DocumentWriter<'_>) {
+    if one {
+        if let Some(name) = one_field(shared, random) {
+            body.begin_document("projection").i32(name, 1);
+        }
+    } else if shared.workload.read_by_name {
+        let mut projection = body.begin_document("projection");
+        shared.workload.fields.in_order().for_each(|name| projection.i32(name, 1));
+    }
+}
+
+/// A count, in the type that drivers give it.
+fn number_field(body: &mut DocumentWriter<'_>, name: &str, count: u64) {
+    match i32::try_from(count) {
+        Ok(count) => body.i32(name, count),
+        Err(_) => body.i64(name, i64::try_from(count).unwrap_or(i64::MAX)),
+    }
+}
+
+fn end_of_read(shared: &CoreShared, preference: Option<&RawDocument>, body: &mut DocumentWriter<'_>) {
+    if let Some(level) = &shared.binding.read_concern {
+        body.begin_document("readConcern").string("level", level);
+    }
+    if let Some(preference) = preference {
+        body.document("$readPreference", preference);
+    }
+    body.string("$db", &shared.binding.database);
+}
+
+fn write_command(
+    command: &str,
+    shared: &CoreShared,
+    concern: Option<&RawDocument>,
+    ordered: bool,
+    message: &mut OpMsgWriter<'_>,
+) {
+    if !shared.binding.acknowledged {
+        message.set_flags(flag::MORE_TO_COME);
+    }
+    let mut body = message.body();
+    body.string(command, &shared.workload.table);
+    body.bool("ordered", ordered);
+    if let Some(concern) = concern {
+        body.document("writeConcern", concern);
+    }
+    body.string("$db", &shared.binding.database);
+}

@@ -1,0 +1,306 @@
+//! What a `CoreWorkload` is, read from its properties once, with a sentence for what cannot be.
+
+use std::path::Path;
+
+use fathom_errors::Error;
+
+use super::{Lengths, Mix, Operation, Values};
+use crate::documents::Fields;
+use crate::generators::{Distribution, Records};
+use crate::keys::KeyNames;
+use crate::properties::{Properties, default_number};
+
+/// The classes that are this workload, as old and new files spell it.
+const CLASSES: [&str; 3] =
+    ["site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload", "CoreWorkload"];
+/// More fields than this in a record are a slip of the pen: the documents would be refused.
+const MOST_FIELDS: u64 = 100_000;
+/// The most bytes of a document; longer fields cannot be stored.
+const MOST_BYTES: u64 = 16 << 20;
+/// The key space where `recordcount` is 0, as in YCSB.
+const ENDLESS: u64 = i32::MAX as u64;
+
+/// Whether records are loaded or operations run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// `load`: records come into being.
+    Load,
+    /// `run`: the mix is worked off.
+    Run,
+}
+
+/// The workload of a load or a run.
+#[derive(Clone, Debug)]
+pub struct CoreWorkload {
+    /// Which of the two.
+    pub phase: Phase,
+    /// `table`: the collection.
+    pub table: String,
+    /// The names of the fields.
+    pub fields: Fields,
+    /// How numbers become keys.
+    pub keys: KeyNames,
+    /// The values of the fields.
+    pub values: Values,
+    /// `readallfields`: whole records are read rather than one field.
+    pub read_all_fields: bool,
+    /// `readallfieldsbyname`: all fields are named when all are read.
+    pub read_by_name: bool,
+    /// `writeallfields`: all fields are updated rather than one.
+    pub write_all_fields: bool,
+    /// The operations of a run.
+    pub mix: Mix,
+    /// Which records they go to.
+    pub distribution: Distribution,
+    /// `zipfianconstant`, where it is not YCSB's 0.99 over its ten thousand million items.
+    pub skew: Option<f64>,
+    /// How many records a scan asks for.
+    pub scan_lengths: Lengths,
+    /// The records of this client, and of the table.
+    pub records: Records,
+}
+
+impl CoreWorkload {
+    /// Reads the properties; `operations` is how many a run will have, if that is known.
+    ///
+    /// # Errors
+    /// `Kind::Usage` with one sentence for the first property that cannot be.
+    pub fn of(properties: &Properties, phase: Phase, operations: Option<u64>) -> Result<CoreWorkload, Error> {
+        check_class(properties)?;
+        let mix = Mix::of(properties)?;
+        let records = records(properties, operations.unwrap_or(0), mix.share(Operation::Insert))?;
+        let distribution = distribution(properties)?;
+        if distribution == Distribution::Zipfian && phase == Phase::Run && operations.is_none() {
+            let what = "requestdistribution=zipfian needs operationcount, which sets the range it draws from";
+            return Err(
+                Error::usage(what).advise("give -p operationcount=N (it may be 0 with maxexecutiontime)")
+            );
+        }
+        let skew = properties.number("zipfianconstant")?;
+        if skew.is_some_and(|skew| !(0.0..1.0).contains(&skew) || skew == 0.0) {
+            return Err(Error::usage("zipfianconstant lies between 0 and 1"));
+        }
+        let count = bounded(properties, "fieldcount", 10, MOST_FIELDS)?;
+        let prefix = properties.text("fieldnameprefix").unwrap_or("field");
+        Ok(CoreWorkload {
+            phase,
+            table: properties.text("table").unwrap_or("usertable").to_owned(),
+            fields: Fields::new(prefix, usize::try_from(count).unwrap_or(usize::MAX)),
+            keys: keys(properties)?,
+            values: values(properties)?,
+            read_all_fields: properties.truth("readallfields", true),
+            read_by_name: properties.truth("readallfieldsbyname", false),
+            write_all_fields: properties.truth("writeallfields", false),
+            mix,
+            distribution,
+            skew,
+            scan_lengths: scan_lengths(properties)?,
+            records,
+        })
+    }
+
+    /// How many records `load` inserts; none if it has no end.
+    pub fn load_count(&self, properties: &Properties) -> Result<Option<u64>, Error> {
+        let given = properties.whole("insertcount")?;
+        let endless = given.is_none() && properties.whole("recordcount")?.unwrap_or(0) == 0;
+        Ok((!endless).then(|| given.unwrap_or(self.records.count)))
+    }
+}
+
+fn check_class(properties: &Properties) -> Result<(), Error> {
+    match properties.text("workload") {
+        None => Err(Error::usage("no workload is named")
+            .advise("give -P workloads/workloada, or -p workload=site.ycsb.workloads.CoreWorkload")),
+        Some(class) if CLASSES.contains(&class) => Ok(()),
+        Some(other) => Err(Error::usage(format!("the workload class {other} is not known"))
+            .advise("CoreWorkload is; its old name com.yahoo.ycsb.workloads.CoreWorkload too")),
+    }
+}
+
+fn bounded(properties: &Properties, name: &str, default: u64, most: u64) -> Result<u64, Error> {
+    match properties.whole(name)? {
+        Some(value) if value > most => Err(Error::usage(format!("{name}={value} is more than {most}"))),
+        value => Ok(value.unwrap_or(default)),
+    }
+}
+
+fn keys(properties: &Properties) -> Result<KeyNames, Error> {
+    let digits = bounded(properties, "zeropadding", 1, 1000)?;
+    Ok(KeyNames {
+        prefix: properties.text("keyprefix").unwrap_or("user").to_owned(),
+        digits: usize::try_from(digits).unwrap_or(1),
+        ordered: properties.text("insertorder").is_some_and(|order| order != "hashed"),
+    })
+}
+
+fn records(properties: &Properties, operations: u64, insert_share: f64) -> Result<Records, Error> {
+    let table = match properties.whole("recordcount")?.unwrap_or(0) {
+        0 => ENDLESS,
+        count => count,
+    };
+    let first = properties.whole("insertstart")?.unwrap_or(0);
+    let count = match properties.whole("insertcount")? {
+        Some(count) => count,
+        None => table.checked_sub(first).ok_or_else(|| beyond(first, 0, table))?,
+    };
+    if first.checked_add(count).is_none_or(|end| end > table) {
+        return Err(beyond(first, count, table));
+    }
+    Ok(Records { first, count, table, inserts: (operations as f64 * insert_share) as u64 })
+}
+
+fn beyond(first: u64, count: u64, table: u64) -> Error {
+    Error::usage(format!("insertstart={first} and insertcount={count} go beyond recordcount={table}"))
+        .advise("recordcount is the size of the whole table, of which each client has a part")
+}
+
+fn distribution(properties: &Properties) -> Result<Distribution, Error> {
+    let number = |name: &str| -> Result<f64, Error> {
+        Ok(properties.number(name)?.unwrap_or_else(|| default_number(name)))
+    };
+    let share = |name: &str| match number(name)? {
+        share if share <= 1.0 => Ok(share),
+        _ => Err(Error::usage(format!("{name} is a share, from 0 to 1"))),
+    };
+    let exponential = Distribution::Exponential {
+        percentile: number("exponential.percentile")?,
+        share: share("exponential.frac")?,
+    };
+    let words = [
+        ("uniform", Distribution::Uniform),
+        ("zipfian", Distribution::Zipfian),
+        ("latest", Distribution::Latest),
+        (
+            "hotspot",
+            Distribution::Hotspot {
+                data: share("hotspotdatafraction")?,
+                operations: share("hotspotopnfraction")?,
+            },
+        ),
+        ("exponential", exponential),
+        ("sequential", Distribution::Sequential),
+    ];
+    let chosen = properties.choice("requestdistribution", &words)?.unwrap_or(Distribution::Uniform);
+    match chosen {
+        Distribution::Exponential { percentile, share } if percentile >= 100.0 || share == 0.0 => {
+            Err(Error::usage(
+                "exponential.percentile lies below 100 and exponential.frac above 0, or no number would ever be drawn",
+            ))
+        }
+        chosen => Ok(chosen),
+    }
+}
+
+fn values(properties: &Properties) -> Result<Values, Error> {
+    let most = bounded(properties, "fieldlength", 100, MOST_BYTES)?;
+    let least = bounded(properties, "minfieldlength", 1, MOST_BYTES)?;
+    let word = properties.text("fieldlengthdistribution").unwrap_or("constant");
+    let ordered = |lengths: Lengths| {
+        if least <= most {
+            Ok(lengths)
+        } else {
+            Err(Error::usage(format!("minfieldlength={least} is more than fieldlength={most}")))
+        }
+    };
+    let lengths = match word {
+        "constant" => Lengths::Constant(most),
+        "uniform" => ordered(Lengths::Uniform { least, most })?,
+        "zipfian" if least <= most => Lengths::zipfian(least, most),
+        "zipfian" => ordered(Lengths::Constant(most))?,
+        "histogram" => {
+            Lengths::histogram(Path::new(properties.text("fieldlengthhistogram").unwrap_or("hist.txt")))?
+        }
+        other => {
+            return Err(Error::usage(format!(
+                "fieldlengthdistribution takes one of constant, uniform, zipfian, histogram, not '{other}'"
+            )));
+        }
+    };
+    let integrity = properties.truth("dataintegrity", false);
+    if integrity && word != "constant" {
+        return Err(Error::usage("dataintegrity needs fieldlengthdistribution=constant"));
+    }
+    let compressibility = properties.number("compressibility")?.unwrap_or(1.0);
+    if compressibility < 1.0 {
+        return Err(Error::usage("compressibility is 1 or more: 2 makes values that shrink to half"));
+    }
+    let text = properties.choice("datatype", &[("binary", false), ("string", true)])?.unwrap_or(false);
+    Ok(Values { lengths, integrity, compressibility, text })
+}
+
+fn scan_lengths(properties: &Properties) -> Result<Lengths, Error> {
+    let least = properties.whole("minscanlength")?.unwrap_or(1);
+    let most = properties.whole("maxscanlength")?.unwrap_or(1000);
+    if least > most || most == 0 {
+        return Err(Error::usage(format!(
+            "scans of minscanlength={least} to maxscanlength={most} records cannot be"
+        )));
+    }
+    let words = [("uniform", false), ("zipfian", true)];
+    Ok(match properties.choice("scanlengthdistribution", &words)?.unwrap_or(false) {
+        false => Lengths::Uniform { least, most },
+        true => Lengths::zipfian(least, most),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn properties(text: &str) -> Properties {
+        let mut properties = Properties::default();
+        properties.set("workload", "site.ycsb.workloads.CoreWorkload", "-p");
+        for pair in text.split_whitespace() {
+            properties.add_flag(pair).unwrap();
+        }
+        properties
+    }
+
+    fn refused(text: &str) -> String {
+        let operations = properties(text).whole("operationcount").unwrap();
+        CoreWorkload::of(&properties(text), Phase::Run, operations).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_ycsb() {
+        let workload = CoreWorkload::of(&properties("recordcount=1000"), Phase::Run, Some(10)).unwrap();
+        assert_eq!((workload.table.as_str(), workload.fields.names().len()), ("usertable", 10));
+        assert_eq!(workload.records, Records { first: 0, count: 1000, table: 1000, inserts: 0 });
+        assert_eq!(workload.distribution, Distribution::Uniform);
+        assert!(workload.read_all_fields && !workload.write_all_fields && !workload.keys.ordered);
+        assert!((workload.mix.share(Operation::Read) - 0.95).abs() < 1e-12);
+        let old = properties("workload=com.yahoo.ycsb.workloads.CoreWorkload");
+        let old = CoreWorkload::of(&old, Phase::Load, None).unwrap();
+        assert_eq!(old.records.count, ENDLESS);
+        assert_eq!(old.load_count(&properties("")).unwrap(), None, "as YCSB, without an end");
+        assert_eq!(old.load_count(&properties("insertcount=5")).unwrap(), Some(5));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_in_a_sentence() {
+        for (text, word) in [
+            ("requestdistribution=zipf", "one of uniform, zipfian"),
+            ("requestdistribution=zipfian", "needs operationcount"),
+            ("recordcount=10 insertstart=11", "beyond recordcount=10"),
+            ("recordcount=10 insertstart=5 insertcount=6", "beyond recordcount=10"),
+            ("recordcount=ten", "a whole number from 0 on, not 'ten'"),
+            ("readproportion=-1", "a number from 0 on"),
+            ("dataintegrity=true fieldlengthdistribution=uniform", "dataintegrity needs"),
+            ("fieldlengthdistribution=normal", "one of constant"),
+            ("fieldlengthdistribution=zipfian minfieldlength=200", "more than fieldlength"),
+            ("fieldlengthdistribution=histogram fieldlengthhistogram=/nonexistent", "/nonexistent"),
+            ("maxscanlength=0", "cannot be"),
+            ("fieldcount=1000000", "more than"),
+            ("zipfianconstant=1", "between 0 and 1"),
+            ("hotspotdatafraction=2", "a share"),
+            ("requestdistribution=exponential exponential.percentile=100", "below 100"),
+            ("workload=site.ycsb.workloads.TimeSeriesWorkload", "not known"),
+            ("datatype=json", "one of binary, string"),
+        ] {
+            let said = refused(text);
+            assert!(said.contains(word), "{text}: {said}");
+        }
+        let none = CoreWorkload::of(&Properties::default(), Phase::Run, None).unwrap_err();
+        assert!(none.to_string().contains("no workload"), "{none}");
+    }
+}

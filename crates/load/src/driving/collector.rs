@@ -1,0 +1,230 @@
+//! Puts together what the loops tell: each second over all of them, and the whole.
+//!
+//! It also samples how many operations are under way, which is what Little's law is checked against, and looks for what no loop
+//! can see: that nothing moves any more, or that somebody wants it to stop.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use fathom_stats::Histogram;
+
+use super::event_loop::{Shared, Word};
+use super::failures::{FailuresByKind, merge};
+use super::recorder::Piece;
+use super::{Arrivals, End, Ended, Interval, Observer, Plan};
+use crate::measurements::Measured;
+
+/// How often operations under way are counted.
+const SAMPLE: Duration = Duration::from_millis(10);
+const SECOND_NS: f64 = 1e9;
+
+/// A second of which not all loops have told yet.
+#[derive(Debug, Default)]
+struct Gathered {
+    told: usize,
+    metrics: Vec<Option<Box<Measured>>>,
+    lag: Histogram,
+    operations: u64,
+    cpu_ns: u64,
+}
+
+pub(super) struct Collector {
+    shared: Arc<Shared>,
+    words: Receiver<Word>,
+    names: Vec<&'static str>,
+    in_flight: Vec<Arc<AtomicU64>>,
+    seconds: BTreeMap<i64, Gathered>,
+    /// The sum and the number of the samples in this second and in all.
+    sampled: (u64, u64),
+    sampled_all: (u64, u64),
+    whole: Vec<Measured>,
+    lag: Histogram,
+    operations: u64,
+    cpu_ns: u64,
+    failures: FailuresByKind,
+    reconnects: u64,
+    running: usize,
+    abandoned: u64,
+    no_progress: Option<Duration>,
+    operations_wanted: Option<u64>,
+    open_loop: bool,
+}
+
+impl Collector {
+    pub(super) fn new(shared: &Arc<Shared>, plan: &Plan, words: Receiver<Word>) -> Collector {
+        Collector {
+            shared: Arc::clone(shared),
+            words,
+            names: Vec::new(),
+            in_flight: Vec::new(),
+            seconds: BTreeMap::new(),
+            sampled: (0, 0),
+            sampled_all: (0, 0),
+            whole: Vec::new(),
+            lag: Histogram::new(),
+            operations: 0,
+            cpu_ns: 0,
+            failures: FailuresByKind::new(),
+            reconnects: 0,
+            running: 0,
+            abandoned: 0,
+            no_progress: plan.no_progress,
+            operations_wanted: plan.operations,
+            open_loop: plan.arrivals != Arrivals::Closed,
+        }
+    }
+
+    /// Takes note of a loop.
+    pub(super) fn add(&mut self, in_flight: &Arc<AtomicU64>, metrics: &[&'static str]) {
+        self.in_flight.push(Arc::clone(in_flight));
+        self.names = metrics.to_vec();
+        self.running += 1;
+    }
+
+    /// Listens until all loops have ended.
+    pub(super) fn collect(mut self, observer: &mut dyn Observer) -> Ended {
+        let mut stopped = None;
+        let mut moved = Instant::now();
+        let mut sample_at = Instant::now() + SAMPLE;
+        while self.running > 0 {
+            match self.words.recv_timeout(sample_at.saturating_duration_since(Instant::now())) {
+                Ok(Word::Piece(second, piece)) => {
+                    if piece.metrics.iter().any(Option::is_some) || second < 0 {
+                        moved = Instant::now();
+                    }
+                    self.gather(second, *piece);
+                }
+                Ok(Word::Ended(abandoned)) => {
+                    self.running -= 1;
+                    self.abandoned += abandoned;
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    sample_at = Instant::now() + SAMPLE;
+                    self.sample();
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.hand_out(observer, false);
+            if stopped.is_none() {
+                stopped = self.reason_to_stop(observer, moved);
+                if stopped.is_some() {
+                    self.shared.stop.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+        // The threads that connect are told too.
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.hand_out(observer, true);
+        self.end(stopped)
+    }
+
+    fn sample(&mut self) {
+        if self.shared.clock.now_ns() < self.shared.warm_ns || self.shared.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let now: u64 = self.in_flight.iter().map(|one| one.load(Ordering::Relaxed)).sum();
+        for (sum, count) in [&mut self.sampled, &mut self.sampled_all] {
+            *sum += now;
+            *count += 1;
+        }
+    }
+
+    fn reason_to_stop(&self, observer: &mut dyn Observer, moved: Instant) -> Option<End> {
+        if observer.stop_asked() {
+            return Some(End::Stopped);
+        }
+        let limit = self.no_progress?;
+        // A slow schedule may have nothing to do for long.
+        let waits = !self.open_loop || self.in_flight.iter().any(|one| one.load(Ordering::Relaxed) > 0);
+        (waits && moved.elapsed() > limit).then_some(End::NoProgress(limit))
+    }
+
+    fn gather(&mut self, second: i64, piece: Piece) {
+        merge(&mut self.failures, piece.failures);
+        self.reconnects += piece.reconnects;
+        let gathered = self.seconds.entry(second).or_default();
+        gathered.told += 1;
+        gathered.lag.merge(&piece.lag);
+        gathered.operations += piece.operations;
+        gathered.cpu_ns += piece.cpu_ns;
+        for (place, measured) in piece.metrics.into_iter().enumerate() {
+            let Some(measured) = measured else { continue };
+            if gathered.metrics.len() <= place {
+                gathered.metrics.resize_with(place + 1, || None);
+            }
+            match gathered.metrics.get_mut(place) {
+                Some(Some(known)) => known.merge(&measured),
+                Some(empty) => *empty = Some(measured),
+                None => {}
+            }
+        }
+    }
+
+    /// Tells of the seconds that are whole: all loops told them, or a later one. At the end, of all.
+    fn hand_out(&mut self, observer: &mut dyn Observer, all: bool) {
+        while let Some((&second, gathered)) = self.seconds.first_key_value() {
+            let late = self.seconds.keys().next_back().is_some_and(|last| last - second > 2);
+            if !all && !late && gathered.told < self.in_flight.len() {
+                return;
+            }
+            let Some((second, gathered)) = self.seconds.pop_first() else { return };
+            self.tell(second, gathered, observer);
+        }
+    }
+
+    fn tell(&mut self, second: i64, gathered: Gathered, observer: &mut dyn Observer) {
+        if self.whole.len() < gathered.metrics.len() {
+            self.whole.resize_with(gathered.metrics.len(), Measured::default);
+        }
+        let mut metrics = Vec::new();
+        for ((whole, measured), name) in self.whole.iter_mut().zip(gathered.metrics).zip(&self.names) {
+            if let Some(measured) = measured {
+                whole.merge(&measured);
+                metrics.push((*name, *measured));
+            }
+        }
+        self.operations += gathered.operations;
+        if second >= 0 {
+            self.lag.merge(&gathered.lag);
+            self.cpu_ns += gathered.cpu_ns;
+        }
+        let (sum, count) = std::mem::take(&mut self.sampled);
+        observer.second(&Interval {
+            second,
+            metrics: &metrics,
+            operations: gathered.operations,
+            total_operations: self.operations,
+            lag: &gathered.lag,
+            cpu_share: gathered.cpu_ns as f64 / (SECOND_NS * self.in_flight.len().max(1) as f64),
+            in_flight: if count == 0 { 0.0 } else { sum as f64 / count as f64 },
+        });
+    }
+
+    fn end(self, stopped: Option<End>) -> Ended {
+        let elapsed_ns = self.shared.clock.now_ns().saturating_sub(self.shared.warm_ns);
+        let gave_up = self.shared.stopped_by.lock().take().map(End::GaveUp);
+        let done = self.operations_wanted.is_some_and(|wanted| self.operations >= wanted);
+        let end = gave_up.or(stopped).unwrap_or(match self.shared.end_ns {
+            Some(_) if !done => End::TimeOver,
+            _ => End::Done,
+        });
+        let (sum, count) = self.sampled_all;
+        let named = self.names.iter().copied().zip(self.whole);
+        Ended {
+            metrics: named.filter(|(_, measured)| !measured.is_empty()).collect(),
+            operations: self.operations,
+            elapsed: Duration::from_nanos(elapsed_ns),
+            lag: self.lag,
+            cpu: Duration::from_nanos(self.cpu_ns),
+            loops: self.in_flight.len(),
+            in_flight: if count == 0 { 0.0 } else { sum as f64 / count as f64 },
+            failures: self.failures,
+            reconnects: self.reconnects,
+            abandoned: self.abandoned,
+            end,
+        }
+    }
+}

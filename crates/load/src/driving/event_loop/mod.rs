@@ -1,0 +1,349 @@
+//! One event loop: many connections, one thread, nothing that waits but the wait for all of them.
+//!
+//! A socket is read once when it is ready and its next request goes out in the same breath, so an operation costs two system
+//! calls and its share of a third. What is slow (connecting, logging in, writing to disk) is done elsewhere.
+
+mod operations;
+mod traffic;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use fathom_client::Parts;
+use fathom_errors::{Error, Kind};
+use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::fd::OwnedFd;
+
+use super::arrivals::Schedule;
+use super::budget::Budget;
+use super::clock::{Clock, thread_cpu_ns};
+use super::connector::{Mailbox, Wish, Wishes};
+use super::failures;
+use super::link::{Job, Link};
+use super::recorder::Piece;
+use crate::source::Source;
+
+/// What the bell of the mailbox is called among the sockets.
+const BELL: u64 = u64::MAX;
+/// How often a loop looks at what has no event: deadlines, the end of the time, the end of a second.
+const TICK_NS: u64 = 10_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+/// How long operations that are under way may take when the run stops.
+const GRACE_NS: u64 = 5 * SECOND_NS;
+/// Events taken from the kernel at once.
+const EVENTS: usize = 256;
+/// What is read at once: most replies, whole.
+const SCRATCH_BYTES: usize = 64 << 10;
+/// Operations that are sent without waiting for a reply, before the loop looks at its sockets again.
+const UNANSWERED_AT_ONCE: usize = 64;
+
+/// What all loops of a run share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) clock: Clock,
+    pub(super) budget: Budget,
+    /// The run shall end.
+    pub(super) stop: AtomicBool,
+    /// Why, where a loop found out.
+    pub(super) stopped_by: Mutex<Option<String>>,
+    /// When it begins to be measured.
+    pub(super) warm_ns: u64,
+    /// When no operation begins any more.
+    pub(super) end_ns: Option<u64>,
+    /// How long a reply may take.
+    pub(super) deadline_ns: Option<u64>,
+    /// The most records of an operation.
+    pub(super) batch: u64,
+    /// Operations under way on a connection.
+    pub(super) depth: usize,
+}
+
+/// What a loop tells.
+#[derive(Debug)]
+pub(super) enum Word {
+    /// What it measured in a second, counted from when measuring began; those before are negative.
+    Piece(i64, Box<Piece>),
+    /// It has ended, with so many operations still under way.
+    Ended(u64),
+}
+
+/// What a loop gets of its own.
+pub(super) struct Surroundings {
+    pub(super) shared: Arc<Shared>,
+    pub(super) words: Sender<Word>,
+    pub(super) wishes: Wishes,
+    pub(super) mailbox: Arc<Mailbox>,
+    /// Operations under way, for whoever samples them.
+    pub(super) in_flight: Arc<AtomicU64>,
+    pub(super) schedule: Option<Schedule>,
+    /// The number of the first connection.
+    pub(super) first_connection: usize,
+}
+
+/// An operation that will be sent again.
+struct Resting<State> {
+    due_ns: u64,
+    link: usize,
+    job: Job<State>,
+}
+
+pub(super) struct EventLoop<S: Source> {
+    place: Surroundings,
+    source: S,
+    epoll: OwnedFd,
+    links: Vec<Link<S::State>>,
+    /// Connections with room for an operation, where operations come by a schedule.
+    idle: VecDeque<usize>,
+    /// Connections that may go on at once, where nothing is answered.
+    ready: VecDeque<usize>,
+    resting: Vec<Resting<S::State>>,
+    piece: Piece,
+    second: i64,
+    cpu_ns: u64,
+    next_tick_ns: u64,
+    under_way: u64,
+    /// No operation begins any more.
+    draining: bool,
+    /// When it began to drain.
+    drain_ns: u64,
+    scratch: Vec<u8>,
+    frame: Vec<u8>,
+    packed: Vec<u8>,
+    unpacked: Vec<u8>,
+}
+
+fn no_epoll(error: rustix::io::Errno) -> Error {
+    Error::new(Kind::Unsupported, "cannot wait for sockets").because(std::io::Error::from(error))
+}
+
+impl<S: Source> EventLoop<S> {
+    pub(super) fn new(place: Surroundings, source: S, connections: Vec<Parts>) -> Result<Self, Error> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_epoll)?;
+        let data = epoll::EventData::new_u64(BELL);
+        epoll::add(&epoll, place.mailbox.bell(), data, epoll::EventFlags::IN).map_err(no_epoll)?;
+        let mut this = EventLoop {
+            source,
+            epoll,
+            links: Vec::with_capacity(connections.len()),
+            idle: VecDeque::new(),
+            ready: VecDeque::new(),
+            resting: Vec::new(),
+            piece: Piece::default(),
+            second: 0,
+            cpu_ns: 0,
+            next_tick_ns: 0,
+            under_way: 0,
+            draining: false,
+            drain_ns: 0,
+            scratch: vec![0; SCRATCH_BYTES],
+            frame: Vec::new(),
+            packed: Vec::new(),
+            unpacked: Vec::new(),
+            place,
+        };
+        for parts in connections {
+            this.links.push(Link::new());
+            let place = this.links.len() - 1;
+            this.attach(place, parts)
+                .map_err(|error| Error::new(Kind::Io, "cannot take over a connection").because(error))?;
+        }
+        Ok(this)
+    }
+
+    fn attach(&mut self, place: usize, parts: Parts) -> std::io::Result<()> {
+        let Some(link) = self.links.get_mut(place) else { return Ok(()) };
+        link.attach(parts)?;
+        let flags =
+            epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        if let Some(fd) = link.fd() {
+            epoll::add(&self.epoll, fd, epoll::EventData::new_u64(place as u64), flags)?;
+        }
+        Ok(())
+    }
+
+    /// Works until nothing is left to do, the time is over or somebody stops it.
+    pub(super) fn run(mut self) {
+        // Timers that are rounded by 50 us would show in the latencies of a schedule. Without it they are a little late.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        self.cpu_ns = thread_cpu_ns();
+        let clock = self.place.shared.clock;
+        self.second = self.second_of(clock.now_ns());
+        for place in 0..self.links.len() {
+            for _ in 0..self.place.shared.depth {
+                self.go_on(place);
+            }
+        }
+        let mut events = Vec::with_capacity(EVENTS);
+        loop {
+            let now_ns = clock.now_ns();
+            if now_ns >= self.next_tick_ns {
+                self.tick(now_ns);
+            }
+            if self.is_over(now_ns) {
+                break;
+            }
+            self.start_due(now_ns);
+            self.go_on_unanswered();
+            events.clear();
+            if let Err(error) = self.wait(&mut events) {
+                self.stop(&format!("cannot wait for sockets: {error}"));
+                break;
+            }
+            for event in &events {
+                self.take(*event);
+            }
+        }
+        self.end();
+    }
+
+    fn take(&mut self, event: epoll::Event) {
+        let (flags, data) = (event.flags, event.data.u64());
+        if data == BELL {
+            self.open_mail();
+            return;
+        }
+        let place = usize::try_from(data).unwrap_or(usize::MAX);
+        if flags.contains(epoll::EventFlags::OUT) {
+            self.writable(place);
+        }
+        let ended = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+        if flags.intersects(epoll::EventFlags::IN | ended) {
+            self.readable(place);
+        }
+    }
+
+    /// Waits for sockets, no longer than until something is due.
+    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> std::io::Result<()> {
+        let now_ns = self.place.shared.clock.now_ns();
+        let mut until_ns = self.next_tick_ns;
+        if let Some(schedule) =
+            self.place.schedule.as_ref().filter(|_| !self.idle.is_empty() && !self.draining)
+        {
+            until_ns = until_ns.min(schedule.due_ns());
+        }
+        let mut left_ns = until_ns.saturating_sub(now_ns);
+        if !self.ready.is_empty() {
+            left_ns = 0;
+        }
+        // epoll's own time-out is in milliseconds on older kernels: where less counts, the wait for its descriptor has nanoseconds.
+        if self.place.schedule.is_some() && left_ns > 0 {
+            let time = timespec(left_ns);
+            let mut ready = [PollFd::new(&self.epoll, PollFlags::IN)];
+            match poll(&mut ready, Some(&time)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            left_ns = 0;
+        }
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timespec(left_ns))) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn second_of(&self, now_ns: u64) -> i64 {
+        let since = i128::from(now_ns) - i128::from(self.place.shared.warm_ns);
+        i64::try_from(since.div_euclid(i128::from(SECOND_NS))).unwrap_or(i64::MAX)
+    }
+
+    /// What is due without an event.
+    fn tick(&mut self, now_ns: u64) {
+        self.next_tick_ns = now_ns - now_ns % TICK_NS + TICK_NS;
+        let second = self.second_of(now_ns);
+        if second != self.second {
+            self.tell();
+            self.second = second;
+        }
+        let shared = Arc::clone(&self.place.shared);
+        let over = shared.end_ns.is_some_and(|end| now_ns >= end) || shared.stop.load(Ordering::Relaxed);
+        if over {
+            self.drain(now_ns);
+        }
+        if let Some(deadline_ns) = shared.deadline_ns {
+            let late = |job: &Job<S::State>| now_ns.saturating_sub(job.sent_ns) > deadline_ns;
+            let late: Vec<usize> = (0..self.links.len())
+                .filter(|place| self.links.get(*place).and_then(|link| link.jobs.front()).is_some_and(late))
+                .collect();
+            for place in late {
+                let seconds = Duration::from_nanos(deadline_ns);
+                self.fail(place, "no reply", &format!("no reply within {seconds:?}"));
+            }
+        }
+        self.wake_resting(now_ns);
+    }
+
+    /// Hands out what was measured since the last second ended.
+    fn tell(&mut self) {
+        let cpu_ns = thread_cpu_ns();
+        self.piece.cpu_ns = cpu_ns.saturating_sub(self.cpu_ns);
+        self.cpu_ns = cpu_ns;
+        // A collector that is gone needs nothing.
+        let _ = self.place.words.send(Word::Piece(self.second, Box::new(std::mem::take(&mut self.piece))));
+    }
+
+    fn drain(&mut self, now_ns: u64) {
+        if !self.draining {
+            self.draining = true;
+            self.drain_ns = now_ns;
+        }
+    }
+
+    /// Stops the whole run.
+    fn stop(&mut self, why: &str) {
+        self.place.shared.stopped_by.lock().get_or_insert_with(|| why.to_owned());
+        self.place.shared.stop.store(true, Ordering::Relaxed);
+        self.drain(self.place.shared.clock.now_ns());
+    }
+
+    fn is_over(&self, now_ns: u64) -> bool {
+        self.draining && (self.under_way == 0 || now_ns > self.drain_ns.saturating_add(GRACE_NS))
+    }
+
+    fn end(mut self) {
+        self.tell();
+        let _ = self.place.words.send(Word::Ended(self.under_way));
+    }
+
+    /// Takes connections that were made anew.
+    fn open_mail(&mut self) {
+        for (place, made) in self.place.mailbox.take() {
+            let attached = match made {
+                Ok(parts) => self.attach(place, parts).map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(said) = attached {
+                failures::note(&mut self.piece.failures, "cannot connect", &said);
+                continue;
+            }
+            self.piece.reconnects += 1;
+            let free = self
+                .links
+                .get(place)
+                .map_or(0, |link| self.place.shared.depth.saturating_sub(link.under_way()));
+            for _ in 0..free {
+                self.go_on(place);
+            }
+        }
+    }
+
+    fn wish(&self, place: usize) {
+        let number = self.place.first_connection + place;
+        let mailbox = Arc::clone(&self.place.mailbox);
+        // Where nobody connects any more, the run is ending.
+        let _ = self.place.wishes.send(Wish { mailbox, link: place, number });
+    }
+
+    fn count_under_way(&mut self, change: i64) {
+        self.under_way = self.under_way.saturating_add_signed(change);
+        self.place.in_flight.store(self.under_way, Ordering::Relaxed);
+    }
+}
+
+fn timespec(nanos: u64) -> Timespec {
+    let seconds = i64::try_from(nanos / SECOND_NS).unwrap_or(i64::MAX);
+    Timespec { tv_sec: seconds, tv_nsec: i64::try_from(nanos % SECOND_NS).unwrap_or(0) }
+}

@@ -1,0 +1,249 @@
+//! Operations of a loop: begun, answered, measured, sent again, lost.
+
+use bson::RawDocument;
+use fathom_wire::OpMsgWriter;
+
+use super::super::clock::nanos;
+use super::super::failures::note_refusal;
+use super::super::link::Job;
+use super::{EventLoop, Resting, UNANSWERED_AT_ONCE};
+use crate::measurements::Status;
+use crate::source::{Metric, Source, Step};
+
+/// What a server says that is not, or not any more, the primary (facts/server.md 4): another connection may find the one that is.
+const NOT_PRIMARY: [i32; 8] = [91, 189, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436];
+/// How long an operation that rests waits for its connection before it looks again.
+const REST_AGAIN_NS: u64 = 100_000_000;
+
+impl<S: Source> EventLoop<S> {
+    /// Begins what a connection that has room does next: at once, or when the schedule says so.
+    pub(super) fn go_on(&mut self, place: usize) {
+        if self.draining {
+            return;
+        }
+        match &self.place.schedule {
+            None => self.begin(place, None),
+            Some(_) => self.idle.push_back(place),
+        }
+    }
+
+    /// Begins what is due, as far as connections have room.
+    pub(super) fn start_due(&mut self, now_ns: u64) {
+        while !self.draining {
+            let Some(schedule) = self.place.schedule.as_mut().filter(|one| one.due_ns() <= now_ns) else {
+                return;
+            };
+            let Some(place) = self.idle.pop_front() else { return };
+            let due_ns = schedule.due_ns();
+            schedule.advance();
+            self.begin(place, Some(due_ns));
+        }
+    }
+
+    /// Goes on where nothing is answered.
+    pub(super) fn go_on_unanswered(&mut self) {
+        for _ in 0..UNANSWERED_AT_ONCE {
+            let Some(place) = self.ready.pop_front().filter(|_| !self.draining) else { return };
+            let free = |link: &super::Link<S::State>| {
+                link.is_live() && link.under_way() == 0 && !link.is_congested()
+            };
+            if self.links.get(place).is_some_and(free) {
+                self.begin(place, None);
+            }
+        }
+    }
+
+    /// Begins an operation that is due at a time, or now.
+    fn begin(&mut self, place: usize, due_ns: Option<u64>) {
+        let batch = self.place.shared.batch;
+        let claimed = self.place.shared.budget.claim(batch);
+        let clock = self.place.shared.clock;
+        let Some(link) = self.links.get_mut(place).filter(|link| link.is_live()) else {
+            self.place.shared.budget.give_back(claimed);
+            return;
+        };
+        if claimed == 0 {
+            self.drain(clock.now_ns());
+            return;
+        }
+        let request_id = link.next_request_id();
+        self.frame.clear();
+        let mut message = OpMsgWriter::begin(&mut self.frame, request_id, 0);
+        let Some(begun) = self.source.begin(claimed, &mut message) else {
+            self.place.shared.budget.give_back(claimed);
+            self.drain(clock.now_ns());
+            return;
+        };
+        self.place.shared.budget.give_back(claimed.saturating_sub(begun.records));
+        if let Err(failure) = message.finish() {
+            // Nothing that this workload could ever send.
+            self.stop(&format!("a request is too large: {}", failure.message()));
+            return;
+        }
+        let sent_ns = clock.now_ns();
+        let due_ns = due_ns.unwrap_or(sent_ns);
+        let sent = link.send(&self.frame, &mut self.packed);
+        self.count_under_way(1);
+        let job = Job {
+            state: begun.state,
+            records: begun.records,
+            due_ns,
+            begun_ns: sent_ns,
+            sent_ns,
+            request_id,
+        };
+        if self.is_measured(&job) && self.place.schedule.is_some() {
+            self.piece.lag.record(sent_ns.saturating_sub(due_ns));
+        }
+        match (begun.unanswered, sent) {
+            (Some(metric), Ok(())) => self.sent_unanswered(place, &job, metric),
+            (_, sent) => {
+                if let Some(link) = self.links.get_mut(place) {
+                    link.jobs.push_back(job);
+                }
+                if let Err(error) = sent {
+                    self.fail_io(place, &error);
+                }
+            }
+        }
+    }
+
+    /// An operation that nothing answers ends when it is sent.
+    fn sent_unanswered(&mut self, place: usize, job: &Job<S::State>, metric: Metric) {
+        let now_ns = self.place.shared.clock.now_ns();
+        let step = Step { whole: Some((metric, Status::Ok)), ..Step::default() };
+        self.measure(job, &step, now_ns);
+        self.count_under_way(-1);
+        match self.place.schedule {
+            None => self.ready.push_back(place),
+            Some(_) => self.go_on(place),
+        }
+    }
+
+    /// Takes the reply to an operation's last message.
+    pub(super) fn answered(
+        &mut self,
+        place: usize,
+        mut job: Job<S::State>,
+        reply: &RawDocument,
+        now_ns: u64,
+    ) {
+        let Some(link) = self.links.get_mut(place) else { return };
+        let request_id = link.next_request_id();
+        self.frame.clear();
+        let mut message = OpMsgWriter::begin(&mut self.frame, request_id, 0);
+        let step = self.source.answer(&mut job.state, reply, &mut message);
+        let finished = message.finish();
+        let not_primary =
+            step.failure.as_ref().is_some_and(|failure| NOT_PRIMARY.contains(&failure.code().0));
+        self.measure(&job, &step, now_ns);
+        if step.more && finished.is_ok() {
+            self.send_on(place, job, request_id);
+        } else {
+            self.settle(place, job, &step, now_ns);
+        }
+        if not_primary {
+            self.renew(place);
+        }
+    }
+
+    /// Sends an operation's next message, which lies in the frame.
+    fn send_on(&mut self, place: usize, mut job: Job<S::State>, request_id: i32) {
+        job.request_id = request_id;
+        job.sent_ns = self.place.shared.clock.now_ns();
+        let Some(link) = self.links.get_mut(place) else { return };
+        let sent = link.send(&self.frame, &mut self.packed);
+        link.jobs.push_back(job);
+        if let Err(error) = sent {
+            self.fail_io(place, &error);
+        }
+    }
+
+    /// What no reply will come for.
+    pub(super) fn lost(&mut self, place: usize, mut job: Job<S::State>, now_ns: u64) {
+        let step = self.source.lost(&mut job.state);
+        self.measure(&job, &step, now_ns);
+        self.settle(place, job, &step, now_ns);
+    }
+
+    /// Lays an operation to rest until it is sent again, or ends it and goes on.
+    fn settle(&mut self, place: usize, job: Job<S::State>, step: &Step, now_ns: u64) {
+        if let Some(pause) = step.again_after.filter(|_| !self.draining) {
+            if let Some(link) = self.links.get_mut(place) {
+                link.resting += 1;
+            }
+            self.resting.push(Resting { due_ns: now_ns.saturating_add(nanos(pause)), link: place, job });
+            return;
+        }
+        self.count_under_way(-1);
+        if step.stop {
+            let said = step.failure.as_ref().map_or("the connection was lost", |failure| failure.message());
+            self.stop(&format!("an insert failed: {said}"));
+        }
+        self.go_on(place);
+    }
+
+    /// Sends again what has rested long enough.
+    pub(super) fn wake_resting(&mut self, now_ns: u64) {
+        let mut place = 0;
+        while place < self.resting.len() {
+            if self.resting.get(place).is_none_or(|resting| resting.due_ns > now_ns) {
+                place += 1;
+                continue;
+            }
+            let mut resting = self.resting.swap_remove(place);
+            let Some(link) = self.links.get_mut(resting.link) else { continue };
+            if !link.is_live() {
+                if self.draining {
+                    link.resting -= 1;
+                    self.count_under_way(-1);
+                } else {
+                    resting.due_ns = now_ns + REST_AGAIN_NS;
+                    self.resting.push(resting);
+                    place += 1;
+                }
+                continue;
+            }
+            link.resting -= 1;
+            let request_id = link.next_request_id();
+            self.frame.clear();
+            let mut message = OpMsgWriter::begin(&mut self.frame, request_id, 0);
+            self.source.again(&mut resting.job.state, &mut message);
+            // It was sent once already, so it is not too large.
+            let _ = message.finish();
+            self.send_on(resting.link, resting.job, request_id);
+        }
+    }
+
+    /// Whether an operation began after the warm-up.
+    fn is_measured(&self, job: &Job<S::State>) -> bool {
+        job.due_ns >= self.place.shared.warm_ns
+    }
+
+    /// Notes what a step is measured as.
+    fn measure(&mut self, job: &Job<S::State>, step: &Step, now_ns: u64) {
+        if let Some(failure) = &step.failure {
+            note_refusal(&mut self.piece.failures, failure);
+        }
+        if !self.is_measured(job) {
+            return;
+        }
+        let since = |from_ns: u64| now_ns.saturating_sub(from_ns);
+        if let Some((metric, status)) = step.part {
+            // The first message was due when the operation was; those behind it when the one before was answered.
+            let due_ns = if job.sent_ns == job.begun_ns { job.due_ns } else { job.sent_ns };
+            self.piece.record(metric, status, since(job.sent_ns), since(due_ns));
+        }
+        if let Some((metric, status, took_ns)) = step.aside {
+            self.piece.record(metric, status, took_ns, took_ns);
+        }
+        if let Some((metric, status)) = step.whole {
+            self.piece.record(metric, status, since(job.begun_ns), since(job.due_ns));
+            let others = job.records.saturating_sub(1);
+            let failed = if status.is_success() { step.failed_documents.min(others) } else { others };
+            self.piece.count(metric, Status::Error, failed);
+            self.piece.count(metric, Status::BatchedOk, others - failed);
+            self.piece.operations += job.records;
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Blocks that show more than a distribution: means over time (`timeseries`) and each latency by itself (`raw`).
+//!
+//! Who measures hands these over by the metric's name in the report (`ReportSettings::metric_name`, with `Intended-` in front for
+//! the second clock). YCSB prints a sentence with the value -1 in front of the summary of raw points; it is left out here.
+
+use std::io;
+
+use super::hdr::{max_us, mean_us, min_us};
+use super::lines::{Lines, Value};
+use super::metrics::Metric;
+use super::settings::{ReportSettings, Shape};
+
+/// Means of a metric over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// The metric's name in the report.
+    pub metric: String,
+    /// Milliseconds since the start, a multiple of the granularity, and the mean latency of what ended from then on, in microseconds.
+    pub points: Vec<(u64, f64)>,
+}
+
+/// The latencies of a metric, each by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawPoints {
+    /// The metric's name in the report.
+    pub metric: String,
+    /// When it ended, in milliseconds since 1970, and the latency in microseconds.
+    pub points: Vec<(u64, u64)>,
+}
+
+const NONE: Value = Value::Whole(-1);
+
+/// A block of type `timeseries`.
+pub(super) fn add_series(lines: &mut Lines, name: &str, metric: &Metric<'_>, series: &[Series]) {
+    let latencies = metric.latencies.as_ref();
+    lines.add(name, "Operations", metric.operations);
+    lines.add(name, "AverageLatency(us)", mean_us(latencies).unwrap_or(f64::NAN));
+    lines.add(name, "MinLatency(us)", min_us(latencies).map_or(NONE, Value::from));
+    lines.add(name, "MaxLatency(us)", max_us(latencies).map_or(NONE, Value::from));
+    lines.add_returns(name, metric);
+    for series in series.iter().filter(|series| series.metric == metric.name) {
+        for (since_start_ms, mean_us) in &series.points {
+            lines.add(name, since_start_ms.to_string(), *mean_us);
+        }
+    }
+}
+
+/// The summary of a block of type `raw`, exact, under a name that may have a prefix.
+pub(super) fn add_raw(
+    lines: &mut Lines,
+    settings: &ReportSettings,
+    name: &str,
+    metric: &Metric<'_>,
+    raw: &[RawPoints],
+) {
+    let own = raw.iter().filter(|raw| raw.metric == metric.name);
+    let mut sorted: Vec<u64> = own.flat_map(|raw| raw.points.iter().map(|(_, us)| *us)).collect();
+    sorted.sort_unstable();
+    lines.add(name, "Total Operations", sorted.len() as u64);
+    if let Some((least, most)) = sorted.first().zip(sorted.last()).filter(|_| settings.raw_summary) {
+        let sum: u128 = sorted.iter().map(|us| u128::from(*us)).sum();
+        lines.add(name, "Average", sum as f64 / sorted.len() as f64);
+        lines.add(name, "Min", *least);
+        lines.add(name, "Max", *most);
+        for (label, share) in [
+            ("p1", 0.01),
+            ("p5", 0.05),
+            ("p50", 0.5),
+            ("p90", 0.9),
+            ("p95", 0.95),
+            ("p99", 0.99),
+            ("p99.9", 0.999),
+            ("p99.99", 0.9999),
+        ] {
+            let place = (sorted.len() as f64 * share) as usize;
+            lines.add(name, label, sorted.get(place).copied().unwrap_or(*most));
+        }
+    }
+    lines.add_returns(name, metric);
+}
+
+/// Writes the points themselves: for each metric a head line, then `READ,epoch ms,us`. They go to
+/// [`ReportSettings::raw_file`], or to standard output in front of the report.
+///
+/// # Errors
+/// What the writer says.
+pub fn write_raw_points(
+    out: &mut dyn io::Write,
+    settings: &ReportSettings,
+    raw: &[RawPoints],
+) -> io::Result<()> {
+    let prefix = if settings.shape == Shape::HdrAndRaw { "Raw" } else { "" };
+    for RawPoints { metric, points } in raw {
+        writeln!(out, "{prefix}{metric} latency raw data: op, timestamp(ms), latency(us)")?;
+        for (epoch_ms, us) in points {
+            writeln!(out, "{prefix}{metric},{epoch_ms},{us}")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! How the report is to look, as the properties say (facts/ycsb.md 2.1 and 2.3).
+//!
+//! What YCSB warns of and goes on without is a warning here too; what ends it is an error. A status to be tracked that does not
+//! exist is worth a warning: YCSB looks for it in vain.
+
+use fathom_errors::Error;
+
+use super::percentiles;
+use crate::measurements::Status;
+use crate::properties::Properties;
+
+/// A quarter of an hour. With all of them in the report it is 20 MB long for each operation.
+const MOST_BUCKETS: u64 = 1_000_000;
+
+/// Where YCSB's exporters live, now and before 0.17.
+const EXPORTER_PACKAGES: [&str; 2] =
+    ["site.ycsb.measurements.exporter.", "com.yahoo.ycsb.measurements.exporter."];
+
+/// What is kept of latencies and shown of them (`measurementtype`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Percentiles of a histogram with buckets of a constant share of their value.
+    Hdr,
+    /// Buckets of a millisecond.
+    Buckets,
+    /// Both of these.
+    HdrAndBuckets,
+    /// Percentiles, and each latency by itself.
+    HdrAndRaw,
+    /// Means over time.
+    TimeSeries,
+    /// Each latency by itself.
+    Raw,
+}
+
+/// From when on latencies count (`measurement.interval`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// From the sending of a request: service time.
+    Service,
+    /// From when it was due, under the operation's own name: response time.
+    Response,
+    /// Both, response time as `Intended-` and the operation's name.
+    Both,
+}
+
+/// The form of the report (`exporter`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exporter {
+    Text,
+    /// Objects one behind the other, without commas.
+    Json,
+    JsonArray,
+}
+
+/// How the report is to look.
+#[derive(Clone, Debug)]
+pub struct ReportSettings {
+    pub(super) shape: Shape,
+    pub(super) clock: Clock,
+    pub(super) exporter: Exporter,
+    pub(super) percentiles: Vec<f64>,
+    /// Every bucket of a histogram.
+    pub(super) verbose: bool,
+    pub(super) buckets: u64,
+    pub(super) raw_summary: bool,
+    granularity_ms: u64,
+    raw_file: Option<String>,
+    /// The statuses whose latencies stand by themselves.
+    tracked: Vec<Status>,
+}
+
+impl ReportSettings {
+    /// What the properties say, and what they say in vain.
+    ///
+    /// # Errors
+    /// `Kind::Usage` if `measurementtype` or `measurement.interval` is another word, or a number is none.
+    pub fn of(properties: &Properties) -> Result<(ReportSettings, Vec<String>), Error> {
+        let mut warnings = Vec::new();
+        let buckets = properties.whole("histogram.buckets")?.unwrap_or(1000);
+        if buckets > MOST_BUCKETS {
+            return Err(Error::usage(format!(
+                "histogram.buckets takes at most {MOST_BUCKETS}, not {buckets}"
+            )));
+        }
+        let granularity_ms = properties.whole("timeseries.granularity")?.unwrap_or(1000);
+        if granularity_ms == 0 {
+            return Err(Error::usage("timeseries.granularity takes at least 1 (ms), not 0"));
+        }
+        let settings = ReportSettings {
+            shape: shape(properties)?,
+            clock: clock(properties)?,
+            exporter: exporter(properties, &mut warnings),
+            percentiles: percentiles_of(properties, &mut warnings),
+            verbose: properties.truth("measurement.histogram.verbose", false),
+            buckets,
+            raw_summary: !properties.truth("measurement.raw.no_summary", false),
+            granularity_ms,
+            raw_file: properties.text("measurement.raw.output_file").map(str::to_owned),
+            tracked: tracked(properties, &mut warnings),
+        };
+        Ok((settings, warnings))
+    }
+
+    /// What is kept and shown of latencies.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// From when on they count.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The milliseconds of a point of [`Shape::TimeSeries`].
+    pub fn granularity_ms(&self) -> u64 {
+        self.granularity_ms
+    }
+
+    /// Whether each latency is to be kept by itself.
+    pub fn wants_raw(&self) -> bool {
+        matches!(self.shape, Shape::Raw | Shape::HdrAndRaw)
+    }
+
+    /// Where these go; to standard output if there is none.
+    pub fn raw_file(&self) -> Option<&str> {
+        self.raw_file.as_deref()
+    }
+
+    /// The statuses that failed operations of the kind are shown by, each by itself; the others are `-FAILED`.
+    pub(super) fn is_tracked(&self, status: Status) -> bool {
+        self.tracked.contains(&status)
+    }
+
+    /// The name in the report for operations that ended so, by [`Clock::Service`] or [`Clock::Response`]: `READ`, `READ-FAILED`,
+    /// `READ-NOT_FOUND`. Series and raw points come under it (with `Intended-` in front where it is so in the report).
+    pub fn metric_name(&self, operation: &str, status: Status) -> String {
+        if status.is_success() {
+            operation.to_owned()
+        } else if self.is_tracked(status) {
+            format!("{operation}-{}", status.name())
+        } else {
+            format!("{operation}-FAILED")
+        }
+    }
+}
+
+fn shape(properties: &Properties) -> Result<Shape, Error> {
+    let words = [
+        ("hdrhistogram", Shape::Hdr),
+        ("histogram", Shape::Buckets),
+        ("hdrhistogram+histogram", Shape::HdrAndBuckets),
+        ("hdrhistogram+raw", Shape::HdrAndRaw),
+        ("timeseries", Shape::TimeSeries),
+        ("raw", Shape::Raw),
+    ];
+    Ok(properties.choice("measurementtype", &words)?.unwrap_or(Shape::Hdr))
+}
+
+fn clock(properties: &Properties) -> Result<Clock, Error> {
+    let words = [("op", Clock::Service), ("intended", Clock::Response), ("both", Clock::Both)];
+    Ok(properties.choice("measurement.interval", &words)?.unwrap_or(Clock::Service))
+}
+
+fn exporter(properties: &Properties, warnings: &mut Vec<String>) -> Exporter {
+    let Some(class) = properties.text("exporter") else { return Exporter::Text };
+    let bare = EXPORTER_PACKAGES.iter().find_map(|package| class.strip_prefix(package)).unwrap_or(class);
+    match bare {
+        "TextMeasurementsExporter" => Exporter::Text,
+        "JSONMeasurementsExporter" => Exporter::Json,
+        "JSONArrayMeasurementsExporter" => Exporter::JsonArray,
+        _ => {
+            warnings.push(format!(
+                "there is no exporter '{class}'; the report is text (known are TextMeasurementsExporter, \
+                 JSONMeasurementsExporter and JSONArrayMeasurementsExporter)"
+            ));
+            Exporter::Text
+        }
+    }
+}
+
+fn percentiles_of(properties: &Properties, warnings: &mut Vec<String>) -> Vec<f64> {
+    let Some(list) = properties.get("hdrhistogram.percentiles") else { return percentiles::DEFAULT.to_vec() };
+    percentiles::parse(list).unwrap_or_else(|| {
+        warnings.push(format!(
+            "hdrhistogram.percentiles takes numbers from 0 to 100 with commas between, not '{list}'; the report has 50,95,99"
+        ));
+        percentiles::DEFAULT.to_vec()
+    })
+}
+
+fn tracked(properties: &Properties, warnings: &mut Vec<String>) -> Vec<Status> {
+    if properties.truth("reportlatencyforeacherror", false) {
+        return Status::ALL.to_vec();
+    }
+    let list = properties.get("latencytrackederrors").unwrap_or_default();
+    let mut tracked = Vec::new();
+    for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        match Status::ALL.into_iter().find(|status| status.name() == name) {
+            Some(status) => tracked.push(status),
+            None => warnings.push(format!("latencytrackederrors: no operation ends as '{name}'")),
+        }
+    }
+    tracked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(flags: &[&str]) -> Result<(ReportSettings, Vec<String>), Error> {
+        let mut properties = Properties::default();
+        flags.iter().for_each(|flag| properties.add_flag(flag).unwrap());
+        ReportSettings::of(&properties)
+    }
+
+    #[test]
+    fn defaults_are_those_of_ycsb() {
+        let (settings, warnings) = of(&[]).unwrap();
+        assert!(warnings.is_empty());
+        assert_eq!((settings.shape(), settings.clock()), (Shape::Hdr, Clock::Service));
+        assert_eq!((settings.exporter, settings.percentiles), (Exporter::Text, vec![50.0, 95.0, 99.0]));
+        assert_eq!((settings.buckets, settings.granularity_ms, settings.raw_file), (1000, 1000, None));
+    }
+
+    #[test]
+    fn exporters_go_by_both_packages_and_by_their_bare_name() {
+        for (class, exporter) in [
+            ("site.ycsb.measurements.exporter.TextMeasurementsExporter", Exporter::Text),
+            ("com.yahoo.ycsb.measurements.exporter.JSONMeasurementsExporter", Exporter::Json),
+            ("site.ycsb.measurements.exporter.JSONArrayMeasurementsExporter ", Exporter::JsonArray),
+            ("JSONArrayMeasurementsExporter", Exporter::JsonArray),
+        ] {
+            let (settings, warnings) = of(&[&format!("exporter={class}")]).unwrap();
+            assert_eq!((settings.exporter, warnings.len()), (exporter, 0), "{class}");
+        }
+        let (settings, warnings) = of(&["exporter=site.ycsb.XmlExporter"]).unwrap();
+        assert_eq!(settings.exporter, Exporter::Text);
+        assert!(warnings.len() == 1 && warnings[0].contains("'site.ycsb.XmlExporter'"), "{warnings:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_warned_of_or_refused() {
+        let (settings, warnings) =
+            of(&["hdrhistogram.percentiles=95;99", "latencytrackederrors=NOT_FOUND, Error"]).unwrap();
+        assert_eq!(settings.percentiles, percentiles::DEFAULT);
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(warnings[0].contains("not '95;99'") && warnings[1].contains("'Error'"), "{warnings:?}");
+        assert!(settings.is_tracked(Status::NotFound) && !settings.is_tracked(Status::Error));
+        for wrong in [
+            "measurementtype=hdr",
+            "measurement.interval=service",
+            "histogram.buckets=-1",
+            "histogram.buckets=99999999999",
+            "timeseries.granularity=0",
+        ] {
+            let error = of(&[wrong]).unwrap_err();
+            assert_eq!(error.kind(), fathom_errors::Kind::Usage, "{wrong}");
+            let name = wrong.split('=').next().unwrap();
+            assert!(error.to_string().contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn failures_are_named_by_their_status_where_asked() {
+        let (settings, _) = of(&["latencytrackederrors=NOT_FOUND"]).unwrap();
+        let names = [Status::Ok, Status::BatchedOk, Status::NotFound, Status::Error]
+            .map(|status| settings.metric_name("READ", status));
+        assert_eq!(names, ["READ", "READ", "READ-NOT_FOUND", "READ-FAILED"]);
+        let (settings, _) = of(&["reportlatencyforeacherror=TRUE"]).unwrap();
+        assert_eq!(settings.metric_name("SCAN", Status::Forbidden), "SCAN-FORBIDDEN");
+    }
+}
