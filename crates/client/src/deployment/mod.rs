@@ -201,9 +201,12 @@ impl Deployment {
             Some(Err(crate::Error::Network(error))) => Err(error),
             Some(Err(crate::Error::Server(failure))) => {
                 let (user, source) = (&credential.user, &credential.source);
-                let what = format!("{address} does not let in the user '{user}' of the database '{source}'");
-                let error = Error::new(Kind::Permission, what).because(failure);
-                Err(error.advise("check the user, the password and authSource"))
+                // A server's message may be a sentence of its own, with a full stop.
+                let reason = failure.message().trim_end_matches('.');
+                let what = format!(
+                    "{address} does not let in the user '{user}' of the database '{source}': {reason}"
+                );
+                Err(Error::new(Kind::Permission, what).advise("check the user, the password and authSource"))
             }
             None => {
                 let timeout = self.target.connect_timeout;

@@ -168,7 +168,10 @@ fn a_wrong_password_is_said_as_such() {
     let with_user: Target = "mongodb://me:geheim@h/shop".parse().unwrap();
     target.credential = with_user.credential;
     let error = refused(&target);
-    let expected = format!("{} does not let in the user 'me' of the database 'shop'", members[0].address());
+    let expected = format!(
+        "{} does not let in the user 'me' of the database 'shop': Authentication failed; check",
+        members[0].address()
+    );
     assert!(error.contains(&expected) && !error.contains("geheim"), "{error}");
     // To find members nobody needs to log in.
     target.credential = None;

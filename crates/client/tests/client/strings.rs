@@ -60,10 +60,10 @@ fn credentials() {
 
 #[test]
 fn secrets_are_never_shown() {
-    for text in
-        ["mongodb://u:geh:eim@h", "mongodb://u:geh/eim@h", "mongodb://u:geh@eim@h", "mongodb://u:geheim%zz@h"]
-    {
-        let refused = refused(text);
+    let rests = ["u:geh:eim@h", "u:geh/eim@h", "u:geh@eim@h", "u:geheim%zz@h"];
+    let schemes = ["mongodb://", "mongodb+srv://"];
+    for text in schemes.iter().flat_map(|scheme| rests.map(|rest| format!("{scheme}{rest}"))) {
+        let refused = refused(&text);
         assert!(!refused.contains("geh") && !refused.contains("eim"), "{refused}");
     }
     let shown = target("mongodb://u:geheim@h/?tlsCertificateKeyFilePassword=geheim");
