@@ -126,9 +126,14 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     for warning in &warnings {
         output::note(&format!("fathom: {warning}"));
     }
+    let settings = &job.settings;
+    if let Some(file) = &settings.export_file {
+        // Better refused now than when there is something to write.
+        let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
+        opened.map_err(|error| Error::io("write the report to", file, error))?;
+    }
     let opener = opener(&job.binding)?;
     let next = first_number(&job, &properties)?;
-    let settings = &job.settings;
     let shared = Arc::new(CoreShared::new(job.workload.clone(), job.binding.clone(), settings.retry, next));
     output::line(&format!("mongo client connection created with {}", job.binding.target))?;
     let run = if config.no_record {
@@ -141,6 +146,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         Phase::Run => "Starting test.",
     });
     let mut watcher = Watcher::new(settings, &job.report, run, signals);
+    watcher.first_status();
     let begun = Instant::now();
     let seed = settings.plan.seed;
     let source = |number: usize| CoreSource::new(&shared, seed, number as u64);
@@ -162,7 +168,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         ..RunTotals::default()
     };
     watcher.last_status();
-    show(&report(&job.report, &totals), settings.export_file.as_deref())?;
+    let shown = show(&report(&job.report, &totals), settings.export_file.as_deref());
     let failed = summary::show(&ended, settings);
     let broken = match &ended.end {
         End::NoProgress(limit) => {
@@ -174,6 +180,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     if let Some(folder) = watcher.close(broken.clone()) {
         output::note(&format!("Run folder: {}", folder.display()));
     }
+    shown?;
     if let Some(broken) = broken {
         output::note(&format!("fathom: {broken}"));
         return Ok(Outcome::Findings);
@@ -181,15 +188,14 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     Ok(if failed && !config.ycsb_exit_codes { Outcome::Findings } else { Outcome::Clean })
 }
 
-/// The report, to where it belongs.
+/// The report, to where it belongs; what a file does not take goes to standard output.
 fn show(text: &str, file: Option<&str>) -> Result<()> {
-    match file {
-        None => output::line(text.trim_end())?,
-        Some(file) => {
-            std::fs::write(file, text).map_err(|error| Error::io("write the report to", file, error))?
-        }
+    let Some(file) = file else { return Ok(output::line(text.trim_end())?) };
+    let written = std::fs::write(file, text).map_err(|error| Error::io("write the report to", file, error));
+    if written.is_err() {
+        output::line(text.trim_end())?;
     }
-    Ok(())
+    Ok(written?)
 }
 
 fn job(properties: &Properties) -> Result<(Job, Vec<String>)> {
@@ -223,7 +229,7 @@ fn first_number(job: &Job, properties: &Properties) -> Result<u64> {
     if !inserts || !properties.truth("insertresume", true) {
         return Ok(records.table);
     }
-    let mut connection = connect(&job.binding.target)?;
+    let mut connection = connect(&soon(&job.binding.target))?;
     let first =
         first_free(&mut connection, &job.binding, &job.workload, records.table).map_err(Error::from)?;
     if first > records.table {
@@ -235,16 +241,22 @@ fn first_number(job: &Job, properties: &Properties) -> Result<u64> {
     Ok(first)
 }
 
+/// A server that cannot be reached, refuses the login or speaks something else is the environment's fault.
 fn connect(target: &Target) -> Result<Connection, Error> {
-    Connection::connect(target).map_err(Error::from)
+    Connection::connect(target).map_err(Error::from).map_err(|error| match error.kind() {
+        Kind::Io | Kind::Malformed => error.with_kind(Kind::Unsupported),
+        _ => error,
+    })
+}
+
+/// A target that answers soon or never.
+fn soon(target: &Target) -> Target {
+    Target { connect_timeout: target.connect_timeout.min(FIRST_CONNECT), ..target.clone() }
 }
 
 /// Makes the connections of the run. The first ones fail soon; those that are made anew are tried for as long as it takes.
 fn opener(binding: &Binding) -> Result<impl Fn(usize) -> Result<Parts, Error> + Send + Sync + use<>> {
-    let mut target = binding.target.clone();
-    if target.connect_timeout > FIRST_CONNECT {
-        target.connect_timeout = FIRST_CONNECT;
-    }
+    let target = soon(&binding.target);
     Ok(move |_: usize| connect(&target)?.into_parts().map_err(Error::from))
 }
 
