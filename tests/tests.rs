@@ -29,3 +29,6 @@ mod serve_refusals;
 mod serve_run;
 mod serve_writers;
 mod storage;
+mod ycsb;
+mod ycsb_refusals;
+mod ycsb_run;
