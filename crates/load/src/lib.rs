@@ -10,6 +10,7 @@ pub mod client_settings;
 pub mod core_workload;
 pub mod documents;
 pub mod driving;
+pub mod find_max;
 pub mod generators;
 pub mod keys;
 pub mod measurements;

@@ -2,6 +2,8 @@
 //!
 //! What the properties mean is decided in `fathom_load`; here they become a run, status lines, a report and a run folder.
 
+mod document;
+mod find_max;
 mod observe;
 mod summary;
 mod words;
@@ -21,9 +23,12 @@ use fathom_load::properties::Properties;
 use fathom_load::servers::Servers;
 use fathom_load::ycsb_report::{ReportSettings, RunTotals, report};
 use fathom_process::Signals;
+use fathom_stats::Slo;
+use fathom_units::Nanos;
 
 pub(crate) use words::plain;
 
+use self::find_max::Search;
 use self::observe::Watcher;
 use super::Outcome;
 use crate::{output, probing};
@@ -35,11 +40,15 @@ EXAMPLES:
   fathom ycsb run mongodb -P workloads/workloadc -p mongodb.url=mongodb://db1/ycsb -target 5000
   fathom ycsb run mongodb -P workloads/workloadb -target 5000 -p arrivals=poisson
       -p operationcount=0 -p maxexecutiontime=60
+  fathom ycsb run mongodb -P workloads/workloadb --find-max --slo 'p99<10ms'
   fathom ycsb -load -db site.ycsb.db.MongoDbClient -P workloads/workloada
 
 The report goes to standard output, all else to standard error. Ctrl-C ends a run
 with its report. Properties are YCSB's; docs/ycsb.md lists them, and ours.
 Exit codes: 0 ok, 1 operations failed, 2 usage, 3 environment.";
+
+/// Connections of a search, where nobody says how many.
+const FIND_MAX_THREADS: &str = "64";
 
 /// What the command line may say.
 #[derive(Debug, Args)]
@@ -79,6 +88,18 @@ pub(crate) struct Config {
     /// Exit with 0 also when operations failed, as YCSB does
     #[arg(long)]
     ycsb_exit_codes: bool,
+    /// Find the highest rate that holds --slo: Poisson arrivals at rising rates
+    #[arg(long, requires = "slo", conflicts_with = "target")]
+    find_max: bool,
+    /// A latency objective for --find-max, such as 'p99<10ms'
+    #[arg(long, requires = "find_max")]
+    slo: Option<Slo>,
+    /// How long each step of --find-max is measured
+    #[arg(long, default_value = "30s", value_name = "TIME")]
+    step: Nanos,
+    /// Print one JSON document in place of YCSB's report
+    #[arg(long)]
+    json: bool,
     /// Where run folders go [default: the state folder's runs/]
     #[arg(long, value_name = "DIR")]
     runs: Option<PathBuf>,
@@ -127,7 +148,14 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     let next = first_number(&job, &servers, &properties)?;
     let settings = &job.settings;
     let shared = Arc::new(CoreShared::new(job.workload.clone(), job.binding.clone(), settings.retry, next));
-    output::line(&format!("mongo client connection created with {}", job.binding.target))?;
+    if let Some(slo) = &config.slo {
+        let (step, json) = (config.step()?, config.json);
+        let search = Search { slo, step, plan: &settings.plan, shared: &shared, servers: &servers, json };
+        return search.run(&signals);
+    }
+    if !config.json {
+        output::line(&format!("mongo client connection created with {}", job.binding.target))?;
+    }
     let run = if config.no_record {
         None
     } else {
@@ -159,7 +187,9 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         ..RunTotals::default()
     };
     watcher.last_status();
-    show(&report(&job.report, &totals), settings.export_file.as_deref())?;
+    if !config.json {
+        show(&report(&job.report, &totals), settings.export_file.as_deref())?;
+    }
     let failed = summary::show(&ended, settings);
     let broken = match &ended.end {
         End::NoProgress(limit) => {
@@ -168,8 +198,12 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         End::GaveUp(why) => Some(format!("the run was given up: {why}")),
         End::Done | End::TimeOver | End::Stopped => None,
     };
-    if let Some(folder) = watcher.close(broken.clone()) {
+    let folder = watcher.close(broken.clone());
+    if let Some(folder) = &folder {
         output::note(&format!("Run folder: {}", folder.display()));
+    }
+    if config.json {
+        output::line(&document::document(&ended, folder.as_deref()).to_string())?;
     }
     if let Some(broken) = broken {
         output::note(&format!("fathom: {broken}"));
@@ -252,12 +286,28 @@ impl Config {
                 properties.set(name, value, flag);
             }
         }
+        if self.find_max {
+            // A search has a time of its own, and needs connections for what is under way when a server stalls.
+            properties.set("operationcount", "0", "--find-max");
+            properties.set("maxexecutiontime", "3600", "--find-max");
+            if properties.get("threadcount").is_none() {
+                properties.set("threadcount", FIND_MAX_THREADS, "--find-max");
+            }
+        }
         if self.status {
             properties.set("status", "true", "-s");
         }
         self.phase(&mut properties)?;
         self.check_binding(&properties)?;
         Ok(properties)
+    }
+
+    /// How long a step of the search takes.
+    fn step(&self) -> Result<Nanos> {
+        if !(Nanos::secs(1)..=Nanos::secs(86_400)).contains(&self.step) {
+            return Err(Error::usage(format!("--step {} makes no sense; take 1s to a day", self.step)).into());
+        }
+        Ok(self.step)
     }
 
     fn phase(&self, properties: &mut Properties) -> Result<()> {
