@@ -2,28 +2,33 @@
 //!
 //! What the properties mean is decided in `fathom_load`; here they become a run, status lines, a report and a run folder.
 
+mod document;
+mod find_max;
 mod observe;
 mod summary;
 mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, Command, ValueEnum};
-use fathom_client::{Connection, Parts, Target};
 use fathom_errors::{Error, Kind};
 use fathom_load::binding::Binding;
 use fathom_load::client_settings::{ClientSettings, operation_count, phase_of};
 use fathom_load::core_workload::{CoreShared, CoreSource, CoreWorkload, Mix, Operation, Phase, first_free};
 use fathom_load::driving::{self, Arrivals, End};
 use fathom_load::properties::Properties;
+use fathom_load::servers::Servers;
 use fathom_load::ycsb_report::{ReportSettings, RunTotals, report};
 use fathom_process::Signals;
+use fathom_stats::Slo;
+use fathom_units::Nanos;
 
 pub(crate) use words::plain;
 
+use self::find_max::Search;
 use self::observe::Watcher;
 use super::Outcome;
 use crate::{output, probing};
@@ -35,14 +40,15 @@ EXAMPLES:
   fathom ycsb run mongodb -P workloads/workloadc -p mongodb.url=mongodb://db1/ycsb -target 5000
   fathom ycsb run mongodb -P workloads/workloadb -target 5000 -p arrivals=poisson
       -p operationcount=0 -p maxexecutiontime=60
+  fathom ycsb run mongodb -P workloads/workloadb --find-max --slo 'p99<10ms'
   fathom ycsb -load -db site.ycsb.db.MongoDbClient -P workloads/workloada
 
 The report goes to standard output, all else to standard error. Ctrl-C ends a run
 with its report. Properties are YCSB's; docs/ycsb.md lists them, and ours.
 Exit codes: 0 ok, 1 operations failed, 2 usage, 3 environment.";
 
-/// How long the first connections may take, where the connection string says nothing: an answer comes within 5 s.
-const FIRST_CONNECT: Duration = Duration::from_secs(4);
+/// Connections of a search, where nobody says how many.
+const FIND_MAX_THREADS: &str = "64";
 
 /// What the command line may say.
 #[derive(Debug, Args)]
@@ -82,6 +88,18 @@ pub(crate) struct Config {
     /// Exit with 0 also when operations failed, as YCSB does
     #[arg(long)]
     ycsb_exit_codes: bool,
+    /// Find the highest rate that holds --slo: Poisson arrivals at rising rates
+    #[arg(long, requires = "slo", conflicts_with = "target")]
+    find_max: bool,
+    /// A latency objective for --find-max, such as 'p99<10ms'
+    #[arg(long, requires = "find_max")]
+    slo: Option<Slo>,
+    /// How long each step of --find-max is measured
+    #[arg(long, default_value = "30s", value_name = "TIME")]
+    step: Nanos,
+    /// Print one JSON document in place of YCSB's report
+    #[arg(long)]
+    json: bool,
     /// Where run folders go [default: the state folder's runs/]
     #[arg(long, value_name = "DIR")]
     runs: Option<PathBuf>,
@@ -132,10 +150,17 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
         opened.map_err(|error| Error::io("write the report to", file, error))?;
     }
-    let opener = opener(&job.binding)?;
-    let next = first_number(&job, &properties)?;
+    let servers = Servers::discover(&job.binding, &job.workload).map_err(environment)?;
+    let next = first_number(&job, &servers, &properties)?;
     let shared = Arc::new(CoreShared::new(job.workload.clone(), job.binding.clone(), settings.retry, next));
-    output::line(&format!("mongo client connection created with {}", job.binding.target))?;
+    if let Some(slo) = &config.slo {
+        let (step, json) = (config.step()?, config.json);
+        let search = Search { slo, step, plan: &settings.plan, shared: &shared, servers: &servers, json };
+        return search.run(&signals);
+    }
+    if !config.json {
+        output::line(&format!("mongo client connection created with {}", job.binding.target))?;
+    }
     let run = if config.no_record {
         None
     } else {
@@ -150,11 +175,11 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     let begun = Instant::now();
     let seed = settings.plan.seed;
     let source = |number: usize| CoreSource::new(&shared, seed, number as u64);
-    let ended = match driving::run(&settings.plan, &opener, source, &mut watcher) {
+    let ended = match driving::run(&settings.plan, &|number| servers.open(number), source, &mut watcher) {
         Ok(ended) => ended,
         Err(error) => {
             watcher.close(Some(error.to_string()));
-            return Err(error.into());
+            return Err(environment(error).into());
         }
     };
     let wall = begun.elapsed().saturating_sub(settings.plan.warmup);
@@ -168,7 +193,10 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         ..RunTotals::default()
     };
     watcher.last_status();
-    let shown = show(&report(&job.report, &totals), settings.export_file.as_deref());
+    let shown = match config.json {
+        true => Ok(()),
+        false => show(&report(&job.report, &totals), settings.export_file.as_deref()),
+    };
     let failed = summary::show(&ended, settings);
     let broken = match &ended.end {
         End::NoProgress(limit) => {
@@ -177,10 +205,14 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         End::GaveUp(why) => Some(format!("the run was given up: {why}")),
         End::Done | End::TimeOver | End::Stopped => None,
     };
-    if let Some(folder) = watcher.close(broken.clone()) {
+    let folder = watcher.close(broken.clone());
+    if let Some(folder) = &folder {
         output::note(&format!("Run folder: {}", folder.display()));
     }
     shown?;
+    if config.json {
+        output::line(&document::document(&ended, folder.as_deref()).to_string())?;
+    }
     if let Some(broken) = broken {
         output::note(&format!("fathom: {broken}"));
         return Ok(Outcome::Findings);
@@ -220,7 +252,7 @@ fn job(properties: &Properties) -> Result<(Job, Vec<String>)> {
 }
 
 /// The number of the first record that is inserted.
-fn first_number(job: &Job, properties: &Properties) -> Result<u64> {
+fn first_number(job: &Job, servers: &Servers, properties: &Properties) -> Result<u64> {
     let records = job.workload.records;
     if job.workload.phase == Phase::Load {
         return Ok(records.first);
@@ -229,7 +261,7 @@ fn first_number(job: &Job, properties: &Properties) -> Result<u64> {
     if !inserts || !properties.truth("insertresume", true) {
         return Ok(records.table);
     }
-    let mut connection = connect(&soon(&job.binding.target))?;
+    let mut connection = servers.connect(0).map_err(environment)?;
     let first =
         first_free(&mut connection, &job.binding, &job.workload, records.table).map_err(Error::from)?;
     if first > records.table {
@@ -241,23 +273,12 @@ fn first_number(job: &Job, properties: &Properties) -> Result<u64> {
     Ok(first)
 }
 
-/// A server that cannot be reached, refuses the login or speaks something else is the environment's fault.
-fn connect(target: &Target) -> Result<Connection, Error> {
-    Connection::connect(target).map_err(Error::from).map_err(|error| match error.kind() {
+/// A server that cannot be reached, refuses the login or speaks something else is the environment's fault, not an operation's.
+fn environment(error: Error) -> Error {
+    match error.kind() {
         Kind::Io | Kind::Malformed => error.with_kind(Kind::Unsupported),
         _ => error,
-    })
-}
-
-/// A target that answers soon or never.
-fn soon(target: &Target) -> Target {
-    Target { connect_timeout: target.connect_timeout.min(FIRST_CONNECT), ..target.clone() }
-}
-
-/// Makes the connections of the run. The first ones fail soon; those that are made anew are tried for as long as it takes.
-fn opener(binding: &Binding) -> Result<impl Fn(usize) -> Result<Parts, Error> + Send + Sync + use<>> {
-    let target = soon(&binding.target);
-    Ok(move |_: usize| connect(&target)?.into_parts().map_err(Error::from))
+    }
 }
 
 impl Config {
@@ -280,12 +301,28 @@ impl Config {
                 properties.set(name, value, flag);
             }
         }
+        if self.find_max {
+            // A search has a time of its own, and needs connections for what is under way when a server stalls.
+            properties.set("operationcount", "0", "--find-max");
+            properties.set("maxexecutiontime", "3600", "--find-max");
+            if properties.get("threadcount").is_none() {
+                properties.set("threadcount", FIND_MAX_THREADS, "--find-max");
+            }
+        }
         if self.status {
             properties.set("status", "true", "-s");
         }
         self.phase(&mut properties)?;
         self.check_binding(&properties)?;
         Ok(properties)
+    }
+
+    /// How long a step of the search takes.
+    fn step(&self) -> Result<Nanos> {
+        if !(Nanos::secs(1)..=Nanos::secs(86_400)).contains(&self.step) {
+            return Err(Error::usage(format!("--step {} makes no sense; take 1s to a day", self.step)).into());
+        }
+        Ok(self.step)
     }
 
     fn phase(&self, properties: &mut Properties) -> Result<()> {
