@@ -30,5 +30,6 @@ mod serve_run;
 mod serve_writers;
 mod storage;
 mod ycsb;
+mod ycsb_faults;
 mod ycsb_refusals;
 mod ycsb_run;

@@ -157,9 +157,13 @@ fn keys_and_documents_change_as_the_properties_say() {
     let server = serve(WIRED_TIGER, &scratch, &[]);
     let mut connection = server.connect().unwrap();
     let mut load = |database: &str, words: &[&str]| {
-        let words: Vec<&str> = words.iter().chain(&["recordcount=101", "-threads 3", "--no-record"]).copied().collect();
+        let words: Vec<&str> =
+            words.iter().chain(&["recordcount=101", "-threads 3", "--no-record"]).copied().collect();
         let output = ycsb("load", "workloada", &url(&server, database, ""), &words).run().expect_code(0);
-        assert_eq!(report(&output).returned("INSERT", "OK") + report(&output).returned("INSERT", "BATCHED_OK"), 101);
+        assert_eq!(
+            report(&output).returned("INSERT", "OK") + report(&output).returned("INSERT", "BATCHED_OK"),
+            101
+        );
         let name = words.iter().find_map(|word| word.strip_prefix("table=")).unwrap_or("usertable");
         table(&mut connection, database, name)
     };
@@ -170,7 +174,8 @@ fn keys_and_documents_change_as_the_properties_say() {
     let strings = load("strings", &["datatype=string", "fieldcount=2", "fieldlength=7"]);
     assert!(strings.values().all(|document| document.get_str("field1").unwrap().len() == 7));
     let eight = load("eight", &["fieldcount=8", "fieldlength=250", "fieldnameprefix=f"]);
-    assert!(eight.values().all(|document| document.as_bytes().len() == 2142 - 19 - 8 * 4 + document.get_str("_id").unwrap().len() - 4));
+    assert!(eight.values().all(|document| document.as_bytes().len()
+        == 2142 - 19 - 8 * 4 + document.get_str("_id").unwrap().len() - 4));
     // 101 documents over 3 connections in batches of 10: none is forgotten.
     let batches = load("batches", &["batchsize=10"]);
     assert_eq!(batches.len(), 101);
@@ -231,8 +236,13 @@ fn a_second_load_of_the_same_keys_says_why_it_stops() {
     assert!(last.starts_with("fathom: the run was given up: an insert failed: E11000"), "{}", again.stderr);
     // On request it goes on, by single documents and by batches, and counts each that failed.
     for batch in ["batchsize=1", "batchsize=7"] {
-        let words =
-            ["recordcount=310", "-threads 4", "--no-record", batch, "core_workload_insertion_keep_going_on_error=true"];
+        let words = [
+            "recordcount=310",
+            "-threads 4",
+            "--no-record",
+            batch,
+            "core_workload_insertion_keep_going_on_error=true",
+        ];
         let output = ycsb("load", "workloada", &url, &words).run().expect_code(1);
         let report = report(&output);
         let new = report.returned("INSERT", "OK") + report.returned("INSERT", "BATCHED_OK");
@@ -244,7 +254,12 @@ fn a_second_load_of_the_same_keys_says_why_it_stops() {
         connection.run("y", &doc! { "delete": "usertable", "deletes": [delete] }).unwrap();
     }
     // A retry that fails too counts once.
-    let words = ["recordcount=3", "--no-record", "core_workload_insertion_retry_limit=2", "core_workload_insertion_retry_interval=0.1"];
+    let words = [
+        "recordcount=3",
+        "--no-record",
+        "core_workload_insertion_retry_limit=2",
+        "core_workload_insertion_retry_interval=0.1",
+    ];
     let retried = ycsb("load", "workloada", &url, &words).run().expect_code(1);
     assert_eq!(report(&retried).returned("INSERT", "ERROR"), 1);
     assert!(retried.stderr.contains("3 x DuplicateKey"), "{}", retried.stderr);

@@ -69,9 +69,17 @@ fn properties_that_cannot_be() {
     }
     // Zipfian needs operationcount, which this file has not.
     let file = folder.join("zipfian");
-    fs::write(&file, "workload=site.ycsb.workloads.CoreWorkload\nrecordcount=1000\nrequestdistribution=zipfian\n").unwrap();
+    fs::write(
+        &file,
+        "workload=site.ycsb.workloads.CoreWorkload\nrecordcount=1000\nrequestdistribution=zipfian\n",
+    )
+    .unwrap();
     let file = file.display().to_string();
-    assert_sentence(&refused(called(&["run", "mongodb", "-P", &file, "-p", NOBODY]), 2, "requestdistribution=zipfian needs operationcount"));
+    assert_sentence(&refused(
+        called(&["run", "mongodb", "-P", &file, "-p", NOBODY]),
+        2,
+        "requestdistribution=zipfian needs operationcount",
+    ));
     let broken = folder.join("broken");
     fs::write(&broken, "recordcount=1\nlabel=\\u00zz\n").unwrap();
     let broken = broken.display().to_string();
@@ -86,9 +94,15 @@ fn command_lines_that_cannot_be() {
         (vec!["run", "mongodb", "-p", NOBODY], "no workload is named"),
         (vec!["run", "mongodb", "-P", &file, "-p", "recordcount"], "-p takes name=value"),
         (vec!["run", "cassandra-cql", "-P", &file], "the binding cassandra-cql is not known"),
-        (vec!["-t", "-db", "site.ycsb.db.JdbcDBClient", "-P", &file], "site.ycsb.db.JdbcDBClient is not known"),
+        (
+            vec!["-t", "-db", "site.ycsb.db.JdbcDBClient", "-P", &file],
+            "site.ycsb.db.JdbcDBClient is not known",
+        ),
         (vec!["-load", "-t", "-db", "site.ycsb.db.MongoDbClient", "-P", &file], "exclude each other"),
-        (vec!["run", "mongodb", "-P", &file, "-threads", "x", "-p", NOBODY], "threadcount takes a whole number from 0 on, not 'x' (-threads)"),
+        (
+            vec!["run", "mongodb", "-P", &file, "-threads", "x", "-p", NOBODY],
+            "threadcount takes a whole number from 0 on, not 'x' (-threads)",
+        ),
         (vec!["shell", "mongodb"], "'shell'"),
         (vec!["run", "mongodb", "-P", &file, "-x"], "-x"),
         (vec!["run", "mongodb", "-P", &file, "stray"], "stray"),
@@ -117,9 +131,17 @@ fn servers_that_cannot_be_reached() {
     let to = |address: &str| format!("mongodb.url=mongodb://{address}/y");
     // Workload D asks the server where to go on before it begins.
     for file in ["workloada", "workloadd"] {
-        assert_sentence(&refused(ycsb("run", file, NOBODY, &[]), 3, "cannot connect to 127.0.0.1:1: Connection refused"));
+        assert_sentence(&refused(
+            ycsb("run", file, NOBODY, &[]),
+            3,
+            "cannot connect to 127.0.0.1:1: Connection refused",
+        ));
         let (_listener, _queue, hole) = black_hole();
-        assert_sentence(&refused(ycsb("run", file, &to(&hole.to_string()), &["-threads 40"]), 3, &hole.to_string()));
+        assert_sentence(&refused(
+            ycsb("run", file, &to(&hole.to_string()), &["-threads 40"]),
+            3,
+            &hole.to_string(),
+        ));
         // One that takes connections and says nothing.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = silent.local_addr().unwrap().to_string();
@@ -135,7 +157,11 @@ fn servers_that_cannot_be_reached() {
             let _ = std::io::Write::write_all(&mut socket, b"HTTP/1.1 400 Bad Request\r\n\r\n");
         }
     });
-    assert_sentence(&refused(ycsb("load", "workloada", &to(&address), &[]), 3, "does not speak MongoDB's protocol"));
+    assert_sentence(&refused(
+        ycsb("load", "workloada", &to(&address), &[]),
+        3,
+        "does not speak MongoDB's protocol",
+    ));
 }
 
 #[test]
@@ -158,7 +184,10 @@ fn what_is_worth_a_warning_goes_on() {
         let output = ycsb("run", "workloadc", &url, &pairs).run().expect_code(0);
         assert!(output.stderr.contains(words), "{words}: {}", output.stderr);
     };
-    warned(&["readPropotion=1"], "there is no property 'readPropotion' (-p); it is not read (did you mean readproportion?)");
+    warned(
+        &["readPropotion=1"],
+        "there is no property 'readPropotion' (-p); it is not read (did you mean readproportion?)",
+    );
     warned(&["mongodb.auth=true"], "there is no property 'mongodb.auth'");
     warned(&["threadcount=50"], "threadcount is lowered from 50 to the 20 operations");
     warned(&["hdrhistogram.percentiles=x"], "hdrhistogram.percentiles takes");
@@ -167,7 +196,11 @@ fn what_is_worth_a_warning_goes_on() {
     let file = scratch.path().join("inserts");
     fs::write(&file, "workload=com.yahoo.ycsb.workloads.CoreWorkload\ninsertproportion=1\noperationcount=10\nrecordcount=100\n").unwrap();
     let mixed = called(&["run", "mongodb", "--no-record", "-p", &url, "-P"]).arg(&file).run().expect_code(0);
-    assert!(mixed.stderr.contains("readproportion=0.95 and updateproportion=0.05 is in the mix by default"), "{}", mixed.stderr);
+    assert!(
+        mixed.stderr.contains("readproportion=0.95 and updateproportion=0.05 is in the mix by default"),
+        "{}",
+        mixed.stderr
+    );
 }
 
 #[test]
@@ -192,20 +225,29 @@ fn reports_that_cannot_be_written() {
     let server = loaded(&scratch, 10, &[]);
     let url = url(&server, "y", "");
     let nowhere = ["exportfile=/no/such/folder/report", "--no-record"];
-    assert_sentence(&refused(ycsb("run", "workloadc", &url, &nowhere), 3, "cannot write the report to /no/such/folder/report"));
+    assert_sentence(&refused(
+        ycsb("run", "workloadc", &url, &nowhere),
+        3,
+        "cannot write the report to /no/such/folder/report",
+    ));
 
     let Some(disk) = Tmpfs::new(Bytes::mib(1)).unwrap() else { return };
     let file = disk.path().join("report");
     fs::write(&file, "").unwrap();
     fill(disk.path()).unwrap();
-    let words = [format!("exportfile={}", file.display()), "recordcount=10".to_owned(), "--no-record".to_owned()];
+    let words =
+        [format!("exportfile={}", file.display()), "recordcount=10".to_owned(), "--no-record".to_owned()];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let output = ycsb("run", "workloadc", &url, &words).run().expect_code(3);
     assert!(output.stderr.contains("No space left"), "{}", output.stderr);
     assert_eq!(report(&output).returned("READ", "OK"), 1000, "it is not lost");
 
     // The run folder on a full disk is told, and nothing else suffers.
-    let output = ycsb("run", "workloadc", &url, &["recordcount=10"]).arg("--runs").arg(disk.path()).run().expect_code(0);
+    let output = ycsb("run", "workloadc", &url, &["recordcount=10"])
+        .arg("--runs")
+        .arg(disk.path())
+        .run()
+        .expect_code(0);
     assert!(output.stderr.contains("No space left"), "{}", output.stderr);
     assert_eq!(report(&output).returned("READ", "OK"), 1000);
 }

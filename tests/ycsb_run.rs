@@ -67,7 +67,9 @@ fn each_workload_on_rocksdb() {
 pub(crate) fn loaded(scratch: &Scratch, records: u64, flags: &[&str]) -> LabServer {
     let server = serve(WIRED_TIGER, scratch, flags);
     let count = format!("recordcount={records}");
-    ycsb("load", "workloada", &url(&server, "y", ""), &[&count, "--no-record", "-threads 4"]).run().expect_code(0);
+    ycsb("load", "workloada", &url(&server, "y", ""), &[&count, "--no-record", "-threads 4"])
+        .run()
+        .expect_code(0);
     server
 }
 
@@ -76,7 +78,11 @@ fn is_status(line: &str, label: &str) -> bool {
     let Some(line) = line.strip_prefix(label) else { return false };
     let words: Vec<&str> = line.split(' ').collect();
     let time = |text: &str| text.split(':').map(str::len).eq([2, 2, 2, 3]);
-    words.len() > 5 && words[0].len() == 10 && time(words[1]) && words[3] == "sec:" && words[5] == "operations;"
+    words.len() > 5
+        && words[0].len() == 10
+        && time(words[1])
+        && words[3] == "sec:"
+        && words[5] == "operations;"
 }
 
 #[test]
@@ -84,9 +90,11 @@ fn both_launch_forms_and_status_lines() {
     let scratch = Scratch::new().unwrap();
     let server = loaded(&scratch, 100, &[]);
     let url = url(&server, "y", "");
-    let words = ["recordcount=100", "--no-record", "-s", "-l run1 ", "status.interval=1", "maxexecutiontime=2"];
+    let words =
+        ["recordcount=100", "--no-record", "-s", "-l run1 ", "status.interval=1", "maxexecutiontime=2"];
     // The label's blank is kept, as YCSB glues it on.
-    let mut call = ycsb("run", "workloadb", &url, &words[..3]).args(["-l", words[3].trim_start_matches("-l ")]);
+    let mut call =
+        ycsb("run", "workloadb", &url, &words[..3]).args(["-l", words[3].trim_start_matches("-l ")]);
     call = call.args(["-p", words[4], "-p", words[5], "-p", "operationcount=0", "-target", "300"]);
     let output = call.run().expect_code(0);
     let lines: Vec<&str> = output.stderr.lines().filter(|line| is_status(line, "run1 ")).collect();
@@ -127,10 +135,14 @@ fn reports_in_all_their_forms() {
     let array = run(&["exporter=site.ycsb.measurements.exporter.JSONArrayMeasurementsExporter"]);
     let start = array.stdout.find('[').unwrap();
     let list: serde_json::Value = serde_json::from_str(&array.stdout[start..]).unwrap();
-    assert_eq!((list[0]["metric"].as_str(), list[0]["measurement"].as_str()), (Some("OVERALL"), Some("RunTime(ms)")));
+    assert_eq!(
+        (list[0]["metric"].as_str(), list[0]["measurement"].as_str()),
+        (Some("OVERALL"), Some("RunTime(ms)"))
+    );
     let objects = run(&["exporter=com.yahoo.ycsb.measurements.exporter.JSONMeasurementsExporter"]);
     let start = objects.stdout.find('{').unwrap();
-    let stream = serde_json::Deserializer::from_str(&objects.stdout[start..]).into_iter::<serde_json::Value>();
+    let stream =
+        serde_json::Deserializer::from_str(&objects.stdout[start..]).into_iter::<serde_json::Value>();
     assert!(stream.map(Result::unwrap).any(|one| one["measurement"] == "Return=OK"));
 
     let both = report(&run(&["measurement.interval=both"]));
@@ -151,7 +163,8 @@ fn files_and_flags_in_their_order_and_blanks() {
     let server = loaded(&scratch, 100, &[]);
     let file = scratch.path().join("more");
     // What fails in YCSB: blanks behind a number. Continued lines and the other separators are Java's.
-    std::fs::write(&file, "# more\nrecordcount=100   \noperationcount : 5 \nthread\\\n  count 2\t\n! no\n").unwrap();
+    std::fs::write(&file, "# more\nrecordcount=100   \noperationcount : 5 \nthread\\\n  count 2\t\n! no\n")
+        .unwrap();
     let call = |file: &std::path::Path| {
         ycsb("run", "workloadc", &url(&server, "y", ""), &["--no-record"]).arg("-P").arg(file)
     };
@@ -181,7 +194,8 @@ fn a_second_run_that_inserts_goes_on_behind_the_first() {
 
     let collide = run(&["insertresume=false"]).expect_code(1);
     let failed = report(&collide).returned("INSERT", "ERROR");
-    let told = format!("fathom: {failed} x DuplicateKey(11000): E11000 duplicate key error collection: y.usertable");
+    let told =
+        format!("fathom: {failed} x DuplicateKey(11000): E11000 duplicate key error collection: y.usertable");
     assert!(failed > 10 && collide.stderr.contains(&told), "{}", collide.stderr);
     run(&["insertresume=false", "--ycsb-exit-codes"]).expect_code(0);
     stop(server);
@@ -211,8 +225,14 @@ fn scans_deletes_and_what_nothing_answers() {
         let deep = run("workloada", "", &[depth]);
         assert_eq!(deep.all_returned(), 200);
     }
-    let silent = ["mongodb.writeConcern=unacknowledged", "recordcount=5000", "table=silent", "pipelinedepth=4"];
-    let call = ycsb("load", "workloada", &url(&server, "y", ""), &[&silent[..], &["--no-record", "-threads 2"]].concat());
+    let silent =
+        ["mongodb.writeConcern=unacknowledged", "recordcount=5000", "table=silent", "pipelinedepth=4"];
+    let call = ycsb(
+        "load",
+        "workloada",
+        &url(&server, "y", ""),
+        &[&silent[..], &["--no-record", "-threads 2"]].concat(),
+    );
     call.run().expect_code(0);
     // The last of them may still be on their way in the server.
     let begun = Instant::now();
@@ -221,8 +241,14 @@ fn scans_deletes_and_what_nothing_answers() {
     }
     assert_eq!(table(&mut connection, "y", "silent").len(), 5000);
 
-    let deletes = ["readproportion=0", "deleteproportion=1", "requestdistribution=sequential", "operationcount=400"];
-    let call = ycsb("run", "workloadc", &url(&server, "y", ""), &[&deletes[..], &["recordcount=300", "--no-record"]].concat());
+    let deletes =
+        ["readproportion=0", "deleteproportion=1", "requestdistribution=sequential", "operationcount=400"];
+    let call = ycsb(
+        "run",
+        "workloadc",
+        &url(&server, "y", ""),
+        &[&deletes[..], &["recordcount=300", "--no-record"]].concat(),
+    );
     let deleted = call.run().expect_code(1);
     let counts = report(&deleted);
     assert_eq!((counts.returned("DELETE", "OK"), counts.returned("DELETE", "NOT_FOUND")), (300, 100));
@@ -262,7 +288,11 @@ fn compression_users_and_tls() {
     let scratch = Scratch::new().unwrap();
     let pem = |file: &str| workload("../crates/client/tests/client/pem").join(file).display().to_string();
     let certificate = pem("server.pem");
-    let server = serve(WIRED_TIGER, &scratch, &["--auth", "--tlsMode", "allowTLS", "--tlsCertificateKeyFile", &certificate]);
+    let server = serve(
+        WIRED_TIGER,
+        &scratch,
+        &["--auth", "--tlsMode", "allowTLS", "--tlsCertificateKeyFile", &certificate],
+    );
     let mut connection = server.connect().unwrap();
     let user = |name: &str, mechanism: &str| {
         doc! { "createUser": name, "pwd": "s3cret-pw", "roles": ["root"], "mechanisms": [mechanism] }

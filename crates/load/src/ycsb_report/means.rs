@@ -55,8 +55,7 @@ mod tests {
     #[test]
     fn seconds_are_put_together_into_points() {
         let mut properties = Properties::default();
-        for pair in
-            ["measurementtype=timeseries", "timeseries.granularity=2000", "measurement.interval=both"]
+        for pair in ["measurementtype=timeseries", "timeseries.granularity=2000", "measurement.interval=both"]
         {
             properties.add_flag(pair).unwrap();
         }

@@ -226,8 +226,8 @@ impl<S: Source> EventLoop<S> {
         if flags.contains(epoll::EventFlags::OUT) {
             self.writable(place);
         }
-        let ended = flags
-            .intersects(epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+        let ended =
+            flags.intersects(epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
         if ended || flags.contains(epoll::EventFlags::IN) {
             self.readable(place, ended);
         }
