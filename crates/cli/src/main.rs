@@ -2,7 +2,9 @@
 
 mod background;
 mod huge_pages;
+mod lab_server;
 mod live;
+mod loading;
 mod output;
 mod probing;
 mod verbs;

@@ -31,7 +31,7 @@ pub(crate) use words::plain;
 use self::find_max::Search;
 use self::observe::Watcher;
 use super::Outcome;
-use crate::{output, probing};
+use crate::{loading, output, probing};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -187,6 +187,12 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         ..RunTotals::default()
     };
     watcher.last_status();
+    let what = match job.workload.phase {
+        Phase::Load => "load",
+        Phase::Run => "run",
+    };
+    let server = job.binding.target.to_string();
+    watcher.result(&loading::entry(&server, what, settings.plan.connections as u64, &ended));
     if !config.json {
         show(&report(&job.report, &totals), settings.export_file.as_deref())?;
     }
