@@ -5,6 +5,7 @@ mod huge_pages;
 mod lab_server;
 mod live;
 mod loading;
+mod metrics;
 mod output;
 mod probing;
 mod verbs;

@@ -31,6 +31,7 @@ pub(crate) use words::plain;
 use self::find_max::Search;
 use self::observe::Watcher;
 use super::Outcome;
+use crate::metrics::LoadMetrics;
 use crate::{loading, output, probing};
 
 const EXAMPLES: &str = "\
@@ -97,6 +98,9 @@ pub(crate) struct Config {
     /// How long each step of --find-max is measured
     #[arg(long, default_value = "30s", value_name = "TIME")]
     step: Nanos,
+    /// Serve what goes on as OpenMetrics: a port of the loopback, or ADDRESS:PORT
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<String>,
     /// Print one JSON document in place of YCSB's report
     #[arg(long)]
     json: bool,
@@ -165,7 +169,8 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         Phase::Load => "Loading workload...",
         Phase::Run => "Starting test.",
     });
-    let mut watcher = Watcher::new(settings, &job.report, run, signals);
+    let metrics = config.metrics.as_deref().map(LoadMetrics::serve).transpose()?;
+    let mut watcher = Watcher::new(settings, &job.report, run, metrics, signals);
     let begun = Instant::now();
     let seed = settings.plan.seed;
     let source = |number: usize| CoreSource::new(&shared, seed, number as u64);

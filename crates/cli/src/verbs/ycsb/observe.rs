@@ -15,6 +15,7 @@ use fathom_record::{RunWriter, State};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::loading::keep_second;
+use crate::metrics::LoadMetrics;
 use crate::output;
 
 /// Watches a load.
@@ -22,6 +23,7 @@ pub(super) struct Watcher<'s> {
     settings: &'s ClientSettings,
     report: &'s ReportSettings,
     run: Option<RunWriter>,
+    metrics: Option<LoadMetrics>,
     signals: Signals,
     begun: Instant,
     /// When measuring began, on the run folder's clock.
@@ -40,6 +42,7 @@ impl<'s> Watcher<'s> {
         settings: &'s ClientSettings,
         report: &'s ReportSettings,
         run: Option<RunWriter>,
+        metrics: Option<LoadMetrics>,
         signals: Signals,
     ) -> Self {
         let warmup_ns = u64::try_from(settings.plan.warmup.as_nanos()).unwrap_or(u64::MAX);
@@ -50,6 +53,7 @@ impl<'s> Watcher<'s> {
             settings,
             report,
             run,
+            metrics,
             signals,
             begun: now,
             zero_ns,
@@ -152,6 +156,9 @@ impl Observer for Watcher<'_> {
             self.since.entry(name).or_default().merge(measured);
         }
         self.keep(interval);
+        if let Some(metrics) = &self.metrics {
+            metrics.second(interval);
+        }
         if let Some(bar) = &self.bar {
             bar.set_position(interval.total_operations);
             let warming = if interval.second < 0 { "warming up, " } else { "" };
