@@ -8,7 +8,9 @@ use std::time::{Duration, Instant, SystemTime};
 use fathom_load::client_settings::ClientSettings;
 use fathom_load::driving::{Interval, Observer};
 use fathom_load::measurements::Measured;
-use fathom_load::ycsb_report::{Progress, ReportSettings, Series, seconds_left, status_line, wall_clock};
+use fathom_load::ycsb_report::{
+    Means, Progress, ReportSettings, Series, seconds_left, status_line, wall_clock,
+};
 use fathom_process::Signals;
 use fathom_record::disk::Entry;
 use fathom_record::{RunWriter, State};
@@ -34,6 +36,8 @@ pub(super) struct Watcher<'s> {
     since_operations: u64,
     since_when: Instant,
     operations: u64,
+    /// The points of `measurementtype=timeseries`.
+    means: Means,
     stopped: bool,
 }
 
@@ -62,13 +66,21 @@ impl<'s> Watcher<'s> {
             since_operations: 0,
             since_when: now,
             operations: 0,
+            means: Means::default(),
             stopped: false,
         }
     }
 
     /// The points of `measurementtype=timeseries`.
     pub(super) fn series(&self) -> Vec<Series> {
-        Vec::new()
+        self.means.series()
+    }
+
+    /// The status line of the start, as YCSB has it.
+    pub(super) fn first_status(&mut self) {
+        if self.settings.status {
+            self.status();
+        }
     }
 
     /// The status line of the end.
@@ -154,6 +166,9 @@ impl Observer for Watcher<'_> {
         self.since_operations += interval.operations;
         for (name, measured) in interval.metrics {
             self.since.entry(name).or_default().merge(measured);
+        }
+        if let Ok(second) = u64::try_from(interval.second) {
+            self.means.add(self.report, second, interval.metrics);
         }
         self.keep(interval);
         if let Some(metrics) = &self.metrics {
