@@ -31,7 +31,8 @@ pub(crate) use words::plain;
 use self::find_max::Search;
 use self::observe::Watcher;
 use super::Outcome;
-use crate::{output, probing};
+use crate::metrics::LoadMetrics;
+use crate::{loading, output, probing};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -97,6 +98,9 @@ pub(crate) struct Config {
     /// How long each step of --find-max is measured
     #[arg(long, default_value = "30s", value_name = "TIME")]
     step: Nanos,
+    /// Serve what goes on as OpenMetrics: a port of the loopback, or ADDRESS:PORT
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<String>,
     /// Print one JSON document in place of YCSB's report
     #[arg(long)]
     json: bool,
@@ -170,7 +174,8 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         Phase::Load => "Loading workload...",
         Phase::Run => "Starting test.",
     });
-    let mut watcher = Watcher::new(settings, &job.report, run, signals);
+    let metrics = config.metrics.as_deref().map(LoadMetrics::serve).transpose()?;
+    let mut watcher = Watcher::new(settings, &job.report, run, metrics, signals);
     watcher.first_status();
     let begun = Instant::now();
     let seed = settings.plan.seed;
@@ -193,6 +198,12 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         ..RunTotals::default()
     };
     watcher.last_status();
+    let what = match job.workload.phase {
+        Phase::Load => "load",
+        Phase::Run => "run",
+    };
+    let server = job.binding.target.to_string();
+    watcher.result(&loading::entry(&server, what, settings.plan.connections as u64, &ended));
     let shown = match config.json {
         true => Ok(()),
         false => show(&report(&job.report, &totals), settings.export_file.as_deref()),

@@ -5,7 +5,6 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use fathom_errors::Result;
 use fathom_load::client_settings::ClientSettings;
 use fathom_load::driving::{Interval, Observer};
 use fathom_load::measurements::Measured;
@@ -13,9 +12,12 @@ use fathom_load::ycsb_report::{
     Means, Progress, ReportSettings, Series, seconds_left, status_line, wall_clock,
 };
 use fathom_process::Signals;
-use fathom_record::{Reading, RunWriter, State};
+use fathom_record::disk::Entry;
+use fathom_record::{RunWriter, State};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::loading::keep_second;
+use crate::metrics::LoadMetrics;
 use crate::output;
 
 /// Watches a load.
@@ -23,6 +25,7 @@ pub(super) struct Watcher<'s> {
     settings: &'s ClientSettings,
     report: &'s ReportSettings,
     run: Option<RunWriter>,
+    metrics: Option<LoadMetrics>,
     signals: Signals,
     begun: Instant,
     /// When measuring began, on the run folder's clock.
@@ -43,6 +46,7 @@ impl<'s> Watcher<'s> {
         settings: &'s ClientSettings,
         report: &'s ReportSettings,
         run: Option<RunWriter>,
+        metrics: Option<LoadMetrics>,
         signals: Signals,
     ) -> Self {
         let warmup_ns = u64::try_from(settings.plan.warmup.as_nanos()).unwrap_or(u64::MAX);
@@ -53,6 +57,7 @@ impl<'s> Watcher<'s> {
             settings,
             report,
             run,
+            metrics,
             signals,
             begun: now,
             zero_ns,
@@ -126,75 +131,22 @@ impl<'s> Watcher<'s> {
     }
 
     fn keep(&mut self, interval: &Interval<'_>) {
-        let second_ns = 1_000_000_000;
-        let Some(offset) =
-            u64::try_from(interval.second).ok().and_then(|second| second.checked_mul(second_ns))
-        else {
-            return;
-        };
-        let window = (self.zero_ns + offset, self.zero_ns + offset + second_ns);
         let Some(run) = &mut self.run else { return };
-        let wrote = run.readings(&readings(interval, window)).and_then(|()| latencies(run, interval, window));
-        if let Err(error) = wrote {
+        if let Err(error) = keep_second(run, interval, "", self.zero_ns) {
             output::note(&format!("fathom: the run folder is given up: {error}"));
             self.run = None;
         }
     }
-}
 
-/// Both clocks of each operation, and of its failures.
-fn latencies(run: &mut RunWriter, interval: &Interval<'_>, window: (u64, u64)) -> Result<()> {
-    for (name, measured) in interval.metrics {
-        let name = name.to_lowercase();
-        run.latency(&format!("{name}.service"), window, &measured.succeeded.service)?;
-        run.latency(&format!("{name}.response"), window, &measured.succeeded.response)?;
-        for (status, failed) in &measured.failed {
-            let status = status.name().to_lowercase();
-            run.latency(&format!("{name}.{status}.service"), window, &failed.service)?;
-            run.latency(&format!("{name}.{status}.response"), window, &failed.response)?;
-        }
-    }
-    run.latency("schedule.lag", window, interval.lag)
-}
-
-fn readings(interval: &Interval<'_>, window: (u64, u64)) -> Vec<Reading> {
-    let mut readings = vec![
-        Reading::new("client.operations.per_s", "1/s", window, interval.operations as f64),
-        Reading::new("client.cpu_share", "1", window, interval.cpu_share),
-        Reading::new("client.in_flight", "1", window, interval.in_flight),
-    ];
-    for (name, measured) in interval.metrics {
-        let name = format!("client.{}", name.to_lowercase());
-        let count = measured.succeeded.service.len();
-        readings.push(Reading::new(format!("{name}.per_s"), "1/s", window, count as f64));
-        readings.push(Reading::new(
-            format!("{name}.failed.per_s"),
-            "1/s",
-            window,
-            measured.failures() as f64,
-        ));
-        for (clock, histogram) in
-            [("service", &measured.succeeded.service), ("response", &measured.succeeded.response)]
+    /// Keeps what the whole came to.
+    pub(super) fn result(&mut self, entry: &Entry) {
+        if let Some(run) = &mut self.run
+            && let Err(error) = run.result(entry)
         {
-            let value = |value: Option<f64>| value.unwrap_or(f64::NAN);
-            readings.push(Reading::new(
-                format!("{name}.{clock}.mean_ns"),
-                "ns",
-                window,
-                value(histogram.mean_ns()),
-            ));
-            for (label, q) in [("p50", 0.5), ("p99", 0.99)] {
-                let quantile = histogram.supported_quantile(q).map(|nanos| nanos.get() as f64);
-                readings.push(Reading::new(
-                    format!("{name}.{clock}.{label}_ns"),
-                    "ns",
-                    window,
-                    value(quantile),
-                ));
-            }
+            output::note(&format!("fathom: the run folder is given up: {error}"));
+            self.run = None;
         }
     }
-    readings
 }
 
 fn bar(settings: &ClientSettings) -> ProgressBar {
@@ -219,6 +171,9 @@ impl Observer for Watcher<'_> {
             self.means.add(self.report, second, interval.metrics);
         }
         self.keep(interval);
+        if let Some(metrics) = &self.metrics {
+            metrics.second(interval);
+        }
         if let Some(bar) = &self.bar {
             bar.set_position(interval.total_operations);
             let warming = if interval.second < 0 { "warming up, " } else { "" };
