@@ -7,6 +7,7 @@ mod reply;
 
 pub mod binding;
 pub mod core_workload;
+pub mod document_workload;
 pub mod documents;
 pub mod driving;
 pub mod generators;
