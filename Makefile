@@ -68,10 +68,11 @@ fmt: ## format the code
 	cargo fmt --all
 	cargo fmt --manifest-path fuzz/Cargo.toml
 
-bench: build ## the disk probe beside fio, the lab server beside go-ycsb
+bench: build ## the disk probe beside fio, the lab server and the load generator beside go-ycsb
 	@setup/install.sh bench
 	cargo run --release --locked --package xtask -- bench
 	cargo run --release --locked --package xtask -- bench-server
+	cargo run --release --locked --package xtask -- bench-load
 
 fuzz: ## every fuzz target for FUZZ_SECONDS
 	@setup/install.sh fuzz

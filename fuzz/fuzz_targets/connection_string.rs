@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     if let Ok(target) = text.parse::<Target>() {
-        assert!(!target.addresses.is_empty());
+        assert!(target.addresses.is_empty() == target.seed_list.is_some());
         for address in &target.addresses {
             assert_eq!(address.to_string().parse::<Address>().ok().as_ref(), Some(address));
         }

@@ -1,4 +1,5 @@
-//! A server that does nothing: whatever message comes, the same reply goes back.
+//! A server that does nothing: whatever message comes, the same reply goes back; only a `hello` gets one of its own, so that
+//! drivers and load generators take it for a server.
 //!
 //! It is what a server of these message sizes would reach at best on this machine: the sockets, the scheduler and the
 //! client cost the same, and no work is done in between. One thread per connection, as the lab server and mongod have.
@@ -49,6 +50,24 @@ fn reply_with(document: &RawDocument) -> Vec<u8> {
     frame
 }
 
+/// Whether a message is a `hello`: the name stands behind the header, the flags, the kind of section, the body's length and the
+/// type of its first field.
+fn is_hello(frame: &[u8]) -> bool {
+    frame.get(26..).is_some_and(|name| name.starts_with(b"hello\0"))
+}
+
+/// The reply to a `hello`, as of a server by itself.
+fn hello(number: &[u8; 4]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let mut message = OpMsgWriter::begin(&mut frame, 1, i32::from_le_bytes(*number));
+    message.raw_body(&rawdoc! {
+        "isWritablePrimary": true, "minWireVersion": 0, "maxWireVersion": 9, "maxBsonObjectSize": 16 << 20,
+        "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000, "ok": 1.0,
+    });
+    let _ = message.finish();
+    frame
+}
+
 /// Reads messages to their end and answers each.
 fn answer(mut socket: TcpStream, mut reply: Vec<u8>) -> io::Result<()> {
     socket.set_nodelay(true)?;
@@ -57,12 +76,19 @@ fn answer(mut socket: TcpStream, mut reply: Vec<u8>) -> io::Result<()> {
     loop {
         while let Some(frame) = whole_frame(buffer.get(..filled).unwrap_or_default())? {
             // What is answered: the request's number goes into `responseTo`.
-            if let (Some(number), Some(place)) = (buffer.get(4..8), reply.get_mut(8..12)) {
-                place.copy_from_slice(number);
+            let number =
+                buffer.get(4..8).and_then(|number| number.first_chunk::<4>()).copied().unwrap_or_default();
+            if let Some(place) = reply.get_mut(8..12) {
+                place.copy_from_slice(&number);
             }
+            let greeted = is_hello(buffer.get(..frame).unwrap_or_default());
             buffer.copy_within(frame..filled, 0);
             filled -= frame;
-            socket.write_all(&reply)?;
+            if greeted {
+                socket.write_all(&hello(&number))?;
+            } else {
+                socket.write_all(&reply)?;
+            }
         }
         if filled == buffer.len() {
             buffer.resize(filled * 2, 0);

@@ -3,6 +3,7 @@
 //! A task is one row of [`TASKS`]. Nothing in the product may import this package.
 
 mod bench;
+mod bench_load;
 mod bench_server;
 mod io_fidelity;
 mod lab;
@@ -28,6 +29,11 @@ static TASKS: &[Task] = &[
         name: "bench-server",
         about: "the lab server's speed as ratios (make bench)",
         run: bench_server::run,
+    },
+    Task {
+        name: "bench-load",
+        about: "the load generator's cost as ratios (make bench)",
+        run: bench_load::run,
     },
     Task {
         name: "io-fidelity",

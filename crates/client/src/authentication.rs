@@ -2,9 +2,9 @@
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, RawDocument, doc};
-use fathom_errors::Kind;
 use fathom_wire::scram::{ClientConversation, Mechanism};
 
+use crate::random::random_bytes;
 use crate::{Connection, Credential, Error, Result};
 
 /// How often the server may answer before it must be done: two with a skipped empty exchange, three without.
@@ -95,12 +95,8 @@ fn payload(bytes: Vec<u8>) -> Binary {
     Binary { subtype: BinarySubtype::Generic, bytes }
 }
 
-/// Random text that nobody can guess, from the generator of the TLS library.
+/// Random text that nobody can guess.
 fn nonce() -> Result<String> {
-    let mut bytes = [0; 24];
-    rustls::crypto::ring::default_provider()
-        .secure_random
-        .fill(&mut bytes)
-        .map_err(|_| fathom_errors::Error::new(Kind::Io, "the system gives no random numbers"))?;
+    let bytes = random_bytes::<24>()?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

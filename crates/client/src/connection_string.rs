@@ -1,15 +1,16 @@
-//! `mongodb://user:password@host:port,host:port/database?option=value`, taken apart.
+//! `mongodb://user:password@host:port,host:port/database?option=value`, taken apart; and `mongodb+srv://`, which names one host.
 //!
 //! What concerns a connection is checked here and refused when it makes no sense; what concerns drivers (write concern,
 //! pools, retries) is kept by name. No error repeats what might be a password.
 
 use std::str::FromStr;
-use std::time::Duration;
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_wire::Compressor;
 use fathom_wire::scram::Mechanism;
 
+use crate::options::{Options, decoded};
+use crate::seed_list::SeedList;
 use crate::tls::ClientTls;
 use crate::{Address, Credential, Target};
 
@@ -17,15 +18,14 @@ impl FromStr for Target {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Target> {
-        if text.starts_with("mongodb+srv://") {
-            let what = "mongodb+srv:// needs a look-up in the name service, which is not supported";
-            return Err(
-                Error::new(Kind::Unsupported, what).advise("list the servers: mongodb://host:port,host:port")
-            );
-        }
-        let rest = text
-            .strip_prefix("mongodb://")
-            .ok_or_else(|| Error::usage("a connection string starts with mongodb://"))?;
+        let (rest, by_name) = match (text.strip_prefix("mongodb://"), text.strip_prefix("mongodb+srv://")) {
+            (Some(rest), _) => (rest, false),
+            (_, Some(rest)) => (rest, true),
+            _ => {
+                let what = "a connection string starts with mongodb:// or mongodb+srv://";
+                return Err(Error::usage(what));
+            }
+        };
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         // An unescaped slash in a password would end the servers here; the at sign after it gives it away.
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
@@ -36,70 +36,51 @@ impl FromStr for Target {
             Some((login, hosts)) => (Some(login), hosts),
             None => (None, authority),
         };
-        let addresses =
-            hosts.split(',').map(|host| decoded(host)?.parse()).collect::<Result<Vec<Address>>>()?;
-        let mut target = Target { addresses, ..Target::at(Address::new("", 0)) };
-        target.database = Some(decoded(database)?).filter(|name| !name.is_empty());
         let mut options = Options::read(options)?;
+        let mut target = Target { addresses: Vec::new(), ..Target::at(Address::new("", 0)) };
+        if by_name {
+            target.seed_list = Some(SeedList::read(&decoded(hosts)?, &mut options)?);
+        } else {
+            target.addresses = hosts.split(',').map(|host| decoded(host)?.parse()).collect::<Result<_>>()?;
+        }
+        target.database = Some(decoded(database)?).filter(|name| !name.is_empty());
         target.credential = credential(login, &mut options, target.database.as_deref())?;
-        target.tls = tls(&mut options)?;
+        target.tls = tls(&mut options, by_name)?;
         target.compressors = compressors(&mut options);
         target.replica_set = options.take("replicaSet");
         target.app_name = options.take("appName");
+        target.direct_connection = options.truth("directConnection")?.unwrap_or(false);
         if let Some(timeout) = options.milliseconds("connectTimeoutMS")? {
             target.connect_timeout = timeout;
         }
         target.socket_timeout = options.milliseconds("socketTimeoutMS")?;
+        refuse_contradictions(&target, &mut options)?;
         target.other_options = options.0;
         Ok(target)
     }
 }
 
-/// The options that are not taken yet, in their order.
-struct Options(Vec<(String, String)>);
-
-impl Options {
-    fn read(text: &str) -> Result<Options> {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty());
-        let read = pairs.map(|pair| match pair.split_once('=') {
-            Some((name, value)) if !name.is_empty() => Ok((decoded(name)?, decoded(value)?)),
-            _ => Err(Error::usage("an option of the connection string is not written name=value")),
-        });
-        Ok(Options(read.collect::<Result<_>>()?))
+/// What the drivers refuse too: options of which one makes no sense with the other.
+fn refuse_contradictions(target: &Target, options: &mut Options) -> Result<()> {
+    if target.direct_connection && (target.seed_list.is_some() || target.addresses.len() > 1) {
+        return Err(Error::usage("directConnection=true takes mongodb:// and one server"));
     }
-
-    /// Takes an option out; names are compared without case, and the last value holds, as with the drivers.
-    fn take(&mut self, name: &str) -> Option<String> {
-        let mut found = None;
-        self.0.retain_mut(|(key, value)| {
-            let same = key.eq_ignore_ascii_case(name);
-            if same {
-                found = Some(std::mem::take(value));
-            }
-            !same
-        });
-        found
-    }
-
-    fn truth(&mut self, name: &str) -> Result<Option<bool>> {
-        match self.take(name).as_deref() {
-            None => Ok(None),
-            Some("true") => Ok(Some(true)),
-            Some("false") => Ok(Some(false)),
-            Some(_) => {
-                Err(Error::usage(format!("{name} in the connection string is neither true nor false")))
+    if target.seed_list.is_none() {
+        for name in ["srvMaxHosts", "srvServiceName"] {
+            if options.take(name).is_some() {
+                return Err(Error::usage(format!("{name} belongs to mongodb+srv:// and not to mongodb://")));
             }
         }
     }
-
-    /// A duration; 0 means none, as with the drivers.
-    fn milliseconds(&mut self, name: &str) -> Result<Option<Duration>> {
-        let Some(text) = self.take(name) else { return Ok(None) };
-        let number: u64 = text.parse().map_err(|_| {
-            Error::usage(format!("{name} in the connection string is not a number of milliseconds"))
-        })?;
-        Ok(Some(Duration::from_millis(number)).filter(|duration| !duration.is_zero()))
+    if options.truth("loadBalanced")? == Some(true) {
+        return Err(load_balanced());
     }
+    Ok(())
+}
+
+/// A load balancer in front of routers wants service ids that we do not keep.
+pub(crate) fn load_balanced() -> Error {
+    Error::new(Kind::Unsupported, "loadBalanced=true is not supported").advise("name the routers themselves")
 }
 
 fn credential(
@@ -135,8 +116,9 @@ fn credential(
     Ok(Some(Credential { user, password, source, mechanism }))
 }
 
-/// `tls` under both its names; anything that belongs to it switches it on, as with the drivers, unless it is off by name.
-fn tls(options: &mut Options) -> Result<Option<ClientTls>> {
+/// `tls` under both its names; anything that belongs to it switches it on, as with the drivers, unless it is off by name;
+/// `mongodb+srv://` does so too.
+fn tls(options: &mut Options, by_name: bool) -> Result<Option<ClientTls>> {
     let switch = match (options.truth("tls")?, options.truth("ssl")?) {
         (Some(one), Some(other)) if one != other => {
             return Err(Error::usage("the connection string has tls both on and off"));
@@ -150,7 +132,7 @@ fn tls(options: &mut Options) -> Result<Option<ClientTls>> {
         allow_invalid_certificates: options.truth("tlsAllowInvalidCertificates")?.unwrap_or(insecure),
         allow_invalid_hostnames: options.truth("tlsAllowInvalidHostnames")?.unwrap_or(insecure),
     };
-    Ok(Some(tls).filter(|tls| switch.unwrap_or(*tls != ClientTls::default())))
+    Ok(Some(tls).filter(|tls| switch.unwrap_or(by_name || *tls != ClientTls::default())))
 }
 
 /// The compressors by name; one that is not known stays among the options that are not used, because a list is a wish.
@@ -164,25 +146,6 @@ fn compressors(options: &mut Options) -> Vec<Compressor> {
         }
     }
     known
-}
-
-/// A part with its percent escapes undone.
-fn decoded(text: &str) -> Result<String> {
-    let invalid = || {
-        Error::usage("the connection string has a percent sign that escapes nothing")
-            .advise("write %25 for %")
-    };
-    let mut pieces = text.split('%');
-    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
-    for piece in pieces {
-        let (digits, rest) = piece.split_at_checked(2).ok_or_else(invalid)?;
-        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(invalid());
-        }
-        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| invalid())?);
-        bytes.extend_from_slice(rest.as_bytes());
-    }
-    String::from_utf8(bytes).map_err(|_| Error::usage("an escape in the connection string is not UTF-8"))
 }
 
 fn unescaped() -> Error {

@@ -3,6 +3,8 @@
 //! `hello` first, and `isMaster` where that is not known (before 4.4.2). A server before 3.6 does not understand OP_MSG
 //! and is refused.
 
+use std::time::Instant;
+
 use bson::{Document, RawDocumentBuf, doc};
 use fathom_errors::Kind;
 use fathom_wire::{Code, Compressor};
@@ -26,14 +28,17 @@ pub(crate) fn shake_hands(connection: &mut Connection, target: &Target) -> Resul
         }
         command.insert("speculativeAuthenticate", authentication.speculation());
     }
+    let mut began = Instant::now();
     let hello = match connection.run("admin", &command) {
         Err(Error::Server(failure)) if failure.code() == Code::CommandNotFound => {
             let mut older = doc! { "isMaster": 1 };
             older.extend(command.into_iter().skip(1));
+            began = Instant::now();
             connection.run("admin", &older)?
         }
         other => other?,
     };
+    connection.set_hello_round_trip(began.elapsed());
     let version = hello.get_i32("maxWireVersion").unwrap_or(0);
     if version < WIRE_VERSION_MIN {
         let what = format!(

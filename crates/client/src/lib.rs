@@ -1,7 +1,8 @@
 //! One thin, blocking connection to a MongoDB, for tests, benches, launcher and load generator.
 //!
-//! It connects, shakes hands, proves who it is and sends commands. It keeps no pool, watches no topology, retries nothing
-//! and hides no error: who measures a server must see what it does.
+//! It connects, shakes hands, proves who it is and sends commands. It keeps no pool, retries nothing and hides no error: who
+//! measures a server must see what it does. Which servers there are is asked once, and again when the caller wants to know
+//! ([`Deployment`]); nothing watches them in between.
 
 mod address;
 mod authentication;
@@ -9,8 +10,13 @@ mod command;
 mod connection;
 mod connection_string;
 mod cursor;
+mod deployment;
 mod error;
 mod handshake;
+mod name_service;
+mod options;
+mod random;
+mod seed_list;
 mod stream;
 mod target;
 pub mod tls;
@@ -20,8 +26,11 @@ pub use address::Address;
 pub use command::Command;
 pub use connection::{Connection, Parts};
 pub use cursor::Cursor;
+pub use deployment::{Deployment, DeploymentKind, Member, ReadMode, ReadPreference, Role};
 pub use error::Error;
 pub use fathom_wire::{Code, Failure};
+pub use name_service::NameService;
+pub use seed_list::SeedList;
 pub use target::{Credential, Target};
 pub use transport::Transport;
 

@@ -141,7 +141,10 @@ fn connect(address: &Address, timeout: Duration) -> Result<TcpStream> {
     let failed = |cause| connect_failed(address, cause);
     let deadline = Instant::now() + timeout;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for place in (address.host.as_str(), address.port).to_socket_addrs().map_err(failed)? {
+    let places = (address.host.as_str(), address.port)
+        .to_socket_addrs()
+        .map_err(|cause| unresolved(address, cause))?;
+    for place in places {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             last = io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {timeout:?}"));
@@ -173,6 +176,12 @@ fn shake_hands(
         stream.conn.complete_io(&mut stream.sock).map_err(|cause| failed(cause.into()))?;
     }
     Ok(stream)
+}
+
+/// The one error of connecting that is [`Kind::NotFound`].
+fn unresolved(address: &Address, cause: io::Error) -> Error {
+    let what = format!("cannot connect to {address}, whose name cannot be resolved");
+    Error::new(Kind::NotFound, what).because(cause).advise("check the name")
 }
 
 fn connect_failed(address: &Address, cause: io::Error) -> Error {

@@ -3,17 +3,21 @@
 use std::fmt;
 use std::time::Duration;
 
+use fathom_errors::Result;
 use fathom_wire::Compressor;
 use fathom_wire::scram::Mechanism;
 
-use crate::Address;
+use crate::seed_list::SeedList;
 use crate::tls::ClientTls;
+use crate::{Address, NameService};
 
 /// What to connect to. Made from a connection string (`"mongodb://...".parse()`) or from [`Target::at`].
 #[derive(Clone)]
 pub struct Target {
-    /// The servers to try, in this order.
+    /// The servers to try, in this order; none before [`Target::resolve`] if there is a seed list.
     pub addresses: Vec<Address>,
+    /// `mongodb+srv://`: the name under which the name service lists the servers.
+    pub seed_list: Option<SeedList>,
     /// The database in the path, `defaultauthdb`.
     pub database: Option<String>,
     /// Who to be.
@@ -24,6 +28,8 @@ pub struct Target {
     pub compressors: Vec<Compressor>,
     /// `replicaSet`: only members of that set will do, and of several addresses only the primary's.
     pub replica_set: Option<String>,
+    /// `directConnection=true`: this one server only, whatever else belongs to it.
+    pub direct_connection: bool,
     /// `appName`.
     pub app_name: Option<String>,
     /// `connectTimeoutMS`: for the connection and for each message until it is ready.
@@ -39,16 +45,32 @@ impl Target {
     pub fn at(address: Address) -> Target {
         Target {
             addresses: vec![address],
+            seed_list: None,
             database: None,
             credential: None,
             tls: None,
             compressors: Vec::new(),
             replica_set: None,
+            direct_connection: false,
             app_name: None,
             // The drivers' default.
             connect_timeout: Duration::from_secs(10),
             socket_timeout: None,
             other_options: Vec::new(),
+        }
+    }
+
+    /// The same target with the servers that the system's name service lists for it; nothing is asked without a seed list.
+    /// Must not be called from within an asynchronous runtime.
+    pub fn resolve(&self) -> Result<Target> {
+        self.resolve_by(&NameService::system())
+    }
+
+    /// [`Target::resolve`] by another name service.
+    pub fn resolve_by(&self, names: &NameService) -> Result<Target> {
+        match &self.seed_list {
+            Some(seeds) => seeds.settle(self, names.look_up(seeds, self.connect_timeout)?),
+            None => Ok(self.clone()),
         }
     }
 
@@ -69,11 +91,13 @@ impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Target")
             .field("addresses", &self.addresses)
+            .field("seed_list", &self.seed_list)
             .field("database", &self.database)
             .field("credential", &self.credential)
             .field("tls", &self.tls)
             .field("compressors", &self.compressors)
             .field("replica_set", &self.replica_set)
+            .field("direct_connection", &self.direct_connection)
             .field("app_name", &self.app_name)
             .field("connect_timeout", &self.connect_timeout)
             .field("socket_timeout", &self.socket_timeout)
@@ -85,7 +109,10 @@ impl fmt::Debug for Target {
 /// The connection string without its secrets.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("mongodb://")?;
+        match &self.seed_list {
+            Some(seeds) => write!(f, "mongodb+srv://{}", seeds.host())?,
+            None => f.write_str("mongodb://")?,
+        }
         for (at, address) in self.addresses.iter().enumerate() {
             write!(f, "{}{address}", if at == 0 { "" } else { "," })?;
         }

@@ -1,7 +1,7 @@
 //! A socket, in the clear or through TLS, for those who wait for it and for those who are told when it is ready.
 //!
-//! With [`Transport::set_nonblocking`] every call does what can be done now. Of TLS a write may be taken and not be sent yet:
-//! then [`Transport::wants_write`] says so until a `flush` succeeds. Reading never waits for sending, so that two sides that
+//! With [`Transport::set_nonblocking`] every call does what can be done now. Of TLS a write may be taken and not be sent yet,
+//! and what is read may want an answer: then [`Transport::wants_write`] says so until a `flush` succeeds. Reading never waits for sending, so that two sides that
 //! both have much to say do not wait for each other.
 
 use std::fmt;

@@ -6,14 +6,17 @@ mod java;
 mod reply;
 
 pub mod binding;
+pub mod client_settings;
 pub mod core_workload;
 pub mod document_workload;
 pub mod documents;
 pub mod driving;
+pub mod find_max;
 pub mod generators;
 pub mod keys;
 pub mod measurements;
 pub mod properties;
+pub mod servers;
 pub mod source;
 pub mod values;
 pub mod ycsb_report;

@@ -7,6 +7,7 @@ mod doctor;
 mod iostat;
 mod mongoperf;
 mod serve;
+pub(crate) mod ycsb;
 
 use anyhow::Result;
 use clap::{ArgMatches, Command, FromArgMatches};
@@ -47,6 +48,7 @@ static VERBS: &[Verb] = &[
     },
     Verb { command: iostat::command, run: |matches| iostat::run(iostat::Config::from_matches(matches)?) },
     Verb { command: doctor::command, run: |matches| doctor::run(doctor::Config::from_arg_matches(matches)?) },
+    Verb { command: ycsb::command, run: |matches| ycsb::run(ycsb::Config::from_arg_matches(matches)?) },
     Verb { command: serve::command, run: |matches| serve::run(serve::Config::from_matches(matches)?) },
     Verb {
         command: cleanup::command,

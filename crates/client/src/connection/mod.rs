@@ -34,13 +34,17 @@ pub struct Connection {
     unpacked: Vec<u8>,
     request_id: i32,
     hello: RawDocumentBuf,
+    hello_round_trip: Duration,
     broken: bool,
 }
 
 impl Connection {
     /// Connects to the first of the target's servers that will do, shakes hands and logs in. With `replicaSet` and several
-    /// addresses only the primary will do.
+    /// addresses only the primary will do. A seed list is resolved first.
     pub fn connect(target: &Target) -> Result<Connection> {
+        if target.seed_list.is_some() {
+            return Connection::connect(&target.resolve()?);
+        }
         let primary_wanted = target.replica_set.is_some() && target.addresses.len() > 1;
         let mut last = fathom_errors::Error::usage("the target names no server").into();
         for address in &target.addresses {
@@ -70,6 +74,7 @@ impl Connection {
             unpacked: Vec::new(),
             request_id: 0,
             hello: RawDocumentBuf::new(),
+            hello_round_trip: Duration::ZERO,
             broken: false,
         };
         connection.hello = shake_hands(&mut connection, target)?;
@@ -80,6 +85,11 @@ impl Connection {
     /// The reply to hello when the connection was made.
     pub fn hello(&self) -> &RawDocument {
         &self.hello
+    }
+
+    /// How long hello took when the connection was made, without connecting and logging in.
+    pub fn hello_round_trip(&self) -> Duration {
+        self.hello_round_trip
     }
 
     /// Whether the server took writes when the connection was made.
@@ -105,6 +115,10 @@ impl Connection {
     /// How long a reply may take from now on; for ever with `None`.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
         Ok(self.stream.set_timeout(timeout.filter(|timeout| !timeout.is_zero()))?)
+    }
+
+    pub(crate) fn set_hello_round_trip(&mut self, round_trip: Duration) {
+        self.hello_round_trip = round_trip;
     }
 
     pub(crate) fn set_compressor(&mut self, compressor: Option<Compressor>) {

@@ -4,6 +4,9 @@
 
 mod authentication;
 mod commands;
+mod deployment;
+mod member;
+mod names;
 mod parts;
 mod responder;
 mod strings;

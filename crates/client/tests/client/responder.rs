@@ -98,7 +98,8 @@ pub(crate) fn hello() -> Document {
     doc! { "isWritablePrimary": true, "minWireVersion": 0, "maxWireVersion": 9, "ok": 1.0 }
 }
 
-fn serve(
+/// Answers one connection until its end.
+pub(crate) fn serve(
     mut stream: impl Read + Write,
     script: &mut impl FnMut(&Request) -> Answer,
     seen: &mut Vec<Request>,

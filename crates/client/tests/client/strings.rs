@@ -41,7 +41,6 @@ fn hosts() {
         assert!(refused(text).contains("is not an address"), "{text}: {}", refused(text));
     }
     assert!(refused("localhost:27017").contains("mongodb://"));
-    assert!(refused("mongodb+srv://cluster.example").contains("not supported"));
     assert!(refused("mongodb://%2Ftmp%2Fmongodb-27017.sock").contains("Unix socket"));
 }
 
@@ -61,10 +60,10 @@ fn credentials() {
 
 #[test]
 fn secrets_are_never_shown() {
-    for text in
-        ["mongodb://u:geh:eim@h", "mongodb://u:geh/eim@h", "mongodb://u:geh@eim@h", "mongodb://u:geheim%zz@h"]
-    {
-        let refused = refused(text);
+    let rests = ["u:geh:eim@h", "u:geh/eim@h", "u:geh@eim@h", "u:geheim%zz@h"];
+    let schemes = ["mongodb://", "mongodb+srv://"];
+    for text in schemes.iter().flat_map(|scheme| rests.map(|rest| format!("{scheme}{rest}"))) {
+        let refused = refused(&text);
         assert!(!refused.contains("geh") && !refused.contains("eim"), "{refused}");
     }
     let shown = target("mongodb://u:geheim@h/?tlsCertificateKeyFilePassword=geheim");
@@ -104,11 +103,46 @@ fn tls_options() {
     assert!(insecure.allow_invalid_hostnames && insecure.allow_invalid_certificates);
 }
 
+#[test]
+fn a_name_instead_of_servers() {
+    let named = target("mongodb+srv://u:p@Cluster.example.com/app?srvMaxHosts=3&srvServiceName=my-db&w=1");
+    assert_eq!(named.seed_list.as_ref().unwrap().host(), "cluster.example.com");
+    assert!(named.addresses.is_empty() && named.tls.is_some());
+    assert_eq!(named.to_string(), "mongodb+srv://cluster.example.com/app");
+    assert_eq!(named.unused_options().collect::<Vec<_>>(), ["w"]);
+    assert!(target("mongodb+srv://a.b.c/?tls=false").tls.is_none());
+    assert!(target("mongodb+srv://a.b.c/?tlsCAFile=x").tls.unwrap().ca_file.is_some());
+    for (text, expected) in [
+        ("mongodb+srv://a.b.c,d.e.f", "one host"),
+        ("mongodb+srv://a.b.c:27017", "without a port"),
+        ("mongodb+srv://[::1]", "without a port"),
+        ("mongodb+srv://10.0.0.1", "not a name"),
+        ("mongodb+srv://", "not a name"),
+        ("mongodb+srv://a..c", "not a name"),
+        ("mongodb+srv://a.b.c.", "not a name"),
+        ("mongodb+srv://a.b.c/?srvMaxHosts=-1", "srvMaxHosts"),
+        ("mongodb+srv://a.b.c/?srvServiceName=-a", "srvServiceName"),
+        ("mongodb+srv://a.b.c/?srvServiceName=a--b", "srvServiceName"),
+        ("mongodb+srv://a.b.c/?srvServiceName=7", "srvServiceName"),
+        ("mongodb+srv://a.b.c/?directConnection=true", "directConnection"),
+        ("mongodb+srv://a.b.c/?loadBalanced=true", "loadBalanced=true is not supported"),
+        ("mongodb://a,b/?directConnection=true", "directConnection"),
+        ("mongodb://a/?directConnection=1", "neither true nor false"),
+        ("mongodb://a/?srvMaxHosts=1", "srvMaxHosts belongs to mongodb+srv"),
+        ("mongodb://a/?srvServiceName=x", "srvServiceName belongs to mongodb+srv"),
+        ("mongodb://a/?loadBalanced=true", "loadBalanced=true is not supported"),
+    ] {
+        assert!(refused(text).contains(expected), "{text}: {}", refused(text));
+    }
+    assert!(target("mongodb://a/?directConnection=true").direct_connection);
+    assert!(!target("mongodb://a,b/?directConnection=false").direct_connection);
+}
+
 proptest! {
     #[test]
-    fn anything_at_all_never_panics(text in "(mongodb://)?[a-z:@/?&=%,\\[\\]0-9é]{0,60}") {
+    fn anything_at_all_never_panics(text in "(mongodb(\\+srv)?://)?[a-z:@/?&=%,\\[\\]0-9é]{0,60}") {
         if let Ok(target) = text.parse::<Target>() {
-            prop_assert!(!target.addresses.is_empty());
+            prop_assert!(target.addresses.is_empty() == target.seed_list.is_some());
             prop_assert!(target.addresses.iter().all(|address| address.to_string().parse::<Address>().unwrap() == *address));
         }
     }

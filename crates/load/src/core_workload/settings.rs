@@ -110,7 +110,7 @@ impl CoreWorkload {
 fn check_class(properties: &Properties) -> Result<(), Error> {
     match properties.text("workload") {
         None => Err(Error::usage("no workload is named")
-            .advise("give -P workloads/a, or -p workload=site.ycsb.workloads.CoreWorkload")),
+            .advise("give -P workloads/workloada, or -p workload=site.ycsb.workloads.CoreWorkload")),
         Some(class) if CLASSES.contains(&class) => Ok(()),
         Some(other) => Err(Error::usage(format!("the workload class {other} is not known"))
             .advise("CoreWorkload is; its old name com.yahoo.ycsb.workloads.CoreWorkload too")),

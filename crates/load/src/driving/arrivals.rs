@@ -85,7 +85,7 @@ mod tests {
         let other = times(Arrivals::Uniform(3e6), 0.5, 0.5, 3);
         assert_eq!((one[0], one[1], one[3]), (0, 666, 2000));
         assert_eq!(other[0], 333);
-        assert_eq!(one[999_999], 666_666_000);
+        assert!(one[999_999].abs_diff(666_666_000) <= 1, "{}", one[999_999]);
     }
 
     #[test]

@@ -73,7 +73,6 @@ pub(super) enum Word {
 
 /// What a loop gets of its own.
 pub(super) struct Surroundings {
-    pub(super) number: usize,
     pub(super) shared: Arc<Shared>,
     pub(super) words: Sender<Word>,
     pub(super) wishes: Wishes,

@@ -1,0 +1,344 @@
+//! `fathom ycsb`: YCSB's command line for MongoDB, at a fraction of its cost and with honest latency.
+//!
+//! What the properties mean is decided in `fathom_load`; here they become a run, status lines, a report and a run folder.
+
+mod document;
+mod find_max;
+mod observe;
+mod summary;
+mod words;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::{Args, Command, ValueEnum};
+use fathom_errors::{Error, Kind};
+use fathom_load::binding::Binding;
+use fathom_load::client_settings::{ClientSettings, operation_count, phase_of};
+use fathom_load::core_workload::{CoreShared, CoreSource, CoreWorkload, Mix, Operation, Phase, first_free};
+use fathom_load::driving::{self, Arrivals, End};
+use fathom_load::properties::Properties;
+use fathom_load::servers::Servers;
+use fathom_load::ycsb_report::{ReportSettings, RunTotals, report};
+use fathom_process::Signals;
+use fathom_stats::Slo;
+use fathom_units::Nanos;
+
+pub(crate) use words::plain;
+
+use self::find_max::Search;
+use self::observe::Watcher;
+use super::Outcome;
+use crate::{output, probing};
+
+const EXAMPLES: &str = "\
+EXAMPLES:
+  fathom ycsb load mongodb -P workloads/workloada -p recordcount=100000 -threads 16
+  fathom ycsb run mongodb -P workloads/workloada -p operationcount=1000000 -threads 16 -s
+  fathom ycsb run mongodb -P workloads/workloadc -p mongodb.url=mongodb://db1/ycsb -target 5000
+  fathom ycsb run mongodb -P workloads/workloadb -target 5000 -p arrivals=poisson
+      -p operationcount=0 -p maxexecutiontime=60
+  fathom ycsb run mongodb -P workloads/workloadb --find-max --slo 'p99<10ms'
+  fathom ycsb -load -db site.ycsb.db.MongoDbClient -P workloads/workloada
+
+The report goes to standard output, all else to standard error. Ctrl-C ends a run
+with its report. Properties are YCSB's; docs/ycsb.md lists them, and ours.
+Exit codes: 0 ok, 1 operations failed, 2 usage, 3 environment.";
+
+/// Connections of a search, where nobody says how many.
+const FIND_MAX_THREADS: &str = "64";
+
+/// What the command line may say.
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    /// load the records, or run operations on them
+    #[arg(value_enum, value_name = "load|run")]
+    phase: Option<Word>,
+    /// The binding: mongodb (mongodb-async is taken for it)
+    binding: Option<String>,
+    /// A file of properties; may be repeated, later ones win
+    #[arg(short = 'P', value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// One property; beats all files
+    #[arg(short = 'p', value_name = "NAME=VALUE", allow_hyphen_values = true)]
+    properties: Vec<String>,
+    /// Connections, each with one operation under way (-threads)
+    #[arg(long, value_name = "N")]
+    threads: Option<String>,
+    /// Operations a second over all of them (-target)
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    target: Option<String>,
+    /// Status lines on standard error
+    #[arg(short = 's')]
+    status: bool,
+    /// What stands in front of each status line
+    #[arg(short = 'l', value_name = "LABEL", allow_hyphen_values = true)]
+    label: Option<String>,
+    /// The binding's class, where no binding is named (-db)
+    #[arg(long, value_name = "CLASS")]
+    db: Option<String>,
+    /// load, where no phase is named (-load)
+    #[arg(long)]
+    load: bool,
+    /// run, where no phase is named (-t)
+    #[arg(long)]
+    run: bool,
+    /// Exit with 0 also when operations failed, as YCSB does
+    #[arg(long)]
+    ycsb_exit_codes: bool,
+    /// Find the highest rate that holds --slo: Poisson arrivals at rising rates
+    #[arg(long, requires = "slo", conflicts_with = "target")]
+    find_max: bool,
+    /// A latency objective for --find-max, such as 'p99<10ms'
+    #[arg(long, requires = "find_max")]
+    slo: Option<Slo>,
+    /// How long each step of --find-max is measured
+    #[arg(long, default_value = "30s", value_name = "TIME")]
+    step: Nanos,
+    /// Print one JSON document in place of YCSB's report
+    #[arg(long)]
+    json: bool,
+    /// Where run folders go [default: the state folder's runs/]
+    #[arg(long, value_name = "DIR")]
+    runs: Option<PathBuf>,
+    /// Keep no run folder
+    #[arg(long)]
+    no_record: bool,
+    /// Taken and without effect: there is no class path here (-cp)
+    #[arg(long, hide = true)]
+    classpath: Option<String>,
+    /// Taken and without effect: there is no JVM here (-jvm-args)
+    #[arg(long, hide = true, allow_hyphen_values = true)]
+    jvm_args: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Word {
+    Load,
+    Run,
+}
+
+/// The command line of the verb.
+pub(crate) fn command() -> Command {
+    Config::augment_args(Command::new("ycsb"))
+        .about("Load a MongoDB as YCSB does: its command line, files, keys and report, cheaper")
+        .long_about(None)
+        .after_help(EXAMPLES)
+}
+
+/// What is run: all that the properties say, checked.
+struct Job {
+    workload: CoreWorkload,
+    binding: Binding,
+    settings: ClientSettings,
+    report: ReportSettings,
+}
+
+/// Loads or runs, and reports.
+pub(crate) fn run(config: Config) -> Result<Outcome> {
+    let signals = Signals::install()?;
+    let properties = config.properties()?;
+    let (job, warnings) = job(&properties)?;
+    for warning in &warnings {
+        output::note(&format!("fathom: {warning}"));
+    }
+    let servers = Servers::discover(&job.binding, &job.workload)?;
+    let next = first_number(&job, &servers, &properties)?;
+    let settings = &job.settings;
+    let shared = Arc::new(CoreShared::new(job.workload.clone(), job.binding.clone(), settings.retry, next));
+    if let Some(slo) = &config.slo {
+        let (step, json) = (config.step()?, config.json);
+        let search = Search { slo, step, plan: &settings.plan, shared: &shared, servers: &servers, json };
+        return search.run(&signals);
+    }
+    if !config.json {
+        output::line(&format!("mongo client connection created with {}", job.binding.target))?;
+    }
+    let run = if config.no_record {
+        None
+    } else {
+        probing::open_run("ycsb", config.runs.clone(), settings.plan.seed, std::path::Path::new("."))
+    };
+    output::note(match job.workload.phase {
+        Phase::Load => "Loading workload...",
+        Phase::Run => "Starting test.",
+    });
+    let mut watcher = Watcher::new(settings, &job.report, run, signals);
+    let begun = Instant::now();
+    let seed = settings.plan.seed;
+    let source = |number: usize| CoreSource::new(&shared, seed, number as u64);
+    let ended = match driving::run(&settings.plan, &|number| servers.open(number), source, &mut watcher) {
+        Ok(ended) => ended,
+        Err(error) => {
+            watcher.close(Some(error.to_string()));
+            return Err(error.into());
+        }
+    };
+    let wall = begun.elapsed().saturating_sub(settings.plan.warmup);
+    let metrics: Vec<_> =
+        ended.metrics.iter().map(|(name, measured)| ((*name).to_owned(), measured.clone())).collect();
+    let totals = RunTotals {
+        run_time_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX).max(1),
+        operations: ended.operations,
+        metrics: &metrics,
+        series: &watcher.series(),
+        ..RunTotals::default()
+    };
+    watcher.last_status();
+    if !config.json {
+        show(&report(&job.report, &totals), settings.export_file.as_deref())?;
+    }
+    let failed = summary::show(&ended, settings);
+    let broken = match &ended.end {
+        End::NoProgress(limit) => {
+            Some(format!("nothing was answered for {limit:?}, so the run was given up"))
+        }
+        End::GaveUp(why) => Some(format!("the run was given up: {why}")),
+        End::Done | End::TimeOver | End::Stopped => None,
+    };
+    let folder = watcher.close(broken.clone());
+    if let Some(folder) = &folder {
+        output::note(&format!("Run folder: {}", folder.display()));
+    }
+    if config.json {
+        output::line(&document::document(&ended, folder.as_deref()).to_string())?;
+    }
+    if let Some(broken) = broken {
+        output::note(&format!("fathom: {broken}"));
+        return Ok(Outcome::Findings);
+    }
+    Ok(if failed && !config.ycsb_exit_codes { Outcome::Findings } else { Outcome::Clean })
+}
+
+/// The report, to where it belongs.
+fn show(text: &str, file: Option<&str>) -> Result<()> {
+    match file {
+        None => output::line(text.trim_end())?,
+        Some(file) => {
+            std::fs::write(file, text).map_err(|error| Error::io("write the report to", file, error))?
+        }
+    }
+    Ok(())
+}
+
+fn job(properties: &Properties) -> Result<(Job, Vec<String>)> {
+    let mut warnings = properties.unknown();
+    let phase = phase_of(properties);
+    let workload = CoreWorkload::of(properties, phase, operation_count(properties)?)?;
+    if phase == Phase::Run {
+        warnings.extend(Mix::surprise(properties));
+    }
+    let (binding, more) = Binding::of(properties)?;
+    warnings.extend(more);
+    let (settings, more) = ClientSettings::of(properties, &workload, &binding)?;
+    warnings.extend(more);
+    let mut clocks = properties.clone();
+    if properties.get("measurement.interval").is_none() && settings.plan.arrivals != Arrivals::Closed {
+        // Where operations are due at a rate, the two clocks differ, and both are worth seeing.
+        clocks.set("measurement.interval", "both", "default");
+    }
+    let (report, more) = ReportSettings::of(&clocks)?;
+    warnings.extend(more);
+    Ok((Job { workload, binding, settings, report }, warnings))
+}
+
+/// The number of the first record that is inserted.
+fn first_number(job: &Job, servers: &Servers, properties: &Properties) -> Result<u64> {
+    let records = job.workload.records;
+    if job.workload.phase == Phase::Load {
+        return Ok(records.first);
+    }
+    let inserts = job.workload.mix.share(Operation::Insert) > 0.0;
+    if !inserts || !properties.truth("insertresume", true) {
+        return Ok(records.table);
+    }
+    let mut connection = servers.connect(0)?;
+    let first =
+        first_free(&mut connection, &job.binding, &job.workload, records.table).map_err(Error::from)?;
+    if first > records.table {
+        let more = first - records.table;
+        output::note(&format!(
+            "fathom: {more} records behind recordcount are there already; inserts go on behind them"
+        ));
+    }
+    Ok(first)
+}
+
+impl Config {
+    /// The properties of all files and flags.
+    fn properties(&self) -> Result<Properties> {
+        let mut properties = Properties::default();
+        for file in &self.files {
+            properties.add_file(file)?;
+        }
+        for pair in &self.properties {
+            properties.add_flag(pair)?;
+        }
+        for (name, value, flag) in [
+            ("threadcount", &self.threads, "-threads"),
+            ("target", &self.target, "-target"),
+            ("label", &self.label, "-l"),
+            ("db", &self.db, "-db"),
+        ] {
+            if let Some(value) = value {
+                properties.set(name, value, flag);
+            }
+        }
+        if self.find_max {
+            // A search has a time of its own, and needs connections for what is under way when a server stalls.
+            properties.set("operationcount", "0", "--find-max");
+            properties.set("maxexecutiontime", "3600", "--find-max");
+            if properties.get("threadcount").is_none() {
+                properties.set("threadcount", FIND_MAX_THREADS, "--find-max");
+            }
+        }
+        if self.status {
+            properties.set("status", "true", "-s");
+        }
+        self.phase(&mut properties)?;
+        self.check_binding(&properties)?;
+        Ok(properties)
+    }
+
+    /// How long a step of the search takes.
+    fn step(&self) -> Result<Nanos> {
+        if !(Nanos::secs(1)..=Nanos::secs(86_400)).contains(&self.step) {
+            return Err(Error::usage(format!("--step {} makes no sense; take 1s to a day", self.step)).into());
+        }
+        Ok(self.step)
+    }
+
+    fn phase(&self, properties: &mut Properties) -> Result<()> {
+        let named = self.phase.map(|word| word == Word::Run);
+        let flagged = (self.load != self.run).then_some(self.run);
+        match named.or(flagged) {
+            Some(run) => properties.set("dotransactions", if run { "true" } else { "false" }, "the phase"),
+            None if self.load && self.run => {
+                return Err(Error::usage("-load and -t exclude each other").into());
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn check_binding(&self, properties: &Properties) -> Result<()> {
+        const CLASSES: [&str; 4] = [
+            "site.ycsb.db.MongoDbClient",
+            "com.yahoo.ycsb.db.MongoDbClient",
+            "site.ycsb.db.AsyncMongoDbClient",
+            "com.yahoo.ycsb.db.AsyncMongoDbClient",
+        ];
+        let refuse = |what: &str| {
+            let error = Error::new(Kind::Usage, format!("the binding {what} is not known"));
+            Err(error.advise("mongodb is").into())
+        };
+        match (self.binding.as_deref(), properties.text("db")) {
+            (Some("mongodb" | "mongodb-async"), _) | (None, None) => Ok(()),
+            (Some(other), _) => refuse(other),
+            (None, Some(class)) if CLASSES.contains(&class) => Ok(()),
+            (None, Some(class)) => refuse(class),
+        }
+    }
+}

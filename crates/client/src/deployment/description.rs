@@ -1,0 +1,170 @@
+//! What a server says of itself in hello: what it is, which set it belongs to, who else is there
+//! (mongodb/specifications:source/server-discovery-and-monitoring/server-discovery-and-monitoring.md).
+
+use std::time::Duration;
+
+use bson::RawDocument;
+use fathom_errors::{Error, Kind, Result};
+
+use super::rank::Rank;
+use crate::Address;
+
+/// What a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A server by itself.
+    Standalone,
+    /// The member of a replica set that takes writes.
+    Primary,
+    /// A member that follows the primary.
+    Secondary,
+    /// A member that votes and holds no data.
+    Arbiter,
+    /// A member that serves nobody now: it starts, recovers or is hidden.
+    Other,
+    /// A mongos.
+    Router,
+    /// A member of a replica set that was never initiated.
+    Uninitiated,
+    /// Not known, because it did not answer.
+    Unknown,
+}
+
+impl Role {
+    /// As it stands in a sentence about a server.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Standalone => "a standalone server",
+            Role::Primary => "the primary",
+            Role::Secondary => "a secondary",
+            Role::Arbiter => "an arbiter",
+            Role::Other => "neither primary nor secondary",
+            Role::Router => "a mongos",
+            Role::Uninitiated => "a member of a replica set that was never initiated",
+            Role::Unknown => "unreachable",
+        }
+    }
+
+    /// Whether commands on data make sense there.
+    pub(super) fn holds_data(self) -> bool {
+        matches!(self, Role::Standalone | Role::Primary | Role::Secondary | Role::Router)
+    }
+}
+
+/// A reply to hello, read.
+#[derive(Clone, Debug)]
+pub(super) struct Description {
+    pub(super) role: Role,
+    /// The replica set it belongs to.
+    pub(super) set: Option<String>,
+    /// All members that it knows: those that can become primary, those that cannot, and arbiters.
+    pub(super) members: Vec<Address>,
+    pub(super) tags: Vec<(String, String)>,
+    pub(super) rank: Rank,
+    pub(super) round_trip: Duration,
+}
+
+/// What MongoDB allows in a replica set.
+const MEMBERS_MAX: usize = 50;
+
+impl Description {
+    /// Reads a reply.
+    pub(super) fn of(hello: &RawDocument, round_trip: Duration) -> Result<Description> {
+        let set = hello.get_str("setName").ok().map(str::to_owned);
+        let mut members = Vec::new();
+        for list in ["hosts", "passives", "arbiters"] {
+            let Ok(names) = hello.get_array(list) else { continue };
+            for name in names {
+                let name = name.ok().and_then(|name| name.as_str()).unwrap_or_default();
+                members.push(normal(name.parse().map_err(|cause: Error| misread(list).because(cause))?));
+            }
+        }
+        if members.len() > MEMBERS_MAX {
+            return Err(misread("more members than a replica set can have"));
+        }
+        members.sort();
+        members.dedup();
+        let mut tags = Vec::new();
+        if let Ok(theirs) = hello.get_document("tags") {
+            let pairs = theirs.into_iter().flatten();
+            tags.extend(
+                pairs.filter_map(|(name, value)| Some((name.to_string(), value.as_str()?.to_owned()))),
+            );
+        }
+        Ok(Description { role: role(hello), set, members, tags, rank: Rank::of(hello), round_trip })
+    }
+}
+
+/// Names of hosts are the same in capitals.
+pub(super) fn normal(address: Address) -> Address {
+    Address::new(address.host.to_ascii_lowercase(), address.port)
+}
+
+fn role(hello: &RawDocument) -> Role {
+    let is = |name: &str| hello.get_bool(name).unwrap_or(false);
+    let is_primary = is("isWritablePrimary") || is("ismaster");
+    if hello.get_str("msg").is_ok_and(|message| message == "isdbgrid") {
+        Role::Router
+    } else if is("isreplicaset") {
+        Role::Uninitiated
+    } else if hello.get_str("setName").is_err() {
+        Role::Standalone
+    } else if is_primary {
+        Role::Primary
+    } else if is("hidden") {
+        Role::Other
+    } else if is("secondary") {
+        Role::Secondary
+    } else if is("arbiterOnly") {
+        Role::Arbiter
+    } else {
+        Role::Other
+    }
+}
+
+fn misread(what: &str) -> Error {
+    Error::new(Kind::Malformed, format!("the server's reply to hello makes no sense at {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::rawdoc;
+
+    use super::*;
+
+    fn read(hello: &RawDocument) -> Description {
+        Description::of(hello, Duration::from_millis(1)).unwrap()
+    }
+
+    #[test]
+    fn roles() {
+        for (hello, expected) in [
+            (rawdoc! { "isWritablePrimary": true }, Role::Standalone),
+            (rawdoc! { "ismaster": true, "setName": "rs" }, Role::Primary),
+            (rawdoc! { "isWritablePrimary": true, "setName": "rs" }, Role::Primary),
+            (rawdoc! { "ismaster": false, "secondary": true, "setName": "rs" }, Role::Secondary),
+            (rawdoc! { "secondary": true, "hidden": true, "setName": "rs" }, Role::Other),
+            (rawdoc! { "arbiterOnly": true, "setName": "rs" }, Role::Arbiter),
+            (rawdoc! { "secondary": false, "setName": "rs" }, Role::Other),
+            (rawdoc! { "isreplicaset": true }, Role::Uninitiated),
+            (rawdoc! { "ismaster": true, "msg": "isdbgrid" }, Role::Router),
+        ] {
+            assert_eq!(read(&hello).role, expected, "{hello:?}");
+        }
+    }
+
+    #[test]
+    fn members_and_tags() {
+        let hello = rawdoc! {
+            "setName": "rs", "hosts": ["B:2", "a:1"], "passives": ["c:3"], "arbiters": ["d:4"],
+            "tags": { "dc": "ny", "odd": 1 },
+        };
+        let description = read(&hello);
+        let expected = [("a", 1), ("b", 2), ("c", 3), ("d", 4)].map(|(host, port)| Address::new(host, port));
+        assert_eq!(description.members, expected);
+        assert_eq!(description.tags, [("dc".to_owned(), "ny".to_owned())]);
+        assert_eq!(description.set.as_deref(), Some("rs"));
+        let error = Description::of(&rawdoc! { "hosts": ["a b"] }, Duration::ZERO).unwrap_err();
+        assert!(error.to_string().contains("hosts"), "{error}");
+    }
+}

@@ -1,0 +1,217 @@
+//! What there is behind a connection string: one server, a replica set, or routers of a sharded cluster.
+//!
+//! It is found out when asked for, by [`Deployment::discover`] and again by [`Deployment::rediscover`] after a failover; nothing
+//! runs in between, and who measures decides when to look. A password is tried once at discovery, so that a wrong one is said
+//! before a load begins.
+
+mod description;
+mod rank;
+mod read_preference;
+mod survey;
+mod topology;
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fathom_errors::{Error, Kind, Result};
+
+pub use description::Role;
+pub use read_preference::{ReadMode, ReadPreference};
+
+use crate::tls::client_config;
+use crate::{Address, Connection, NameService, Target};
+use rank::Rank;
+use survey::Enough;
+use topology::Topology;
+
+/// What kind of deployment it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeploymentKind {
+    /// One server.
+    Standalone,
+    /// A replica set; with `directConnection=true`, one member of it.
+    ReplicaSet {
+        /// The set's name.
+        name: String,
+    },
+    /// Routers (mongos) in front of shards.
+    Sharded,
+}
+
+/// A server of the deployment, as it was when it was asked last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The name that the replica set has for it, or the connection string.
+    pub address: Address,
+    /// What it is.
+    pub role: Role,
+    /// Its tags, name and value.
+    pub tags: Vec<(String, String)>,
+    /// How long hello took, if it answered.
+    pub round_trip: Option<Duration>,
+    /// Why it is of no use now.
+    pub fault: Option<String>,
+    /// Whether this machine knows the name.
+    pub is_resolvable: bool,
+}
+
+/// The servers behind a connection string.
+#[derive(Clone, Debug)]
+pub struct Deployment {
+    target: Target,
+    seeds: Vec<Address>,
+    kind: DeploymentKind,
+    members: Vec<Member>,
+    newest: Option<Rank>,
+}
+
+impl Deployment {
+    /// Finds out what is there, resolving a seed list first, and tries the password, all within `connectTimeoutMS`. A set
+    /// without a primary is no error: see [`Deployment::writable`].
+    pub fn discover(target: &Target) -> Result<Deployment> {
+        Deployment::discover_by(target, &NameService::system())
+    }
+
+    /// [`Deployment::discover`] by another name service for `mongodb+srv://`.
+    pub fn discover_by(target: &Target, names: &NameService) -> Result<Deployment> {
+        let deadline = Instant::now() + target.connect_timeout;
+        // Files that are no use are said before anybody is asked.
+        target.tls.as_ref().map(client_config).transpose()?;
+        let mut target = target.resolve_by(names)?;
+        let mut seeds: Vec<Address> = Vec::new();
+        for seed in target.addresses.drain(..).map(description::normal) {
+            if !seeds.contains(&seed) {
+                seeds.push(seed);
+            }
+        }
+        target.addresses.clone_from(&seeds);
+        let mut newest = None;
+        let answers = survey::survey(&target, &seeds, Enough::Writable, deadline);
+        let Topology { kind, members } = topology::conclude(&target, &seeds, &answers, &mut newest)?;
+        if let DeploymentKind::ReplicaSet { name } = &kind {
+            target.replica_set = Some(name.clone());
+        }
+        let deployment = Deployment { target, seeds, kind, members, newest };
+        deployment.try_login(deadline)?;
+        Ok(deployment)
+    }
+
+    /// Asks all servers known so far, and those that they name, within `connectTimeoutMS`, and mostly within a second after the
+    /// first answer: one look, to be repeated while an election goes on. A deposed primary that has not noticed yet is not
+    /// believed. If none answers, that is an error and all stays as it was.
+    pub fn rediscover(&mut self) -> Result<()> {
+        let mut ask: Vec<Address> = self.members.iter().map(|member| member.address.clone()).collect();
+        ask.extend(self.seeds.iter().filter(|seed| !ask.contains(seed)).cloned().collect::<Vec<_>>());
+        let deadline = Instant::now() + self.target.connect_timeout;
+        let answers = survey::survey(&self.target, &ask, Enough::Anybody, deadline);
+        let mut newest = self.newest;
+        let found = topology::conclude(&self.target, &ask, &answers, &mut newest)?;
+        (self.kind, self.members, self.newest) = (found.kind, found.members, newest);
+        Ok(())
+    }
+
+    /// What kind of deployment it is.
+    pub fn kind(&self) -> &DeploymentKind {
+        &self.kind
+    }
+
+    /// All servers that belong to it, also those that did not answer.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// What to connect with by [`Connection::open`]: the target with its seed list resolved and its replica set named.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The primary of a replica set, if there is one now.
+    pub fn primary(&self) -> Option<&Member> {
+        self.members.iter().find(|member| member.role == Role::Primary)
+    }
+
+    /// Who takes writes: the server, the primary, or all routers that answered. Never empty.
+    pub fn writable(&self) -> Result<Vec<Address>> {
+        let found: Vec<Address> = match self.kind {
+            DeploymentKind::ReplicaSet { .. } => {
+                self.primary().into_iter().map(|it| it.address.clone()).collect()
+            }
+            _ => self.members.iter().filter(|it| it.role.holds_data()).map(|it| it.address.clone()).collect(),
+        };
+        if found.is_empty() { Err(self.nobody("takes writes")) } else { Ok(found) }
+    }
+
+    /// Who answers reads of this preference, the nearest first. Never empty. Routers choose among the members of their shards
+    /// themselves, so all routers will do; and `directConnection=true` leaves no choice.
+    pub fn readable(&self, preference: &ReadPreference) -> Result<Vec<Address>> {
+        let is_set = matches!(self.kind, DeploymentKind::ReplicaSet { .. });
+        let found: Vec<&Member> = if is_set && !self.target.direct_connection {
+            preference.choose(&self.members)
+        } else {
+            self.members.iter().filter(|member| member.role.holds_data()).collect()
+        };
+        if found.is_empty() {
+            let tags = if preference.tag_sets.is_empty() { "" } else { " with its tags" };
+            return Err(self.nobody(&format!("fits the read preference {}{tags}", preference.mode.name())));
+        }
+        Ok(found.into_iter().map(|member| member.address.clone()).collect())
+    }
+
+    /// Why no member will do, with what each is.
+    fn nobody(&self, purpose: &str) -> Error {
+        let one = |member: &Member| match &member.fault {
+            Some(fault) if fault.contains(&member.address.to_string()) => fault.clone(),
+            Some(fault) => format!("{}: {fault}", member.address),
+            None => format!("{} is {}", member.address, member.role.name()),
+        };
+        let all = self.members.iter().map(one).collect::<Vec<_>>().join("; ");
+        let whose = match &self.kind {
+            DeploymentKind::ReplicaSet { name } => format!("no member of the replica set '{name}'"),
+            _ => "no server".to_owned(),
+        };
+        let error = Error::new(Kind::NotFound, format!("{whose} {purpose} now: {all}"));
+        if self.target.direct_connection {
+            error.advise("leave out directConnection=true to use the other members too")
+        } else if self.members.iter().any(|member| !member.is_resolvable) {
+            error.advise(
+                "make the members' names known to this machine, or name one and add directConnection=true",
+            )
+        } else {
+            error
+        }
+    }
+
+    /// Logs in where the first commands would go.
+    fn try_login(&self, deadline: Instant) -> Result<()> {
+        let Some(credential) = &self.target.credential else { return Ok(()) };
+        let nearest = || self.readable(&ReadMode::Nearest.into());
+        // Without a member that holds data there is nobody to ask.
+        let Ok(addresses) = self.writable().or_else(|_| nearest()) else { return Ok(()) };
+        let Some(address) = addresses.into_iter().next() else { return Ok(()) };
+        let (sender, receiver) = mpsc::channel();
+        let (target, asked) = (self.target.clone(), address.clone());
+        let spawned = thread::Builder::new().name("login".to_owned()).spawn(move || {
+            // Nobody listens any more if this comes late.
+            let _ = sender.send(Connection::open(&asked, &target).map(drop));
+        });
+        spawned.map_err(|cause| Error::new(Kind::Io, "cannot log in for want of a thread").because(cause))?;
+        match survey::next(&receiver, deadline) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(crate::Error::Network(error))) => Err(error),
+            Some(Err(crate::Error::Server(failure))) => {
+                let (user, source) = (&credential.user, &credential.source);
+                // A server's message may be a sentence of its own, with a full stop.
+                let reason = failure.message().trim_end_matches('.');
+                let what = format!(
+                    "{address} does not let in the user '{user}' of the database '{source}': {reason}"
+                );
+                Err(Error::new(Kind::Permission, what).advise("check the user, the password and authSource"))
+            }
+            None => {
+                let timeout = self.target.connect_timeout;
+                Err(Error::new(Kind::Io, format!("{address} did not finish the login within {timeout:?}")))
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Asks the name service (DNS) for the SRV and TXT records behind `mongodb+srv://`.
+//!
+//! The system's own `getaddrinfo` knows no such records, so this speaks to the servers of `/etc/resolv.conf` itself. The library
+//! for it is asynchronous; a runtime lives for as long as one look-up takes.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use fathom_errors::{Error, Kind, Result};
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{NameServerConfig, ResolverConfig};
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::{RData, RecordType};
+
+use crate::Address;
+use crate::seed_list::SeedList;
+
+/// Where to ask.
+#[derive(Clone, Debug, Default)]
+pub struct NameService {
+    /// The system's servers if `None`.
+    server: Option<SocketAddr>,
+}
+
+/// What the name service says of a seed list.
+pub(crate) struct Records {
+    /// The servers, with names that are free of a last full stop.
+    pub(crate) services: Vec<Address>,
+    /// The TXT records, each with its pieces put together.
+    pub(crate) texts: Vec<Vec<u8>>,
+}
+
+impl NameService {
+    /// What `/etc/resolv.conf` names.
+    pub fn system() -> NameService {
+        NameService::default()
+    }
+
+    /// One server of the name service, by UDP and TCP.
+    pub fn at(server: SocketAddr) -> NameService {
+        NameService { server: Some(server) }
+    }
+
+    /// Looks up both kinds of records within `timeout`.
+    pub(crate) fn look_up(&self, seeds: &SeedList, timeout: Duration) -> Result<Records> {
+        let failed = |reason: String| {
+            let what = format!("cannot find the servers of mongodb+srv://{}: {reason}", seeds.host());
+            Error::new(Kind::NotFound, what).advise("check the name, or list the servers with mongodb://")
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|cause| failed(format!("no asynchronous runtime ({cause})")))?;
+        let found = runtime.block_on(async {
+            let resolver =
+                self.resolver().map_err(|cause| format!("the name service is not configured ({cause})"))?;
+            tokio::time::timeout(timeout, ask(&resolver, seeds))
+                .await
+                .unwrap_or_else(|_| Err(format!("no answer from the name service within {timeout:?}")))
+        });
+        found.map_err(failed)
+    }
+
+    fn resolver(&self) -> Result<TokioResolver, NetError> {
+        let Some(server) = self.server else { return TokioResolver::builder_tokio()?.build() };
+        let mut config = NameServerConfig::udp_and_tcp(server.ip());
+        config.connections.iter_mut().for_each(|connection| connection.port = server.port());
+        let config = ResolverConfig::from_name_servers(vec![config]);
+        TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()).build()
+    }
+}
+
+/// Both look-ups; what is wrong, as the end of a sentence.
+async fn ask(resolver: &TokioResolver, seeds: &SeedList) -> Result<Records, String> {
+    let query = seeds.query();
+    let servers = answers(resolver, &query, RecordType::SRV)
+        .await?
+        .ok_or_else(|| format!("the name service has no SRV records for {query}"))?;
+    let mut services = Vec::new();
+    for answer in servers {
+        if let RData::SRV(server) = answer {
+            let host = server.target.to_ascii().trim_end_matches('.').to_ascii_lowercase();
+            let address = format!("{host}:{}", server.port).parse();
+            services.push(address.map_err(|cause: Error| format!("of the SRV records of {query}, {cause}"))?);
+        }
+    }
+    let texts = answers(resolver, seeds.host(), RecordType::TXT).await?.unwrap_or_default();
+    let texts = texts.into_iter().filter_map(|answer| match answer {
+        RData::TXT(text) => Some(text.txt_data.concat()),
+        _ => None,
+    });
+    Ok(Records { services, texts: texts.collect() })
+}
+
+/// The records of one kind; `None` if the name has none of them.
+async fn answers(
+    resolver: &TokioResolver,
+    name: &str,
+    kind: RecordType,
+) -> Result<Option<Vec<RData>>, String> {
+    // With its last full stop the name is complete: no search domains of the machine are tried.
+    match resolver.lookup(format!("{name}."), kind).await {
+        Ok(found) => Ok(Some(found.answers().iter().map(|record| record.data.clone()).collect())),
+        Err(cause) if cause.is_no_records_found() => Ok(None),
+        Err(cause) => Err(format!("the name service failed at the {kind} records of {name} ({cause})")),
+    }
+}

@@ -1,0 +1,221 @@
+//! What YCSB's client properties say of a run: how many connections, how fast, how long, and what is shown meanwhile.
+
+use std::time::Duration;
+
+use fathom_errors::Error;
+use fathom_stats::Seeded;
+
+use crate::binding::Binding;
+use crate::core_workload::{CoreWorkload, Phase, Retry};
+use crate::driving::{Arrivals, Plan};
+use crate::properties::{Properties, default_number};
+
+/// More connections than a machine has ports for are a slip of the pen.
+const MOST_CONNECTIONS: u64 = 60_000;
+/// Operations under way on one connection; beyond this a server has enough to do.
+const MOST_DEPTH: u64 = 1024;
+/// A century, in seconds.
+const MOST_SECONDS: u64 = 100 * 366 * 86_400;
+
+/// How a run is driven and shown.
+#[derive(Clone, Debug)]
+pub struct ClientSettings {
+    /// How it is driven.
+    pub plan: Plan,
+    /// `status`: status lines on standard error.
+    pub status: bool,
+    /// `status.interval`.
+    pub status_interval_s: u64,
+    /// `label`: what stands in front of each status line.
+    pub label: String,
+    /// `exportfile`: where the report goes, if not to standard output.
+    pub export_file: Option<String>,
+    /// What a failed insert of a load leads to.
+    pub retry: Retry,
+}
+
+/// Which of the two phases the properties name, where no flag does.
+pub fn phase_of(properties: &Properties) -> Phase {
+    if properties.truth("dotransactions", true) { Phase::Run } else { Phase::Load }
+}
+
+/// `operationcount`, if it is there; 0 is a run without an end.
+///
+/// # Errors
+/// `Kind::Usage` if it is no number.
+pub fn operation_count(properties: &Properties) -> Result<Option<u64>, Error> {
+    properties.whole("operationcount")
+}
+
+impl ClientSettings {
+    /// Reads the properties; with it, sentences for what is worth a warning.
+    ///
+    /// # Errors
+    /// `Kind::Usage` with one sentence for the first property that cannot be.
+    pub fn of(
+        properties: &Properties,
+        workload: &CoreWorkload,
+        binding: &Binding,
+    ) -> Result<(ClientSettings, Vec<String>), Error> {
+        let mut warnings = Vec::new();
+        let operations = match workload.phase {
+            Phase::Load => workload.load_count(properties)?,
+            Phase::Run => operation_count(properties)?.filter(|count| *count > 0),
+        };
+        let time = seconds(properties, "maxexecutiontime")?;
+        if operations.is_none() && time.is_none() {
+            warnings.push(match workload.phase {
+                Phase::Load => "recordcount is 0, so this load has no end; stop it with Ctrl-C".to_owned(),
+                Phase::Run => {
+                    "operationcount and maxexecutiontime are 0, so this run has no end; stop it with Ctrl-C"
+                        .to_owned()
+                }
+            });
+        }
+        let threads = within(properties, "threadcount", 1, MOST_CONNECTIONS)?.unwrap_or(1);
+        let connections = operations.map_or(threads, |operations| threads.min(operations.max(1)));
+        if connections < threads {
+            warnings.push(format!("threadcount is lowered from {threads} to the {connections} operations"));
+        }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let loops = within(properties, "loops", 1, 1024)?.unwrap_or(cores).min(connections);
+        let seed = match properties.whole("seed")? {
+            Some(seed) => seed,
+            None => Seeded::from_seed(entropy()).bits(),
+        };
+        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let plan = Plan {
+            connections: size(connections),
+            loops: size(loops),
+            depth: size(within(properties, "pipelinedepth", 1, MOST_DEPTH)?.unwrap_or(1)),
+            operations,
+            time,
+            warmup: seconds(properties, "warmup")?.unwrap_or_default(),
+            arrivals: arrivals(properties)?,
+            deadline: seconds(properties, "operationdeadline")?,
+            no_progress: seconds(properties, "noprogress")?,
+            batch: binding.batch,
+            seed,
+        };
+        Ok((
+            ClientSettings {
+                plan,
+                status: properties.truth("status", false),
+                status_interval_s: within(properties, "status.interval", 1, MOST_SECONDS)?.unwrap_or(10),
+                label: properties.get("label").unwrap_or_default().to_owned(),
+                export_file: properties.text("exportfile").map(str::to_owned),
+                retry: retry(properties)?,
+            },
+            warnings,
+        ))
+    }
+}
+
+/// Something else each time: the clock and the address of a value.
+fn entropy() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::time::SystemTime::now())
+}
+
+fn within(properties: &Properties, name: &str, least: u64, most: u64) -> Result<Option<u64>, Error> {
+    match properties.whole(name)? {
+        Some(value) if !(least..=most).contains(&value) => {
+            Err(Error::usage(format!("{name}={value} does not lie between {least} and {most}")))
+        }
+        value => Ok(value),
+    }
+}
+
+/// A time in seconds, which may have a fraction; none where it is 0.
+fn seconds(properties: &Properties, name: &str) -> Result<Option<Duration>, Error> {
+    let seconds = properties.number(name)?.unwrap_or_else(|| default_number(name));
+    if seconds > MOST_SECONDS as f64 {
+        return Err(Error::usage(format!("{name}={seconds} is more seconds than a century has")));
+    }
+    Ok(Some(Duration::from_secs_f64(seconds)).filter(|time| !time.is_zero()))
+}
+
+fn arrivals(properties: &Properties) -> Result<Arrivals, Error> {
+    let target = properties.number("target")?.filter(|target| *target > 0.0);
+    let words = [("closed", 0), ("uniform", 1), ("poisson", 2)];
+    let chosen = properties.choice("arrivals", &words)?;
+    let rate = || {
+        target.ok_or_else(|| {
+            Error::usage("arrivals at a rate need target, the operations a second").advise("give -target N")
+        })
+    };
+    match chosen {
+        // A target by itself is YCSB's: evenly spaced.
+        None => Ok(target.map_or(Arrivals::Closed, Arrivals::Uniform)),
+        Some(1) => Ok(Arrivals::Uniform(rate()?)),
+        Some(2) => Ok(Arrivals::Poisson(rate()?)),
+        Some(_) if target.is_some() => Err(Error::usage(
+            "arrivals=closed and a target exclude each other: a target sets when operations are due",
+        )),
+        Some(_) => Ok(Arrivals::Closed),
+    }
+}
+
+fn retry(properties: &Properties) -> Result<Retry, Error> {
+    let limit = properties.whole("core_workload_insertion_retry_limit")?.unwrap_or(0);
+    let interval = seconds(properties, "core_workload_insertion_retry_interval")?.unwrap_or_default();
+    let keep_going = properties.truth("core_workload_insertion_keep_going_on_error", false);
+    Ok(Retry { limit, interval, keep_going })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(text: &str) -> Result<(ClientSettings, Vec<String>), Error> {
+        let mut properties = Properties::default();
+        properties.set("workload", "CoreWorkload", "-p");
+        text.split_whitespace().for_each(|pair| properties.add_flag(pair).unwrap());
+        let phase = phase_of(&properties);
+        let workload = CoreWorkload::of(&properties, phase, operation_count(&properties)?)?;
+        let (binding, _) = Binding::of(&properties)?;
+        ClientSettings::of(&properties, &workload, &binding)
+    }
+
+    #[test]
+    fn defaults_and_limits() {
+        let (plain, warnings) = settings("recordcount=1000 operationcount=50 threadcount=8").unwrap();
+        assert_eq!((plain.plan.connections, plain.plan.operations, plain.plan.depth), (8, Some(50), 1));
+        assert_eq!((plain.plan.arrivals, plain.plan.time), (Arrivals::Closed, None));
+        assert_eq!(plain.plan.no_progress, Some(Duration::from_secs(60)));
+        assert!(warnings.is_empty() && !plain.status && plain.status_interval_s == 10);
+        let (few, warnings) = settings("operationcount=3 threadcount=8").unwrap();
+        assert_eq!((few.plan.connections, warnings.len()), (3, 1));
+        let (load, _) = settings("dotransactions=false recordcount=77").unwrap();
+        assert_eq!(load.plan.operations, Some(77));
+        let (endless, warnings) = settings("dotransactions=false").unwrap();
+        assert_eq!(endless.plan.operations, None);
+        assert!(warnings[0].contains("no end"), "{warnings:?}");
+    }
+
+    #[test]
+    fn rates_and_times() {
+        let (target, _) = settings("target=500 maxexecutiontime=9 warmup=1.5").unwrap();
+        assert_eq!(target.plan.arrivals, Arrivals::Uniform(500.0));
+        assert_eq!(
+            (target.plan.time, target.plan.warmup),
+            (Some(Duration::from_secs(9)), Duration::from_millis(1500))
+        );
+        assert_eq!(
+            settings("target=500 arrivals=poisson").unwrap().0.plan.arrivals,
+            Arrivals::Poisson(500.0)
+        );
+        for wrong in [
+            "arrivals=poisson",
+            "arrivals=closed target=5",
+            "arrivals=random",
+            "threadcount=0",
+            "threadcount=x",
+            "status.interval=0",
+            "maxexecutiontime=1e300",
+            "pipelinedepth=0",
+        ] {
+            assert_eq!(settings(wrong).unwrap_err().kind(), fathom_errors::Kind::Usage, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `cargo xtask bench-load`: what the load generator costs, as ratios, each taken within one run of the bench.
+//!
+//! Beside a loop that only writes and reads the same bytes stands how much of what a processor can do is left; beside go-ycsb's
+//! client and the server's own cost stands whether the client can be the limit. A missed target is printed and fails nothing.
+
+mod bare_loop;
+mod rows;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use fathom_process::Signals;
+use fathom_testkit::NullResponder;
+
+use crate::lab::{Engine, LabServer, Ycsb, beside};
+use rows::{Bench, recording};
+
+/// The word that makes this program the responder.
+pub(super) const RESPOND: &str = "--respond";
+
+/// Runs every row, or those that are named; `false` when something broke.
+pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
+    if arguments.first().is_some_and(|argument| argument == RESPOND) {
+        return respond();
+    }
+    let signals = Signals::install()?;
+    let wants = |row: &str| arguments.is_empty() || arguments.iter().any(|argument| argument == row);
+    let program = beside("fathom")?;
+    if wants("recording") {
+        recording()?;
+    }
+    let mut bench = Bench::new(program, &signals)?;
+    if wants("ceiling") {
+        bench.ceiling()?;
+    }
+    if wants("memory") {
+        bench.memory()?;
+    }
+    if wants("cpu") {
+        let ycsb = Ycsb::find(&root, &signals)?;
+        let parent = std::env::var_os("BENCH_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        std::fs::create_dir_all(&parent).with_context(|| format!("cannot make {}", parent.display()))?;
+        let folder = tempfile::Builder::new().prefix("fathom-bench-").tempdir_in(&parent)?;
+        let server = LabServer::start(Engine::WiredTiger, folder.path(), &[], &signals)?;
+        bench.cpu(&server, &ycsb)?;
+        server.stop()?;
+    }
+    Ok(true)
+}
+
+/// A record of YCSB's default shape, as `find` returns it.
+fn record() -> bson::RawDocumentBuf {
+    let mut document = bson::rawdoc! { "_id": "user6284781860667377211" };
+    for number in [1, 0, 7, 6, 9, 8, 3, 2, 5, 4] {
+        let Ok(name) = bson::raw::CString::try_from(format!("field{number}")) else { continue };
+        let bytes = vec![b'x'; 100];
+        document.append(name, bson::Binary { subtype: bson::spec::BinarySubtype::Generic, bytes });
+    }
+    document
+}
+
+/// Answers until standard input ends, which it does when the bench goes; the port is the only line printed.
+fn respond() -> Result<bool> {
+    let responder = NullResponder::start(&record())?;
+    writeln!(io::stdout(), "{}", responder.port())?;
+    io::copy(&mut io::stdin(), &mut io::sink())?;
+    Ok(true)
+}

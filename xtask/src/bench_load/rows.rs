@@ -1,0 +1,277 @@
+//! The rows of the bench: what each compares, and the target that its ratio is held against (issue 4, "It must show").
+
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use fathom_load::measurements::{Measured, Status};
+use fathom_process::Signals;
+use fathom_stats::{Seeded, median};
+use fathom_units::count;
+
+use super::RESPOND;
+use super::bare_loop::{self, Bare};
+use crate::lab::{LabServer, Ycsb, cpu_of_children_s, cpu_s, resident_bytes};
+
+/// The rate beside the bare loop's, at least.
+const CEILING_TARGET: f64 = 0.8;
+const CEILING_CONNECTIONS: usize = 32;
+/// Processor time per operation beside go-ycsb's, at most, and what is aimed at.
+const CPU_TARGET: f64 = 0.25;
+/// Memory of so many connections.
+const MEMORY_CONNECTIONS: u64 = 1024;
+const MEMORY_TARGET_MIB: f64 = 100.0;
+const RECORDING_TARGET_NS: f64 = 100.0;
+const RECORDS: u64 = 100_000;
+const OPERATIONS: u64 = 200_000;
+const ROUNDS: usize = 5;
+
+/// What it takes to measure one operation: the recording of both its latencies.
+pub(super) fn recording() -> Result<()> {
+    let mut random = Seeded::from_seed(1);
+    let latencies: Vec<u64> = (0..4096).map(|_| 20_000 + random.exponential(200_000.0) as u64).collect();
+    let mut each = Vec::new();
+    for _ in 0..ROUNDS {
+        let mut measured = Measured::default();
+        let begun = Instant::now();
+        let turns = 500;
+        for _ in 0..turns {
+            for latency in &latencies {
+                measured.record(Status::Ok, *latency, *latency + 1000);
+            }
+        }
+        ensure!(measured.returned(Status::Ok) == turns * 4096, "not all was recorded");
+        each.push(begun.elapsed().as_nanos() as f64 / (turns * 4096) as f64);
+    }
+    let ns = median(&each).context("no rounds")?;
+    say(&format!(
+        "recording {ns:.0} ns an operation, both clocks, target {RECORDING_TARGET_NS}: {}",
+        verdict(ns <= RECORDING_TARGET_NS)
+    ))
+}
+
+/// The bench with its responder.
+pub(super) struct Bench<'a> {
+    program: PathBuf,
+    signals: &'a Signals,
+    responder: Responder,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(program: PathBuf, signals: &'a Signals) -> Result<Self> {
+        Ok(Bench { program, signals, responder: Responder::start()? })
+    }
+
+    /// `fathom ycsb` with these properties; its processor time and what it printed.
+    fn fathom(&self, what: &str, pinned: bool, properties: &[(&str, String)]) -> Result<(f64, String)> {
+        ensure!(!self.signals.stopped(), "interrupted");
+        let mut command = if pinned { Command::new("taskset") } else { Command::new(&self.program) };
+        if pinned {
+            command.args(["-c", "0"]).arg(&self.program);
+        }
+        command.args(["ycsb", what, "mongodb", "--no-record", "-p", "workload=CoreWorkload"]);
+        for (name, value) in properties {
+            command.args(["-p", &format!("{name}={value}")]);
+        }
+        let before_s = cpu_of_children_s()?;
+        let output = command.stdin(Stdio::null()).output().context("cannot start fathom")?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !output.status.success() {
+            bail!("fathom ycsb failed: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok((cpu_of_children_s()? - before_s, said))
+    }
+
+    /// The rate on one processor beside the bare loop's, against the responder on another.
+    pub(super) fn ceiling(&mut self) -> Result<()> {
+        if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+            return say("ceiling: skipped: it needs a processor for the client and one for the responder");
+        }
+        self.responder.pin(1)?;
+        let port = self.responder.port;
+        let (mut ratios, mut ours_us, mut bare_us, mut rates) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let bare = pinned_bare(port)?;
+            let properties = [
+                ("mongodb.url", format!("mongodb://127.0.0.1:{port}/ycsb")),
+                ("recordcount", RECORDS.to_string()),
+                ("readproportion", "1".to_owned()),
+                ("updateproportion", "0".to_owned()),
+                ("threadcount", CEILING_CONNECTIONS.to_string()),
+                ("loops", "1".to_owned()),
+                ("maxexecutiontime", "2".to_owned()),
+            ];
+            let (cpu_s, said) = self.fathom("run", true, &properties)?;
+            let per_s = figure(&said, "[OVERALL], Throughput(ops/sec), ")?;
+            let operations = figure(&said, "[READ], Operations, ")?;
+            ratios.push(per_s / bare.per_s);
+            rates.push(per_s);
+            ours_us.push(cpu_s * 1e6 / operations);
+            bare_us.push(bare.cpu_us);
+        }
+        let ratio = median(&ratios).context("no rounds")?;
+        say(&format!(
+            "ceiling: {}/s on one processor with {CEILING_CONNECTIONS} connections, {:.2} us of CPU an operation (a bare loop {:.2}); {ratio:.3} ({}) of the bare loop's rate, target {CEILING_TARGET}: {}",
+            count(median(&rates).unwrap_or_default()),
+            median(&ours_us).unwrap_or_default(),
+            median(&bare_us).unwrap_or_default(),
+            span(&ratios),
+            verdict(ratio >= CEILING_TARGET)
+        ))
+    }
+
+    /// Memory with many connections.
+    pub(super) fn memory(&mut self) -> Result<()> {
+        let port = self.responder.port;
+        let mut child = Command::new(&self.program)
+            .args(["ycsb", "run", "mongodb", "--no-record", "-p", "workload=CoreWorkload"])
+            .args(["-p", &format!("mongodb.url=mongodb://127.0.0.1:{port}/ycsb")])
+            .args(["-p", "readproportion=1", "-p", "updateproportion=0", "-p", "recordcount=100000"])
+            .args(["-p", &format!("threadcount={MEMORY_CONNECTIONS}"), "-p", "maxexecutiontime=6"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut most = 0;
+        for _ in 0..50 {
+            if self.signals.wait(Duration::from_millis(100)) || child.try_wait()?.is_some() {
+                break;
+            }
+            most = most.max(resident_bytes(child.id()).unwrap_or(0));
+        }
+        let status = child.wait()?;
+        ensure!(status.success(), "fathom ycsb failed with {MEMORY_CONNECTIONS} connections: {status}");
+        let mib = most as f64 / f64::from(1 << 20);
+        say(&format!(
+            "memory: {mib:.0} MiB with {MEMORY_CONNECTIONS} connections, target {MEMORY_TARGET_MIB}: {}",
+            verdict(mib < MEMORY_TARGET_MIB)
+        ))
+    }
+
+    /// Processor time per operation of workload C, beside go-ycsb's and the server's own.
+    pub(super) fn cpu(&mut self, server: &LabServer, ycsb: &Ycsb) -> Result<()> {
+        let port = server.port();
+        let ours = |operations: u64| {
+            vec![
+                ("mongodb.url", format!("mongodb://127.0.0.1:{port}/fathom?w=1")),
+                ("recordcount", RECORDS.to_string()),
+                ("operationcount", operations.to_string()),
+                ("readproportion", "1".to_owned()),
+                ("updateproportion", "0".to_owned()),
+                ("threadcount", "16".to_owned()),
+            ]
+        };
+        let theirs = |operations: u64| {
+            vec![
+                ("recordcount", RECORDS.to_string()),
+                ("operationcount", operations.to_string()),
+                ("readproportion", "1".to_owned()),
+                ("updateproportion", "0".to_owned()),
+                ("scanproportion", "0".to_owned()),
+                ("insertproportion", "0".to_owned()),
+                ("requestdistribution", "uniform".to_owned()),
+            ]
+        };
+        self.fathom("load", false, &ours(RECORDS))?;
+        ycsb.run("load", port, &theirs(RECORDS), &mut || Ok(()))?;
+        let (mut ratios, mut beside_server, mut ours_us, mut theirs_us) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let before_s = cpu_s(server.pid())?;
+            let (client_s, _) = self.fathom("run", false, &ours(OPERATIONS))?;
+            let server_s = cpu_s(server.pid())? - before_s;
+            let peer = ycsb.run("run", port, &theirs(OPERATIONS), &mut || Ok(()))?;
+            ratios.push(client_s / peer.cpu_s);
+            beside_server.push(client_s / server_s);
+            ours_us.push(client_s * 1e6 / OPERATIONS as f64);
+            theirs_us.push(peer.cpu_s * 1e6 / OPERATIONS as f64);
+        }
+        let (ratio, own) =
+            (median(&ratios).context("no rounds")?, median(&beside_server).unwrap_or_default());
+        say(&format!(
+            "workload C: {:.1} us of CPU an operation, go-ycsb {:.1}; {ratio:.3} ({}), target {CPU_TARGET}: {}",
+            median(&ours_us).unwrap_or_default(),
+            median(&theirs_us).unwrap_or_default(),
+            span(&ratios),
+            verdict(ratio <= CPU_TARGET)
+        ))?;
+        say(&format!(
+            "beside the server's own CPU: {own:.3} ({}), target below 1: {}",
+            span(&beside_server),
+            verdict(own < 1.0)
+        ))
+    }
+}
+
+/// The bare loop on the first processor, for two seconds.
+fn pinned_bare(port: u16) -> Result<Bare> {
+    let worker = std::thread::spawn(move || {
+        let mut cpus = rustix::thread::CpuSet::new();
+        cpus.set(0);
+        rustix::thread::sched_setaffinity(None, &cpus)?;
+        bare_loop::work(port, CEILING_CONNECTIONS, Duration::from_secs(2))
+    });
+    worker.join().map_err(|_| anyhow::anyhow!("the bare loop panicked"))?
+}
+
+/// A number behind the start of a line.
+fn figure(text: &str, start: &str) -> Result<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(start));
+    line.and_then(|value| value.trim().parse().ok()).with_context(|| format!("no {start} in:\n{text}"))
+}
+
+fn say(text: &str) -> Result<()> {
+    Ok(writeln!(io::stdout(), "{text}")?)
+}
+
+fn span(ratios: &[f64]) -> String {
+    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{least:.2}-{most:.2}")
+}
+
+fn verdict(ok: bool) -> &'static str {
+    if ok { "ok" } else { "missed" }
+}
+
+/// This program as the responder, a process of its own.
+struct Responder {
+    child: Child,
+    port: u16,
+}
+
+impl Responder {
+    fn start() -> Result<Responder> {
+        let own = std::env::current_exe().context("cannot tell where this program is")?;
+        let mut command = Command::new(own);
+        command.args(["bench-load", RESPOND]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().context("cannot start the responder")?;
+        let mut line = String::new();
+        let read = child.stdout.take().map(|out| io::BufReader::new(out).read_line(&mut line));
+        read.transpose()?;
+        let responder = Responder { child, port: line.trim().parse().unwrap_or(0) };
+        ensure!(responder.port != 0, "the responder did not come up");
+        Ok(responder)
+    }
+
+    /// Keeps it to one processor; its threads to come inherit it.
+    fn pin(&self, cpu: usize) -> Result<()> {
+        let mut cpus = rustix::thread::CpuSet::new();
+        cpus.set(cpu);
+        for task in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let id: i32 = task?.file_name().to_string_lossy().parse()?;
+            rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(id), &cpus)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
