@@ -40,7 +40,9 @@ fn the_example_of_the_page_is_read() {
 
 /// A collection, and what is to be read besides.
 fn with(rest: &str) -> String {
-    format!("collections: {{c: {{documents: 10, document: {{_id: !sequence , a: 1, e: !string 3}}}}}}\n{rest}")
+    format!(
+        "collections: {{c: {{documents: 10, document: {{_id: !sequence , a: 1, e: !string 3}}}}}}\n{rest}"
+    )
 }
 
 fn operation(text: &str) -> String {
@@ -58,9 +60,15 @@ fn mistakes() -> Vec<(String, &'static str)> {
         ("colections: {}".to_owned(), "there is no key 'colections'; did you mean 'collections'"),
         ("collections: {}".to_owned(), "collections: 1 to 1000 collections are wanted"),
         ("collections: {c: {documents: 5}}".to_owned(), "collections.c: it has documents to load"),
-        ("collections: {c: {documents: -1, document: {}}}".to_owned(), "c.documents: a whole number from 0 to"),
+        (
+            "collections: {c: {documents: -1, document: {}}}".to_owned(),
+            "c.documents: a whole number from 0 to",
+        ),
         ("collections: {c: {dokument: {}}}".to_owned(), "no key 'dokument'; did you mean 'document'"),
-        ("collections: {c: {indexes: [{key: {}}]}}".to_owned(), "c.indexes.0.key: an index has at least one field"),
+        (
+            "collections: {c: {indexes: [{key: {}}]}}".to_owned(),
+            "c.indexes.0.key: an index has at least one field",
+        ),
         ("collections: {c: {indexes: [{key: {a: 1}, uniqe: true}]}}".to_owned(), "did you mean 'unique'"),
         ("collections: {c: {indexes: [{key: {a: !int 1}}]}}".to_owned(), "here it must stay the same"),
         ("collections: {c: {document: {1: 2}}}".to_owned(), "1 cannot be a name; put it in quotes"),
@@ -89,26 +97,57 @@ fn mistakes() -> Vec<(String, &'static str)> {
         (with("operations: {LOAD: {count: {collection: c}}}"), "and is not LOAD"),
         (operation("{fnid: {collection: c}}"), "no kind of operation 'fnid'; did you mean 'find'"),
         (operation("{find: {collection: c}, count: {collection: c}}"), "exactly one of find, insert"),
-        (operation("{find: {colection: c}}"), "operations.o.find: there is no key 'colection'; did you mean 'collection'"),
+        (
+            operation("{find: {colection: c}}"),
+            "operations.o.find: there is no key 'colection'; did you mean 'collection'",
+        ),
         (operation("{find: {collection: d}}"), "o.find.collection: there is no collection 'd'"),
         (operation("{find: {collection: c, filter: 5}}"), "5 is no document"),
-        (operation("{find: {collection: c, filter: {_id: !sequence }}}"), "to name one that is there use !existing"),
-        (operation("{find: {collection: c, filter: {a: !existing {collection: c, field: e}}}}"), "'e' of 'c' cannot be told"),
+        (
+            operation("{find: {collection: c, filter: {_id: !sequence }}}"),
+            "to name one that is there use !existing",
+        ),
+        (
+            operation("{find: {collection: c, filter: {a: !existing {collection: c, field: e}}}}"),
+            "'e' of 'c' cannot be told",
+        ),
         (operation("{find: {collection: c, limit: 0}}"), "limit: a whole number from 1"),
         (operation("{update: {collection: c}}"), "'update' is missing"),
         (operation("{update: {collection: c, update: 3}}"), "3 is no update"),
         (operation("{findAndModify: {collection: c}}"), "either an 'update' or 'remove: true'"),
         (operation("{aggregate: {collection: c, pipeline: {}}}"), "is not a list"),
-        (operation("{transaction: {steps: [{count: {collection: c}}]}}"), "count is not allowed in a transaction"),
+        (
+            operation("{transaction: {steps: [{count: {collection: c}}]}}"),
+            "count is not allowed in a transaction",
+        ),
         (operation("{transaction: {steps: []}}"), "1 to 100 steps"),
-        (operation("{let: {s: a}, find: {collection: c, filter: {a: !var {name: s, times: 2}}}}"), "not always a number"),
+        (
+            operation("{let: {s: a}, find: {collection: c, filter: {a: !var {name: s, times: 2}}}}"),
+            "not always a number",
+        ),
         (operation("{insert: {collection: c, documents: 0}}"), "from 1 to 100000"),
         (with("load: {batch: 1000000}"), "load.batch"),
         (with("phases: [{name: p, mix: {x: 1}}]"), "there is no operation 'x'"),
-        (with("operations: {o: {count: {collection: c}}}\nphases: [{name: p, mix: {o: 0}}]"), "no operation has a weight"),
-        (with("operations: {o: {count: {collection: c}}}\nphases: [{name: p, mix: {o: 1}, time: soon}]"), "'soon' is not a duration"),
-        (with("operations: {o: {count: {collection: c}}}\nphases: [{name: p, mix: {o: 1}, arrivals: poisson}]"), "it needs a 'rate'"),
-        (with("operations: {o: {count: {collection: c}}}\nphases: [{name: p, mix: {o: 1}}, {name: p, mix: {o: 1}}]"), "two phases 'p'"),
+        (
+            with("operations: {o: {count: {collection: c}}}\nphases: [{name: p, mix: {o: 0}}]"),
+            "no operation has a weight",
+        ),
+        (
+            with("operations: {o: {count: {collection: c}}}\nphases: [{name: p, mix: {o: 1}, time: soon}]"),
+            "'soon' is not a duration",
+        ),
+        (
+            with(
+                "operations: {o: {count: {collection: c}}}\nphases: [{name: p, mix: {o: 1}, arrivals: poisson}]",
+            ),
+            "it needs a 'rate'",
+        ),
+        (
+            with(
+                "operations: {o: {count: {collection: c}}}\nphases: [{name: p, mix: {o: 1}}, {name: p, mix: {o: 1}}]",
+            ),
+            "two phases 'p'",
+        ),
     ]
 }
 
@@ -120,7 +159,10 @@ fn mistakes_are_told_with_their_place() {
             Ok(_) => panic!("taken: {text}"),
             Err(error) => {
                 let said = error.to_string();
-                assert!(said.contains(words) && !said.contains('\n'), "{text}\n  said: {said}\n  wanted: {words}");
+                assert!(
+                    said.contains(words) && !said.contains('\n'),
+                    "{text}\n  said: {said}\n  wanted: {words}"
+                );
                 assert_eq!(error.kind(), fathom_errors::Kind::Usage, "{text}");
             }
         }

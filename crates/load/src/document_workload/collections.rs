@@ -97,7 +97,9 @@ fn indexes(compiler: &mut Compiler, fields: &Fields<'_>) -> Result<Vec<Document>
     let Some(item) = fields.get("indexes") else { return Ok(Vec::new()) };
     let list = item.list()?;
     if list.len() > MOST_INDEXES {
-        return Err(item.refuse(format!("a collection has {MOST_INDEXES} indexes at most besides that of _id")));
+        return Err(
+            item.refuse(format!("a collection has {MOST_INDEXES} indexes at most besides that of _id"))
+        );
     }
     list.iter().map(|inner| index(compiler, inner)).collect()
 }
@@ -111,7 +113,8 @@ fn index(compiler: &mut Compiler, item: &Item<'_>) -> Result<Document, Error> {
     }
     let mut index = compiler.plain_document(item)?;
     if !index.contains_key("name") {
-        let parts: Vec<String> = key.iter().map(|(field, value)| format!("{field}_{}", name_of(value))).collect();
+        let parts: Vec<String> =
+            key.iter().map(|(field, value)| format!("{field}_{}", name_of(value))).collect();
         index.insert("name", parts.join("_"));
     }
     Ok(index)
@@ -145,7 +148,9 @@ impl Collection {
         let leading = |index: &&Document| index.get_document("key").ok()?.keys().next().cloned();
         let indexed = first.iter().chain(&then).filter_map(leading);
         for field in std::iter::once("_id".to_owned()).chain(indexed) {
-            let Some(template) = document.at(&field).filter(|template| template.is_numbered()) else { continue };
+            let Some(template) = document.at(&field).filter(|template| template.is_numbered()) else {
+                continue;
+            };
             if let Template::Generator(generator) = template
                 && let Generator::Sequence { start, step } = **generator
             {

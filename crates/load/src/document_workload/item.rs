@@ -23,8 +23,7 @@ impl<'a> Item<'a> {
 
     /// A value within this one.
     pub(super) fn inner(&self, name: &str, value: &'a Value) -> Item<'a> {
-        let place =
-            if self.place.is_empty() { name.to_owned() } else { format!("{}.{name}", self.place) };
+        let place = if self.place.is_empty() { name.to_owned() } else { format!("{}.{name}", self.place) };
         Item { value, place }
     }
 
@@ -42,12 +41,7 @@ impl<'a> Item<'a> {
     }
 
     /// What is wrong with a name here, with the name that it is most like.
-    pub(super) fn unknown<'k>(
-        &self,
-        what: &str,
-        name: &str,
-        known: impl Iterator<Item = &'k str>,
-    ) -> Error {
+    pub(super) fn unknown<'k>(&self, what: &str, name: &str, known: impl Iterator<Item = &'k str>) -> Error {
         let error = self.refuse(format!("there is no {what} '{name}'"));
         match nearest(name, known) {
             Some(nearest) => error.advise(format!("did you mean '{nearest}'")),
@@ -58,7 +52,10 @@ impl<'a> Item<'a> {
     /// The entries of a mapping, in their order.
     pub(super) fn entries(&self) -> Result<Vec<(&'a str, Item<'a>)>, Error> {
         let Value::Mapping(mapping) = self.value else {
-            return Err(self.refuse(format!("{} is not what is wanted here, which is names with values", kind(self.value))));
+            return Err(self.refuse(format!(
+                "{} is not what is wanted here, which is names with values",
+                kind(self.value)
+            )));
         };
         let entry = |(name, value): (&'a Value, &'a Value)| match name {
             Value::String(name) if name.contains('\0') => Err(self.refuse("a name holds a NUL")),

@@ -55,7 +55,8 @@ impl DocumentWorkload {
         if text.len() > LARGEST_FILE_BYTES {
             return Err(Error::usage(format!("a workload has {LARGEST_FILE_BYTES} bytes at most")));
         }
-        let malformed = |error: serde_yaml_ng::Error| Error::new(Kind::Usage, "it is not YAML").because(error);
+        let malformed =
+            |error: serde_yaml_ng::Error| Error::new(Kind::Usage, "it is not YAML").because(error);
         let mut value: Value = serde_yaml_ng::from_str(text).map_err(malformed)?;
         value.apply_merge().map_err(malformed)?;
         let root = Item::root(&value);

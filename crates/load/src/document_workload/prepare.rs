@@ -8,10 +8,10 @@ use fathom_errors::{Error, Kind};
 use fathom_stats::Seeded;
 use fathom_wire::DocumentWriter;
 
+use super::DocumentWorkload;
 use super::collections::{Collection, Resumption};
 use super::shared::DocumentShared;
 use super::template::{Drawing, Template, Variables};
-use super::DocumentWorkload;
 use crate::binding::Binding;
 
 /// Values that are looked for at once.
@@ -56,7 +56,9 @@ impl DocumentWorkload {
                     "projection": { &field: 1 }, "limit": 1, "singleBatch": true,
                 };
                 let found = all(connection, database, &command)?;
-                let Some(largest) = found.first().and_then(|document| at(document, &field)) else { return Ok(0) };
+                let Some(largest) = found.first().and_then(|document| at(document, &field)) else {
+                    return Ok(0);
+                };
                 let largest = match largest {
                     Bson::Int32(number) => Some(i64::from(number)),
                     Bson::Int64(number) => Some(number),
@@ -67,7 +69,8 @@ impl DocumentWorkload {
                 Ok(u64::try_from(above / step.max(1) + 1).unwrap_or(0))
             }
             Resumption::Probe(field) => {
-                let Some(template) = collection.document.as_ref().and_then(|document| document.at(&field)) else {
+                let Some(template) = collection.document.as_ref().and_then(|document| document.at(&field))
+                else {
                     return Ok(0);
                 };
                 self.probe(collection, &field, template, connection, database)
@@ -86,7 +89,8 @@ impl DocumentWorkload {
     ) -> Result<u64, Error> {
         let mut next = count(collection, connection, database)?;
         loop {
-            let values: Vec<Bson> = (next..next + PROBED).map(|number| self.value(template, number)).collect();
+            let values: Vec<Bson> =
+                (next..next + PROBED).map(|number| self.value(template, number)).collect();
             let command = doc! {
                 "find": &collection.name, "filter": { field: { "$in": &values } }, "projection": { field: 1 },
             };
@@ -151,10 +155,15 @@ fn count(collection: &Collection, connection: &mut Connection, database: &str) -
     let reply = connection.run(database, &doc! { "count": &collection.name })?;
     let n = reply.get("n").ok().flatten().map(|n| (n.as_i32(), n.as_i64(), n.as_f64()));
     let n = n.and_then(|(int, long, double)| long.or(int.map(i64::from)).or(double.map(|n| n as i64)));
-    n.and_then(|n| u64::try_from(n).ok()).ok_or_else(|| Error::new(Kind::Malformed, "the reply to count has no count"))
+    n.and_then(|n| u64::try_from(n).ok())
+        .ok_or_else(|| Error::new(Kind::Malformed, "the reply to count has no count"))
 }
 
-fn all(connection: &mut Connection, database: &str, command: &Document) -> Result<Vec<RawDocumentBuf>, Error> {
+fn all(
+    connection: &mut Connection,
+    database: &str,
+    command: &Document,
+) -> Result<Vec<RawDocumentBuf>, Error> {
     let found: fathom_client::Result<Vec<_>> = connection.cursor(database, command)?.collect();
     Ok(found?)
 }

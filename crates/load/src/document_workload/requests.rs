@@ -146,7 +146,13 @@ impl Requests<'_> {
     }
 
     /// Writes the request for the next batch of a cursor.
-    pub(super) fn get_more(&self, id: i64, collection: &str, size: Option<u64>, message: &mut OpMsgWriter<'_>) {
+    pub(super) fn get_more(
+        &self,
+        id: i64,
+        collection: &str,
+        size: Option<u64>,
+        message: &mut OpMsgWriter<'_>,
+    ) {
         let mut body = message.body();
         body.i64("getMore", id);
         body.string("collection", collection);
@@ -178,7 +184,9 @@ impl Requests<'_> {
         let mut body = message.body();
         body.i32(if commit { "commitTransaction" } else { "abortTransaction" }, 1);
         session.write(false, &mut body);
-        if let Some(concern) = self.fixed.write_concern.as_deref().filter(|_| commit && self.shared.binding.acknowledged) {
+        if let Some(concern) =
+            self.fixed.write_concern.as_deref().filter(|_| commit && self.shared.binding.acknowledged)
+        {
             body.document("writeConcern", concern);
         }
         body.string("$db", "admin");

@@ -140,7 +140,10 @@ impl DocumentWorkload {
         };
         let documents = self.collections.iter().filter_map(|collection| collection.document.as_ref());
         let mut templates: Vec<&super::Template> = documents.collect();
-        for operation in phase.into_iter().flat_map(|phase| &phase.mix).filter_map(|(place, _)| self.operations.get(*place))
+        for operation in phase
+            .into_iter()
+            .flat_map(|phase| &phase.mix)
+            .filter_map(|(place, _)| self.operations.get(*place))
         {
             templates.extend(&operation.variables);
             templates.extend(operation.steps.iter().flat_map(|step| step.command.templates()));
@@ -153,7 +156,8 @@ impl DocumentWorkload {
         let Some(operations) = phase.operations else { return 0 };
         let share = |(place, operation): (usize, &super::Operation)| {
             let inserts = operation.steps.iter().filter(|step| {
-                step.collection == collection && matches!(step.command, super::operations::Command::Insert { .. })
+                step.collection == collection
+                    && matches!(step.command, super::operations::Command::Insert { .. })
             });
             phase.share(place) * inserts.count() as f64
         };

@@ -124,7 +124,10 @@ impl Command {
     pub(super) fn templates(&self) -> Vec<&Template> {
         match self {
             Command::Find { filter, sort, projection, hint, .. } => {
-                [Some(filter), sort.as_ref(), projection.as_ref(), hint.as_ref()].into_iter().flatten().collect()
+                [Some(filter), sort.as_ref(), projection.as_ref(), hint.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .collect()
             }
             Command::Insert { document, .. } => document.iter().collect(),
             Command::Update { statements, .. } => statements

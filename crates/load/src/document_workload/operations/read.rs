@@ -22,7 +22,11 @@ type Reader = fn(&mut Compiler, &Fields<'_>, &[Collection]) -> Result<Command, E
 
 /// Table: the kinds of single commands, with the keys of each.
 const KINDS: [(&str, &[&str], Reader); 9] = [
-    ("find", &["collection", "filter", "sort", "projection", "hint", "skip", "limit", "batchSize", "mustMatch"], find),
+    (
+        "find",
+        &["collection", "filter", "sort", "projection", "hint", "skip", "limit", "batchSize", "mustMatch"],
+        find,
+    ),
     ("insert", &["collection", "document", "documents", "ordered"], insert),
     ("update", &["collection", "filter", "update", "multi", "upsert", "arrayFilters", "mustMatch"], update),
     ("bulkWrite", &["collection", "updates", "times", "ordered"], bulk_write),
@@ -64,7 +68,9 @@ fn operation(
 ) -> Result<Operation, Error> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
     if name.is_empty() || name.len() > 60 || !name.chars().all(plain) || name == super::super::LOAD {
-        return Err(item.refuse("an operation's name has 1 to 60 letters, digits, '_' or '-', and is not LOAD"));
+        return Err(
+            item.refuse("an operation's name has 1 to 60 letters, digits, '_' or '-', and is not LOAD")
+        );
     }
     let entries = item.entries()?;
     compiler.variables.clear();
@@ -81,7 +87,8 @@ fn operation(
         READ_MODIFY_WRITE => (read_modify_write(compiler, inner, collections)?, None),
         _ => (vec![step(compiler, kind, inner, collections)?], None),
     };
-    let variables = std::mem::take(&mut compiler.variables).into_iter().map(|(_, template)| template).collect();
+    let variables =
+        std::mem::take(&mut compiler.variables).into_iter().map(|(_, template)| template).collect();
     Ok(Operation { name: name.to_owned(), variables, steps, transaction })
 }
 
@@ -98,29 +105,41 @@ fn read_variables(compiler: &mut Compiler, item: &Item<'_>) -> Result<(), Error>
 }
 
 /// Reads a command of one of the [`KINDS`].
-fn step(compiler: &mut Compiler, name: &str, item: &Item<'_>, collections: &[Collection]) -> Result<Step, Error> {
+fn step(
+    compiler: &mut Compiler,
+    name: &str,
+    item: &Item<'_>,
+    collections: &[Collection],
+) -> Result<Step, Error> {
     let Some((_, keys, reader)) = KINDS.iter().find(|(known, _, _)| *known == name) else {
         return Err(item.unknown("kind of operation", name, kinds()));
     };
     let fields = item.fields(keys)?;
     let place = collection(compiler, fields.need("collection")?)?;
     let command = reader(compiler, &fields, collections)?;
-    if command.templates().iter().fold(0_u64, |sum, one| sum.saturating_add(one.largest_bytes())) > LARGEST_BYTES {
+    if command.templates().iter().fold(0_u64, |sum, one| sum.saturating_add(one.largest_bytes()))
+        > LARGEST_BYTES
+    {
         return Err(item.refuse(format!("the command may become larger than {LARGEST_BYTES} bytes")));
     }
-    // Who asks for a record that is there wants to hear if it is not.
-    let names_one = command.filter().is_some_and(|filter| names_existing(compiler, filter));
+    // Who asks for a record that is there wants to hear if it is not; what another collection has need not occur in this one.
+    let names_one = command.filter().is_some_and(|filter| names_existing(compiler, place, filter));
     let reads_one = !matches!(command, Command::Count { .. } | Command::Distinct { .. });
     let must_match = fields.truth("mustMatch", names_one && reads_one)?;
     Ok(Step { collection: place, command, must_match })
 }
 
-fn names_existing(compiler: &Compiler, template: &Template) -> bool {
+fn names_existing(compiler: &Compiler, collection: usize, template: &Template) -> bool {
     template.any(&|generator| match generator {
-        Generator::Existing(_) => true,
+        Generator::Existing(place) => {
+            compiler.existing.get(*place).is_some_and(|existing| existing.collection == collection)
+        }
         Generator::Variable { place, .. } => {
             // A value may use those before it, never itself.
-            compiler.variables.get(*place).is_some_and(|(_, template)| names_existing(compiler, template))
+            compiler
+                .variables
+                .get(*place)
+                .is_some_and(|(_, template)| names_existing(compiler, collection, template))
         }
         _ => false,
     })
@@ -224,19 +243,25 @@ fn find(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) -> Resul
     })
 }
 
-fn insert(compiler: &mut Compiler, fields: &Fields<'_>, collections: &[Collection]) -> Result<Command, Error> {
+fn insert(
+    compiler: &mut Compiler,
+    fields: &Fields<'_>,
+    collections: &[Collection],
+) -> Result<Command, Error> {
     let place = collection(compiler, fields.need("collection")?)?;
     let own = collections.get(place).and_then(|collection| collection.document.as_ref());
     let document = fields.get("document").map(|item| record(compiler, item)).transpose()?;
     let Some(template) = document.as_ref().or(own) else {
-        return Err(fields.item().refuse("neither here nor at the collection does 'document' say what is inserted"));
+        return Err(fields
+            .item()
+            .refuse("neither here nor at the collection does 'document' say what is inserted"));
     };
     let documents = fields.count("documents", 1, MOST_DOCUMENTS)?.unwrap_or(1);
     let most = super::super::most_in_a_message(template);
     if documents > most {
-        return Err(fields.need("documents")?.refuse(format!(
-            "a message takes {most} documents of this size at most"
-        )));
+        return Err(fields
+            .need("documents")?
+            .refuse(format!("a message takes {most} documents of this size at most")));
     }
     let ordered = fields.truth("ordered", documents == 1)?;
     Ok(Command::Insert { document, documents, ordered })
@@ -282,7 +307,10 @@ fn bulk_write(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) ->
     if !(1..=MOST_STATEMENTS).contains(&count) {
         return Err(list.refuse(format!("a bulk has 1 to {MOST_STATEMENTS} statements")));
     }
-    let one: u64 = statements.iter().map(|one| one.filter.largest_bytes().saturating_add(one.update.largest_bytes())).sum();
+    let one: u64 = statements
+        .iter()
+        .map(|one| one.filter.largest_bytes().saturating_add(one.update.largest_bytes()))
+        .sum();
     if one.saturating_mul(times) > super::super::MESSAGE_BYTES {
         return Err(list.refuse("so many statements may be larger than a message"));
     }
@@ -290,7 +318,10 @@ fn bulk_write(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) ->
 }
 
 fn delete(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) -> Result<Command, Error> {
-    Ok(Command::Delete { filter: document(compiler, fields, "filter")?, multi: fields.truth("multi", false)? })
+    Ok(Command::Delete {
+        filter: document(compiler, fields, "filter")?,
+        multi: fields.truth("multi", false)?,
+    })
 }
 
 fn find_and_modify(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) -> Result<Command, Error> {
@@ -325,7 +356,10 @@ fn aggregate(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) -> 
 }
 
 fn count(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) -> Result<Command, Error> {
-    Ok(Command::Count { filter: document(compiler, fields, "filter")?, limit: fields.count("limit", 1, MOST_READ)? })
+    Ok(Command::Count {
+        filter: document(compiler, fields, "filter")?,
+        limit: fields.count("limit", 1, MOST_READ)?,
+    })
 }
 
 fn distinct(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) -> Result<Command, Error> {

@@ -144,7 +144,12 @@ impl DocumentSource {
     }
 
     /// Writes the command of the step at which an operation is.
-    fn write_step(&mut self, operation: &Operation, state: &mut DocumentState, message: &mut OpMsgWriter<'_>) {
+    fn write_step(
+        &mut self,
+        operation: &Operation,
+        state: &mut DocumentState,
+        message: &mut OpMsgWriter<'_>,
+    ) {
         let unanswered = self.is_unanswered(operation);
         let DocumentSource { shared, fixed, choosers, random, .. } = self;
         let Some(step) = operation.steps.get(state.step) else { return };
@@ -205,8 +210,11 @@ fn part_metrics(operations: &[Operation]) -> Vec<Vec<Metric>> {
         let place = |name: &str| first + names.iter().position(|known| known == name).unwrap_or(0);
         let steps = operation.steps.iter().map(|step| format!("{}.{}", operation.name, step.command.name()));
         let commit = std::iter::once(format!("{}.commit", operation.name));
-        let metrics: Vec<Metric> =
-            if names.is_empty() { Vec::new() } else { steps.chain(commit).map(|name| place(&name)).collect() };
+        let metrics: Vec<Metric> = if names.is_empty() {
+            Vec::new()
+        } else {
+            steps.chain(commit).map(|name| place(&name)).collect()
+        };
         first += names.len();
         metrics
     };

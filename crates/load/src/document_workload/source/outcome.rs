@@ -185,7 +185,8 @@ impl DocumentSource {
         reply: &RawDocument,
         message: &mut OpMsgWriter<'_>,
     ) -> Step {
-        let is_insert = matches!(operation.steps.as_slice(), [one] if matches!(one.command, Command::Insert { .. }));
+        let is_insert =
+            matches!(operation.steps.as_slice(), [one] if matches!(one.command, Command::Insert { .. }));
         if is_insert && state.session.is_none() && answer.ok {
             self.acknowledge(state);
             let metric = state.operation.map_or(LOAD_METRIC, operation_metric);

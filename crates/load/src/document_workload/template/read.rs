@@ -150,7 +150,9 @@ impl Compiler {
                     "{}: the field '{}' of '{name}' cannot be told from a record's number",
                     existing.place, existing.field
                 ))
-                .advise("make it !sequence, !key or a !join of them and texts, or refer to a field that is"));
+                .advise(
+                    "make it !sequence, !key or a !join of them and texts, or refer to a field that is",
+                ));
             };
             existing.value = value.clone();
         }
@@ -178,8 +180,7 @@ fn plain(item: &Item<'_>, depth: usize) -> Result<Bson, Error> {
             _ => return Err(item.refuse(format!("{number} does not fit into 64 bits"))),
         },
         Value::Sequence(_) => {
-            let items: Result<Vec<_>, _> =
-                item.list()?.iter().map(|inner| plain(inner, depth + 1)).collect();
+            let items: Result<Vec<_>, _> = item.list()?.iter().map(|inner| plain(inner, depth + 1)).collect();
             Bson::Array(items?)
         }
         Value::Mapping(_) => {

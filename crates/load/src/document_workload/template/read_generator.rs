@@ -5,10 +5,10 @@ use fathom_errors::Error;
 use serde_yaml_ng::Value;
 
 use super::super::item::{Item, kind};
+use super::Template;
 use super::dates::Moment;
 use super::generator::{Generator, Pick};
 use super::read::{ChooserSettings, Compiler};
-use super::Template;
 use crate::core_workload::Lengths;
 use crate::generators::{Distribution, YCSB_SKEW};
 use crate::keys::KeyNames;
@@ -105,7 +105,11 @@ fn whole(compiler: &mut Compiler, item: &Item<'_>, is_int: bool) -> Result<Templ
         if is_int { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (i64::MIN, i64::MAX) };
     if item.value.is_number() {
         let value = item.whole(least, most)?;
-        let value = if is_int { i32::try_from(value).map_or(Bson::Int64(value), Bson::Int32) } else { Bson::Int64(value) };
+        let value = if is_int {
+            i32::try_from(value).map_or(Bson::Int64(value), Bson::Int32)
+        } else {
+            Bson::Int64(value)
+        };
         return Ok(Template::constant(&value));
     }
     let (from, to, zipfian) = ends(item)?;
@@ -359,7 +363,11 @@ fn variable(compiler: &mut Compiler, item: &Item<'_>, _: usize) -> Result<Templa
     }
     let text = name.text()?;
     let Some(place) = compiler.variables.iter().position(|(known, _)| known == text) else {
-        return Err(name.unknown("value under 'let'", text, compiler.variables.iter().map(|(name, _)| name.as_str())));
+        return Err(name.unknown(
+            "value under 'let'",
+            text,
+            compiler.variables.iter().map(|(name, _)| name.as_str()),
+        ));
     };
     let template = compiler.variables.get(place).map(|(_, template)| template);
     let number = template.is_some_and(Template::is_number);
