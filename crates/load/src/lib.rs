@@ -8,6 +8,7 @@ mod reply;
 pub mod binding;
 pub mod client_settings;
 pub mod core_workload;
+pub mod document_workload;
 pub mod documents;
 pub mod driving;
 pub mod find_max;

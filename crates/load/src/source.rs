@@ -19,7 +19,7 @@ pub trait Source: Send {
     type State: Send;
 
     /// The names of the kinds of operations, as the report has them.
-    fn metrics(&self) -> &[&'static str];
+    fn metrics(&self) -> Vec<String>;
 
     /// Writes the first message of the next operation; `most` is how many records it may still touch, for those that
     /// work in batches. None if nothing is left to do.

@@ -203,8 +203,8 @@ fn metric_of(state: &CoreState) -> Metric {
 impl Source for CoreSource {
     type State = CoreState;
 
-    fn metrics(&self) -> &[&'static str] {
-        &METRICS
+    fn metrics(&self) -> Vec<String> {
+        METRICS.map(str::to_owned).to_vec()
     }
 
     fn begin(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> Option<Begun<CoreState>> {

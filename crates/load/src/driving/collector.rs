@@ -34,7 +34,7 @@ struct Gathered {
 pub(super) struct Collector {
     shared: Arc<Shared>,
     words: Receiver<Word>,
-    names: Vec<&'static str>,
+    names: Vec<String>,
     gauges: Vec<Arc<Gauge>>,
     seconds: BTreeMap<i64, Gathered>,
     /// The sum and the number of the samples in this second and in all.
@@ -78,9 +78,9 @@ impl Collector {
     }
 
     /// Takes note of a loop.
-    pub(super) fn add(&mut self, gauge: &Arc<Gauge>, metrics: &[&'static str]) {
+    pub(super) fn add(&mut self, gauge: &Arc<Gauge>, metrics: Vec<String>) {
         self.gauges.push(Arc::clone(gauge));
-        self.names = metrics.to_vec();
+        self.names = metrics;
         self.running += 1;
     }
 
@@ -185,7 +185,7 @@ impl Collector {
         for ((whole, measured), name) in self.whole.iter_mut().zip(gathered.metrics).zip(&self.names) {
             if let Some(measured) = measured {
                 whole.merge(&measured);
-                metrics.push((*name, *measured));
+                metrics.push((name.clone(), *measured));
             }
         }
         self.operations += gathered.operations;
@@ -214,7 +214,7 @@ impl Collector {
             _ => End::Done,
         });
         let (sum, count) = self.sampled_all;
-        let named = self.names.iter().copied().zip(self.whole);
+        let named = self.names.into_iter().zip(self.whole);
         Ended {
             metrics: named.filter(|(_, measured)| !measured.is_empty()).collect(),
             operations: self.operations,

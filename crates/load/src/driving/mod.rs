@@ -69,7 +69,7 @@ pub struct Interval<'a> {
     /// Which second, counted from when measuring began; negative while it warms up.
     pub second: i64,
     /// By kind of operation; those that did not occur are left out.
-    pub metrics: &'a [(&'static str, Measured)],
+    pub metrics: &'a [(String, Measured)],
     /// Operations that ended in it, and all that ended before; 0 while it warms up.
     pub operations: u64,
     /// All since measuring began.
@@ -110,7 +110,7 @@ pub enum End {
 #[derive(Debug)]
 pub struct Ended {
     /// By kind of operation; those that did not occur are left out.
-    pub metrics: Vec<(&'static str, Measured)>,
+    pub metrics: Vec<(String, Measured)>,
     /// Operations that ended, and documents of batches.
     pub operations: u64,
     /// How long was measured.

@@ -18,15 +18,13 @@ pub struct Means {
 
 impl Means {
     /// Takes note of a second, counted from when measuring began.
-    pub fn add(&mut self, settings: &ReportSettings, second: u64, measured: &[(&str, Measured)]) {
+    pub fn add(&mut self, settings: &ReportSettings, second: u64, measured: &[(String, Measured)]) {
         if settings.shape != Shape::TimeSeries {
             return;
         }
-        let measured: Vec<(String, Measured)> =
-            measured.iter().map(|(name, measured)| ((*name).to_owned(), measured.clone())).collect();
         let width_ms = settings.granularity_ms();
         let point_ms = second.saturating_mul(1000) / width_ms * width_ms;
-        for metric in metrics(settings, &measured, false) {
+        for metric in metrics(settings, measured, false) {
             let count = metric.latencies.len();
             let Some(mean_ns) = metric.latencies.mean_ns() else { continue };
             let point = self.sums.entry(metric.name).or_default().entry(point_ms).or_default();

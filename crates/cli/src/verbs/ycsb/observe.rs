@@ -32,7 +32,7 @@ pub(super) struct Watcher<'s> {
     zero_ns: u64,
     bar: Option<ProgressBar>,
     /// What was measured since the last status line.
-    since: BTreeMap<&'static str, Measured>,
+    since: BTreeMap<String, Measured>,
     since_operations: u64,
     since_when: Instant,
     operations: u64,
@@ -165,7 +165,7 @@ impl Observer for Watcher<'_> {
         self.operations = interval.total_operations;
         self.since_operations += interval.operations;
         for (name, measured) in interval.metrics {
-            self.since.entry(name).or_default().merge(measured);
+            self.since.entry(name.clone()).or_default().merge(measured);
         }
         if let Ok(second) = u64::try_from(interval.second) {
             self.means.add(self.report, second, interval.metrics);

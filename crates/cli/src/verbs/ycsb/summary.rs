@@ -35,7 +35,7 @@ fn table(ended: &Ended) {
             if histogram.is_empty() {
                 continue;
             }
-            let name = if clock == "service" { *name } else { "" };
+            let name = if clock == "service" { name.as_str() } else { "" };
             let [p50, p95, p99, p999] = [0.5, 0.95, 0.99, 0.999].map(|q| micros(histogram, q));
             let max = histogram.max_ns().map_or_else(String::new, |max| (max / 1000).to_string());
             output::note(&format!("{name:<18} {clock:<8} {p50:>8} {p95:>8} {p99:>8} {p999:>8} {max:>8}"));
