@@ -259,6 +259,11 @@ fn job(properties: &Properties) -> Result<(Job, Vec<String>)> {
     }
     let (report, more) = ReportSettings::of(&clocks)?;
     warnings.extend(more);
+    if report.wants_raw() {
+        return Err(Error::usage("each latency by itself is not kept, so measurementtype has no raw")
+            .advise("the run folder has a whole histogram of each second; leave measurementtype out")
+            .into());
+    }
     Ok((Job { workload, binding, settings, report }, warnings))
 }
 
