@@ -29,3 +29,7 @@ mod serve_refusals;
 mod serve_run;
 mod serve_writers;
 mod storage;
+mod ycsb;
+mod ycsb_faults;
+mod ycsb_refusals;
+mod ycsb_run;

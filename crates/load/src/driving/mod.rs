@@ -14,7 +14,7 @@ mod link;
 mod recorder;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -32,7 +32,7 @@ use self::budget::Budget;
 use self::clock::{Clock, nanos};
 use self::collector::Collector;
 use self::connector::{Mailbox, connect_all, reconnect};
-use self::event_loop::{EventLoop, Shared, Surroundings};
+use self::event_loop::{EventLoop, Gauge, Shared, Surroundings};
 use crate::measurements::Measured;
 use crate::source::Source;
 
@@ -166,15 +166,15 @@ pub fn run<S: Source>(
     for (number, (first_connection, connections)) in shares(connections, loops).into_iter().enumerate() {
         let share = connections.len() as f64 / plan.connections.max(1) as f64;
         let phase = number as f64 / loops as f64;
-        let in_flight = Arc::new(AtomicU64::new(0));
+        let gauge = Arc::new(Gauge::default());
         let source = source(number);
-        collector.add(&in_flight, source.metrics());
+        collector.add(&gauge, source.metrics());
         let place = Surroundings {
             shared: Arc::clone(&shared),
             words: words.clone(),
             wishes: wishes.clone(),
             mailbox: Arc::new(Mailbox::new()?),
-            in_flight,
+            gauge,
             schedule: plan.arrivals.schedule(
                 share,
                 phase,
@@ -191,7 +191,11 @@ pub fn run<S: Source>(
         for (number, one) in built.into_iter().enumerate() {
             let named = thread::Builder::new().name(format!("loop{number}"));
             let spawned = named.spawn_scoped(scope, move || one.run());
-            spawned.map_err(|error| Error::new(Kind::Unsupported, "cannot start a thread").because(error))?;
+            spawned.map_err(|error| {
+                // Those that run already would be waited for.
+                stop.store(true, Ordering::Relaxed);
+                Error::new(Kind::Unsupported, "cannot start a thread").because(error)
+            })?;
         }
         Ok(collector.collect(observer))
     })

@@ -15,6 +15,8 @@ pub(super) struct Piece {
     pub(super) lag: Histogram,
     /// Operations that ended, and documents of batches.
     pub(super) operations: u64,
+    /// Messages that were answered, or sent where nothing answers, in the warm-up too: signs of life.
+    pub(super) answered: u64,
     /// Time that the loop was on a processor, in nanoseconds.
     pub(super) cpu_ns: u64,
     pub(super) failures: FailuresByKind,

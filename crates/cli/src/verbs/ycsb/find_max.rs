@@ -108,7 +108,7 @@ impl Search<'_> {
         let (mut failed, mut all) = (0, 0);
         for (name, measured) in ended.metrics.iter().filter(|(name, _)| *name != "VERIFY") {
             // A read-modify-write is counted once, as a whole.
-            if matches!(*name, "READ" | "UPDATE")
+            if matches!(name.as_str(), "READ" | "UPDATE")
                 && ended.metrics.iter().any(|(other, _)| *other == "READ-MODIFY-WRITE")
             {
                 continue;

@@ -31,7 +31,8 @@ pub(crate) use words::plain;
 use self::find_max::Search;
 use self::observe::Watcher;
 use super::Outcome;
-use crate::{output, probing};
+use crate::metrics::LoadMetrics;
+use crate::{loading, output, probing};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -97,6 +98,9 @@ pub(crate) struct Config {
     /// How long each step of --find-max is measured
     #[arg(long, default_value = "30s", value_name = "TIME")]
     step: Nanos,
+    /// Serve what goes on as OpenMetrics: a port of the loopback, or ADDRESS:PORT
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<String>,
     /// Print one JSON document in place of YCSB's report
     #[arg(long)]
     json: bool,
@@ -144,9 +148,14 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     for warning in &warnings {
         output::note(&format!("fathom: {warning}"));
     }
-    let servers = Servers::discover(&job.binding, &job.workload)?;
-    let next = first_number(&job, &servers, &properties)?;
     let settings = &job.settings;
+    if let Some(file) = &settings.export_file {
+        // Better refused now than when there is something to write.
+        let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
+        opened.map_err(|error| Error::io("write the report to", file, error))?;
+    }
+    let servers = Servers::discover(&job.binding, &job.workload).map_err(environment)?;
+    let next = first_number(&job, &servers, &properties)?;
     let shared = Arc::new(CoreShared::new(job.workload.clone(), job.binding.clone(), settings.retry, next));
     if let Some(slo) = &config.slo {
         let (step, json) = (config.step()?, config.json);
@@ -165,7 +174,9 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         Phase::Load => "Loading workload...",
         Phase::Run => "Starting test.",
     });
-    let mut watcher = Watcher::new(settings, &job.report, run, signals);
+    let metrics = config.metrics.as_deref().map(LoadMetrics::serve).transpose()?;
+    let mut watcher = Watcher::new(settings, &job.report, run, metrics, signals);
+    watcher.first_status();
     let begun = Instant::now();
     let seed = settings.plan.seed;
     let source = |number: usize| CoreSource::new(&shared, seed, number as u64);
@@ -173,7 +184,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         Ok(ended) => ended,
         Err(error) => {
             watcher.close(Some(error.to_string()));
-            return Err(error.into());
+            return Err(environment(error).into());
         }
     };
     let wall = begun.elapsed().saturating_sub(settings.plan.warmup);
@@ -187,9 +198,16 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         ..RunTotals::default()
     };
     watcher.last_status();
-    if !config.json {
-        show(&report(&job.report, &totals), settings.export_file.as_deref())?;
-    }
+    let what = match job.workload.phase {
+        Phase::Load => "load",
+        Phase::Run => "run",
+    };
+    let server = job.binding.target.to_string();
+    watcher.result(&loading::entry(&server, what, settings.plan.connections as u64, &ended));
+    let shown = match config.json {
+        true => Ok(()),
+        false => show(&report(&job.report, &totals), settings.export_file.as_deref()),
+    };
     let failed = summary::show(&ended, settings);
     let broken = match &ended.end {
         End::NoProgress(limit) => {
@@ -202,6 +220,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     if let Some(folder) = &folder {
         output::note(&format!("Run folder: {}", folder.display()));
     }
+    shown?;
     if config.json {
         output::line(&document::document(&ended, folder.as_deref()).to_string())?;
     }
@@ -212,15 +231,14 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     Ok(if failed && !config.ycsb_exit_codes { Outcome::Findings } else { Outcome::Clean })
 }
 
-/// The report, to where it belongs.
+/// The report, to where it belongs; what a file does not take goes to standard output.
 fn show(text: &str, file: Option<&str>) -> Result<()> {
-    match file {
-        None => output::line(text.trim_end())?,
-        Some(file) => {
-            std::fs::write(file, text).map_err(|error| Error::io("write the report to", file, error))?
-        }
+    let Some(file) = file else { return Ok(output::line(text.trim_end())?) };
+    let written = std::fs::write(file, text).map_err(|error| Error::io("write the report to", file, error));
+    if written.is_err() {
+        output::line(text.trim_end())?;
     }
-    Ok(())
+    Ok(written?)
 }
 
 fn job(properties: &Properties) -> Result<(Job, Vec<String>)> {
@@ -254,7 +272,7 @@ fn first_number(job: &Job, servers: &Servers, properties: &Properties) -> Result
     if !inserts || !properties.truth("insertresume", true) {
         return Ok(records.table);
     }
-    let mut connection = servers.connect(0)?;
+    let mut connection = servers.connect(0).map_err(environment)?;
     let first =
         first_free(&mut connection, &job.binding, &job.workload, records.table).map_err(Error::from)?;
     if first > records.table {
@@ -264,6 +282,14 @@ fn first_number(job: &Job, servers: &Servers, properties: &Properties) -> Result
         ));
     }
     Ok(first)
+}
+
+/// A server that cannot be reached, refuses the login or speaks something else is the environment's fault, not an operation's.
+fn environment(error: Error) -> Error {
+    match error.kind() {
+        Kind::Io | Kind::Malformed => error.with_kind(Kind::Unsupported),
+        _ => error,
+    }
 }
 
 impl Config {

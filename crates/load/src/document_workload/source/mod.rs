@@ -269,6 +269,10 @@ impl Source for DocumentSource {
         }
     }
 
+    fn repeats(&self) -> bool {
+        matches!(self.part, Part::Phase(_))
+    }
+
     fn lost(&mut self, state: &mut DocumentState) -> Step {
         self.acknowledge(state);
         if let Some(session) = state.session.take() {
