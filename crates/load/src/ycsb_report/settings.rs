@@ -87,6 +87,13 @@ impl ReportSettings {
         if granularity_ms == 0 {
             return Err(Error::usage("timeseries.granularity takes at least 1 (ms), not 0"));
         }
+        if properties.truth("hdrhistogram.fileoutput", false) {
+            warnings.push(
+                "hdrhistogram.fileoutput: no file is written beside the run folder, which has both clocks of each operation \
+                 second by second (latency/*.hlog)"
+                    .to_owned(),
+            );
+        }
         let whole_ms = granularity_ms.div_ceil(1000).saturating_mul(1000);
         if whole_ms != granularity_ms {
             warnings.push(format!(
