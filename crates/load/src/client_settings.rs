@@ -98,6 +98,7 @@ impl ClientSettings {
             no_progress: seconds(properties, "noprogress")?,
             batch: binding.batch,
             seed,
+            points: false,
         };
         Ok((
             ClientSettings {

@@ -28,9 +28,10 @@ pub(super) fn run(config: &Config, properties: &Properties, signals: Signals) ->
     let (binding, more) = Binding::of(properties)?;
     warnings.extend(more);
     let load_count = workload.load_count(properties)?;
-    let (settings, more) = ClientSettings::of(properties, phase, load_count, &binding)?;
+    let (mut settings, more) = ClientSettings::of(properties, phase, load_count, &binding)?;
     warnings.extend(more);
     let (report, more) = report_settings(properties, &settings)?;
+    settings.plan.points = report.wants_raw();
     warnings.extend(more);
     warn(&warnings);
     check_export_file(&settings)?;

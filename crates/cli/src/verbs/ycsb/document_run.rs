@@ -37,11 +37,12 @@ pub(super) fn run(
     let (binding, more) = Binding::of(properties)?;
     warnings.extend(more);
     // How many documents a load has is known when the collections are.
-    let (settings, more) = ClientSettings::of(properties, phase, Some(u64::MAX), &binding)?;
+    let (mut settings, more) = ClientSettings::of(properties, phase, Some(u64::MAX), &binding)?;
     warnings.extend(more.into_iter().filter(|one| !one.contains("no end") || needs_end(&workload)));
     let paced =
         workload.phases().iter().any(|phase| phase.arrivals.is_some_and(|one| one != Arrivals::Closed));
     let (report, more) = report_settings(properties, &settings)?;
+    settings.plan.points = report.wants_raw();
     warnings.extend(more);
     warn(&warnings);
     if paced && properties.get("measurement.interval").is_none() {

@@ -14,7 +14,7 @@ use fathom_process::Signals;
 use serde_json::{Value, json};
 
 use super::observe::Watcher;
-use super::{Config, document, environment, summary};
+use super::{Config, document, environment, points, summary};
 use crate::metrics::LoadMetrics;
 use crate::verbs::Outcome;
 use crate::{loading, output, probing};
@@ -88,17 +88,22 @@ impl<'d> Drive<'d> {
             }
         };
         let wall = begun.elapsed().saturating_sub(settings.plan.warmup);
+        let raw = self.watcher.take_points();
         let totals = RunTotals {
             run_time_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX).max(1),
             operations: ended.operations,
             metrics: &ended.metrics,
             series: &self.watcher.series(),
-            ..RunTotals::default()
+            raw: &raw,
         };
         self.watcher.last_status();
         self.watcher.result(&loading::entry(&self.server, name, settings.plan.connections as u64, &ended));
         if !self.config.json {
             // The measurement is worth more than its report: what is kept of it is kept first.
+            if self.report.wants_raw() {
+                let written = points::write(self.report, &raw).err();
+                self.unshown = self.unshown.take().or(written.map(Into::into));
+            }
             let shown = show(&report(self.report, &totals), settings.export_file.as_deref());
             self.unshown = self.unshown.take().or(shown.err());
         }

@@ -8,6 +8,7 @@ mod document_run;
 mod drive;
 mod find_max;
 mod observe;
+mod points;
 mod summary;
 mod words;
 

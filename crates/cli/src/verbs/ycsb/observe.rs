@@ -9,13 +9,14 @@ use fathom_load::client_settings::ClientSettings;
 use fathom_load::driving::{Interval, Observer};
 use fathom_load::measurements::Measured;
 use fathom_load::ycsb_report::{
-    Means, Progress, ReportSettings, Series, seconds_left, status_line, wall_clock,
+    Means, Progress, RawPoints, ReportSettings, Series, seconds_left, status_line, wall_clock,
 };
 use fathom_process::Signals;
 use fathom_record::disk::Entry;
 use fathom_record::{RunWriter, State};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::points::{HistogramFiles, Points};
 use crate::loading::keep_second;
 use crate::metrics::LoadMetrics;
 use crate::output;
@@ -40,6 +41,8 @@ pub(super) struct Watcher<'s> {
     operations: u64,
     /// The points of `measurementtype=timeseries`.
     means: Means,
+    points: Points,
+    histogram_files: Option<HistogramFiles>,
     stopped: bool,
 }
 
@@ -67,6 +70,8 @@ impl<'s> Watcher<'s> {
             since_when: now,
             operations: 0,
             means: Means::default(),
+            points: Points::new(),
+            histogram_files: report.histogram_files().map(HistogramFiles::new),
             stopped: false,
         }
     }
@@ -83,6 +88,7 @@ impl<'s> Watcher<'s> {
         self.since.clear();
         (self.since_operations, self.operations) = (0, 0);
         self.means = Means::default();
+        self.points = Points::new();
         self.first_status();
     }
 
@@ -94,6 +100,11 @@ impl<'s> Watcher<'s> {
     /// The points of `measurementtype=timeseries`.
     pub(super) fn series(&self) -> Vec<Series> {
         self.means.series()
+    }
+
+    /// The points of `measurementtype=raw`; they are gone then.
+    pub(super) fn take_points(&mut self) -> Vec<RawPoints> {
+        std::mem::replace(&mut self.points, Points::new()).taken()
     }
 
     /// The status line of the start, as YCSB has it.
@@ -191,6 +202,13 @@ impl Observer for Watcher<'_> {
             self.means.add(self.report, second, interval.metrics);
         }
         self.keep(interval);
+        self.points.add(self.report, interval);
+        if let Some(files) = &mut self.histogram_files
+            && let Err(error) = files.add(self.report, interval)
+        {
+            output::note(&format!("fathom: the histogram logs are given up: {error}"));
+            self.histogram_files = None;
+        }
         if let Some(metrics) = &self.metrics {
             metrics.second(interval);
         }
