@@ -93,6 +93,7 @@ fn plan() -> Plan {
         no_progress: Some(Duration::from_secs(30)),
         batch: 1,
         seed: 11,
+        points: false,
     }
 }
 
