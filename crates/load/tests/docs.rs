@@ -10,12 +10,17 @@ fn the_page_has_each_property() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ycsb.md");
     let page = std::fs::read_to_string(page).unwrap();
     let default = |default: &str| if default.is_empty() { String::new() } else { format!("`{default}`") };
-    let rows = KNOWN.iter().map(|known| format!("| `{}` | {} | {} |", known.name, default(known.default), known.about));
+    let rows = KNOWN
+        .iter()
+        .map(|known| format!("| `{}` | {} | {} |", known.name, default(known.default), known.about));
     let missing: Vec<String> = rows.filter(|row| !page.lines().any(|line| line == row)).collect();
     assert!(missing.is_empty(), "docs/ycsb.md lacks:\n{}", missing.join("\n"));
     // And none that are gone.
-    let named = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | ")).map(|(name, _)| name);
-    let properties = named.filter(|name| !name.contains(' ') && !name.starts_with('-') && !name.starts_with('['));
-    let unknown: Vec<&str> = properties.filter(|name| !KNOWN.iter().any(|known| known.name == *name)).collect();
+    let named =
+        page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | ")).map(|(name, _)| name);
+    let properties =
+        named.filter(|name| !name.contains(' ') && !name.starts_with('-') && !name.starts_with('['));
+    let unknown: Vec<&str> =
+        properties.filter(|name| !KNOWN.iter().any(|known| known.name == *name)).collect();
     assert!(unknown.is_empty(), "docs/ycsb.md has {unknown:?}");
 }

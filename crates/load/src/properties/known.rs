@@ -85,7 +85,11 @@ pub const KNOWN: &[Property] = &[
     property("measurementtype", "hdrhistogram", "histogram, hdrhistogram, timeseries, raw, or two of them"),
     property("measurement.interval", "op", "op, intended or both"),
     property("hdrhistogram.percentiles", "50,95,99", "percentiles of the report"),
-    property("hdrhistogram.fileoutput", "false", "read and without effect: the run folder has the histogram logs"),
+    property(
+        "hdrhistogram.fileoutput",
+        "false",
+        "read and without effect: the run folder has the histogram logs",
+    ),
     property("hdrhistogram.output.path", "", "read and without effect, as that"),
     property("histogram.buckets", "1000", "buckets of a millisecond"),
     property("measurement.histogram.verbose", "false", "every bucket in the report"),
