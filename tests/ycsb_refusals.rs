@@ -54,7 +54,6 @@ fn properties_that_cannot_be() {
         (vec!["insertstart=900", "insertcount=200"], "go beyond recordcount=1000"),
         (vec!["insertstart=2000"], "go beyond recordcount=1000"),
         (vec!["measurementtype=precise"], "measurementtype takes one of"),
-        (vec!["measurementtype=hdrhistogram+raw"], "each latency by itself is not kept"),
         (vec!["measurement.interval=none"], "measurement.interval takes one of op, intended, both"),
         (vec!["batchsize=0"], "batchsize=0"),
         (vec!["arrivals=poisson"], "need target"),

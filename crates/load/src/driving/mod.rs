@@ -27,6 +27,7 @@ use parking_lot::Mutex;
 pub use arrivals::Arrivals;
 pub use connector::Opener;
 pub use failures::{Failures, FailuresByKind};
+pub use recorder::Point;
 
 use self::budget::Budget;
 use self::clock::{Clock, nanos};
@@ -61,6 +62,8 @@ pub struct Plan {
     pub batch: u64,
     /// What the schedules are drawn from.
     pub seed: u64,
+    /// Whether each latency is handed out by itself, beside the histograms.
+    pub points: bool,
 }
 
 /// What was measured in one second, over all loops.
@@ -70,6 +73,10 @@ pub struct Interval<'a> {
     pub second: i64,
     /// By kind of operation; those that did not occur are left out.
     pub metrics: &'a [(String, Measured)],
+    /// Each latency by itself, where the plan wants them; [`Point::metric`] is a place in [`Interval::names`].
+    pub points: &'a [Point],
+    /// The names of all kinds of operations.
+    pub names: &'a [String],
     /// Operations that ended in it, and all that ended before; 0 while it warms up.
     pub operations: u64,
     /// All since measuring began.
@@ -157,6 +164,7 @@ pub fn run<S: Source>(
         deadline_ns: plan.deadline.map(nanos),
         batch: plan.batch.max(1),
         depth: plan.depth.max(1),
+        points: plan.points,
     });
     let loops = plan.loops.clamp(1, plan.connections.max(1));
     let (words, heard) = mpsc::channel();

@@ -6,11 +6,28 @@ use super::failures::FailuresByKind;
 use crate::measurements::{Measured, Status};
 use crate::source::Metric;
 
+/// One latency by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// The place of its kind of operation.
+    pub metric: Metric,
+    /// How it ended.
+    pub status: Status,
+    /// When, in nanoseconds since the run began.
+    pub end_ns: u64,
+    /// From the sending of the request.
+    pub service_ns: u64,
+    /// From when it was due.
+    pub response_ns: u64,
+}
+
 /// What one loop measured in a second.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
     /// By the metric's place; kinds that did not occur have none, and take no memory.
     pub(super) metrics: Vec<Option<Box<Measured>>>,
+    /// Each latency by itself, where that is wanted.
+    pub(super) points: Vec<Point>,
     /// How much later than due operations were sent; empty in a closed loop.
     pub(super) lag: Histogram,
     /// Operations that ended, and documents of batches.

@@ -60,6 +60,8 @@ pub(super) struct Shared {
     pub(super) batch: u64,
     /// Operations under way on a connection.
     pub(super) depth: usize,
+    /// Whether each latency is kept by itself.
+    pub(super) points: bool,
 }
 
 /// What a loop shows at any time.
