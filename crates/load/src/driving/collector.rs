@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use fathom_stats::Histogram;
+use fathom_stats::{Histogram, Seeded};
 
 use super::event_loop::{Gauge, Shared, Word};
 use super::failures::{FailuresByKind, merge};
@@ -17,7 +17,8 @@ use super::recorder::{Piece, Point};
 use super::{Arrivals, End, Ended, Interval, Observer, Plan};
 use crate::measurements::Measured;
 
-/// How often operations under way are counted.
+/// How often operations under way are counted, on average. At random times: what a server does in a rhythm of its own would meet
+/// even ones always at the same beat.
 const SAMPLE: Duration = Duration::from_millis(10);
 const SECOND_NS: f64 = 1e9;
 
@@ -52,6 +53,7 @@ pub(super) struct Collector {
     no_progress: Option<Duration>,
     operations_wanted: Option<u64>,
     open_loop: bool,
+    random: Seeded,
 }
 
 impl Collector {
@@ -75,6 +77,7 @@ impl Collector {
             no_progress: plan.no_progress,
             operations_wanted: plan.operations,
             open_loop: plan.arrivals != Arrivals::Closed,
+            random: Seeded::from_seed(plan.seed).split(u64::MAX),
         }
     }
 
@@ -89,7 +92,7 @@ impl Collector {
     pub(super) fn collect(mut self, observer: &mut dyn Observer) -> Ended {
         let mut stopped = None;
         let mut moved = Instant::now();
-        let mut sample_at = Instant::now() + SAMPLE;
+        let mut sample_at = Instant::now() + self.random_pause();
         while self.running > 0 {
             match self.words.recv_timeout(sample_at.saturating_duration_since(Instant::now())) {
                 Ok(Word::Piece(second, piece)) => {
@@ -103,7 +106,7 @@ impl Collector {
                     self.abandoned += abandoned;
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    sample_at = Instant::now() + SAMPLE;
+                    sample_at = Instant::now() + self.random_pause();
                     self.sample();
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -124,6 +127,10 @@ impl Collector {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.hand_out(observer, true);
         self.end(stopped)
+    }
+
+    fn random_pause(&mut self) -> Duration {
+        SAMPLE.mul_f64(2.0 * self.random.uniform())
     }
 
     fn sample(&mut self) {
