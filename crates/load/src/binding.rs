@@ -101,7 +101,7 @@ impl Binding {
 
 /// Options of drivers that say something to us, or that need nothing of us: no pool, no sessions.
 fn is_used(name: &str) -> bool {
-    const USED: [&str; 15] = [
+    const USED: [&str; 16] = [
         "w",
         "journal",
         "wTimeoutMS",
@@ -116,6 +116,7 @@ fn is_used(name: &str) -> bool {
         "retryWrites",
         "retryReads",
         "directConnection",
+        "localThresholdMS",
         "serverSelectionTimeoutMS",
     ];
     USED.iter().any(|used| used.eq_ignore_ascii_case(name))

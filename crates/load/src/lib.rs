@@ -14,6 +14,7 @@ pub mod generators;
 pub mod keys;
 pub mod measurements;
 pub mod properties;
+pub mod servers;
 pub mod source;
 pub mod values;
 pub mod ycsb_report;

@@ -13,7 +13,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
 /// Makes the connection of this number. May be called from several threads at once.
-pub type Opener = dyn Fn(usize) -> Result<Parts, Error> + Send + Sync;
+pub type Opener<'a> = dyn Fn(usize) -> Result<Parts, Error> + Send + Sync + 'a;
 
 /// Threads that connect at the start.
 const HANDS: usize = 16;
@@ -22,7 +22,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Makes so many connections; the first that fails ends it.
-pub(super) fn connect_all(opener: &Opener, count: usize) -> Result<Vec<Parts>, Error> {
+pub(super) fn connect_all(opener: &Opener<'_>, count: usize) -> Result<Vec<Parts>, Error> {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let hand = || {
@@ -106,7 +106,7 @@ pub(super) struct Wish {
 pub(super) type Wishes = Sender<Wish>;
 
 /// Makes connections anew until the run stops: all that are wished for at once, then a pause that grows while the server is away.
-pub(super) fn reconnect(opener: &Opener, wishes: &Receiver<Wish>, stop: &AtomicBool) {
+pub(super) fn reconnect(opener: &Opener<'_>, wishes: &Receiver<Wish>, stop: &AtomicBool) {
     let mut pause = FIRST_PAUSE;
     let mut waiting: Vec<Wish> = Vec::new();
     while !stop.load(Ordering::Relaxed) {

@@ -139,7 +139,7 @@ pub struct Ended {
 /// If the first connections cannot be made, or the system has no room for the loops; what goes wrong later is counted.
 pub fn run<S: Source>(
     plan: &Plan,
-    opener: &Opener,
+    opener: &Opener<'_>,
     source: impl Fn(usize) -> S,
     observer: &mut dyn Observer,
 ) -> Result<Ended, Error> {

@@ -8,17 +8,17 @@ mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, Command, ValueEnum};
-use fathom_client::{Connection, Parts, Target};
 use fathom_errors::{Error, Kind};
 use fathom_load::binding::Binding;
 use fathom_load::client_settings::{ClientSettings, operation_count, phase_of};
 use fathom_load::core_workload::{CoreShared, CoreSource, CoreWorkload, Mix, Operation, Phase, first_free};
 use fathom_load::driving::{self, Arrivals, End};
 use fathom_load::properties::Properties;
+use fathom_load::servers::Servers;
 use fathom_load::ycsb_report::{ReportSettings, RunTotals, report};
 use fathom_process::Signals;
 
@@ -40,9 +40,6 @@ EXAMPLES:
 The report goes to standard output, all else to standard error. Ctrl-C ends a run
 with its report. Properties are YCSB's; docs/ycsb.md lists them, and ours.
 Exit codes: 0 ok, 1 operations failed, 2 usage, 3 environment.";
-
-/// How long the first connections may take, where the connection string says nothing: an answer comes within 5 s.
-const FIRST_CONNECT: Duration = Duration::from_secs(4);
 
 /// What the command line may say.
 #[derive(Debug, Args)]
@@ -126,8 +123,8 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     for warning in &warnings {
         output::note(&format!("fathom: {warning}"));
     }
-    let opener = opener(&job.binding)?;
-    let next = first_number(&job, &properties)?;
+    let servers = Servers::discover(&job.binding, &job.workload)?;
+    let next = first_number(&job, &servers, &properties)?;
     let settings = &job.settings;
     let shared = Arc::new(CoreShared::new(job.workload.clone(), job.binding.clone(), settings.retry, next));
     output::line(&format!("mongo client connection created with {}", job.binding.target))?;
@@ -144,7 +141,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     let begun = Instant::now();
     let seed = settings.plan.seed;
     let source = |number: usize| CoreSource::new(&shared, seed, number as u64);
-    let ended = match driving::run(&settings.plan, &opener, source, &mut watcher) {
+    let ended = match driving::run(&settings.plan, &|number| servers.open(number), source, &mut watcher) {
         Ok(ended) => ended,
         Err(error) => {
             watcher.close(Some(error.to_string()));
@@ -214,7 +211,7 @@ fn job(properties: &Properties) -> Result<(Job, Vec<String>)> {
 }
 
 /// The number of the first record that is inserted.
-fn first_number(job: &Job, properties: &Properties) -> Result<u64> {
+fn first_number(job: &Job, servers: &Servers, properties: &Properties) -> Result<u64> {
     let records = job.workload.records;
     if job.workload.phase == Phase::Load {
         return Ok(records.first);
@@ -223,7 +220,7 @@ fn first_number(job: &Job, properties: &Properties) -> Result<u64> {
     if !inserts || !properties.truth("insertresume", true) {
         return Ok(records.table);
     }
-    let mut connection = connect(&job.binding.target)?;
+    let mut connection = servers.connect(0)?;
     let first =
         first_free(&mut connection, &job.binding, &job.workload, records.table).map_err(Error::from)?;
     if first > records.table {
@@ -233,19 +230,6 @@ fn first_number(job: &Job, properties: &Properties) -> Result<u64> {
         ));
     }
     Ok(first)
-}
-
-fn connect(target: &Target) -> Result<Connection, Error> {
-    Connection::connect(target).map_err(Error::from)
-}
-
-/// Makes the connections of the run. The first ones fail soon; those that are made anew are tried for as long as it takes.
-fn opener(binding: &Binding) -> Result<impl Fn(usize) -> Result<Parts, Error> + Send + Sync + use<>> {
-    let mut target = binding.target.clone();
-    if target.connect_timeout > FIRST_CONNECT {
-        target.connect_timeout = FIRST_CONNECT;
-    }
-    Ok(move |_: usize| connect(&target)?.into_parts().map_err(Error::from))
 }
 
 impl Config {

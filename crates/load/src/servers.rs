@@ -1,0 +1,109 @@
+//! Which server a connection goes to: the one there is, the primary, a member that may be read, or the routers in turn.
+//!
+//! It is found out at the start and again when a connection fails or a server says that it is not the primary any more. Each
+//! connection goes to one server, so that a mix of reads from secondaries and of writes is refused rather than sent to the wrong
+//! one.
+
+use std::time::{Duration, Instant};
+
+use fathom_client::{Address, Connection, Deployment, DeploymentKind, Parts, ReadMode, ReadPreference};
+use fathom_errors::{Error, Kind};
+use parking_lot::Mutex;
+
+use crate::binding::Binding;
+use crate::core_workload::{CoreWorkload, Operation, Phase};
+
+/// Many connections fail at once; the servers are asked once for all of them.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
+/// How long the first connections may take, where the connection string says nothing: an answer comes within 5 s.
+const FIRST_CONNECT: Duration = Duration::from_secs(4);
+
+/// The servers behind a connection string.
+#[derive(Debug)]
+pub struct Servers {
+    known: Mutex<Known>,
+    /// Reads alone may go elsewhere than to the primary.
+    reads: Option<ReadPreference>,
+}
+
+#[derive(Debug)]
+struct Known {
+    deployment: Deployment,
+    asked: Instant,
+}
+
+impl Servers {
+    /// Finds out what is there.
+    ///
+    /// # Errors
+    /// Where no server answers or lets us in, in one sentence; and a mix that needs two servers for one connection.
+    pub fn discover(binding: &Binding, workload: &CoreWorkload) -> Result<Servers, Error> {
+        let mut target = binding.target.clone();
+        target.connect_timeout = target.connect_timeout.min(FIRST_CONNECT);
+        let preference = ReadPreference::of(&target)?;
+        let deployment = Deployment::discover(&target)?;
+        let share = |operation: Operation| workload.mix.share(operation);
+        let reads_only =
+            workload.phase == Phase::Run && share(Operation::Read) + share(Operation::Scan) > 1.0 - 1e-9;
+        let elsewhere = preference.mode != ReadMode::Primary;
+        let is_set = matches!(deployment.kind(), DeploymentKind::ReplicaSet { .. });
+        if elsewhere && is_set && !reads_only && workload.phase == Phase::Run {
+            let what =
+                "a read preference other than primary goes with runs that only read: writes need the primary";
+            return Err(Error::new(Kind::Unsupported, what)
+                .advise("run reads and writes as two commands, side by side"));
+        }
+        let reads = Some(preference).filter(|_| elsewhere && reads_only);
+        let servers = Servers { known: Mutex::new(Known { deployment, asked: Instant::now() }), reads };
+        servers.addresses()?;
+        Ok(servers)
+    }
+
+    /// Who may be connected to now. Never empty.
+    fn addresses(&self) -> Result<Vec<Address>, Error> {
+        let known = self.known.lock();
+        match &self.reads {
+            Some(preference) => known.deployment.readable(preference),
+            None => known.deployment.writable(),
+        }
+    }
+
+    /// A connection to the server whose turn it is.
+    ///
+    /// # Errors
+    /// Where it cannot be made; the next one is tried with what the servers say then.
+    pub fn connect(&self, number: usize) -> Result<Connection, Error> {
+        self.try_connect(number).inspect_err(|_| self.ask_again())
+    }
+
+    /// The same, taken apart for an event loop.
+    ///
+    /// # Errors
+    /// As [`Servers::connect`].
+    pub fn open(&self, number: usize) -> Result<Parts, Error> {
+        Ok(self.connect(number)?.into_parts()?)
+    }
+
+    fn try_connect(&self, number: usize) -> Result<Connection, Error> {
+        let addresses = self.addresses()?;
+        let address = addresses.get(number % addresses.len().max(1));
+        let address =
+            address.ok_or_else(|| Error::new(Kind::NotFound, "there is no server to connect to"))?;
+        let target = self.known.lock().deployment.target().clone();
+        let connection = Connection::open(address, &target)?;
+        let is_set = target.replica_set.is_some() && !target.direct_connection;
+        if is_set && self.reads.is_none() && !connection.is_writable_primary() {
+            return Err(Error::new(Kind::NotFound, format!("{address} is not the primary any more")));
+        }
+        Ok(connection)
+    }
+
+    fn ask_again(&self) {
+        let mut known = self.known.lock();
+        if known.asked.elapsed() >= ASK_AGAIN {
+            // Where nobody answers, what was known stands, and the next failure asks again.
+            let _ = known.deployment.rediscover();
+            known.asked = Instant::now();
+        }
+    }
+}
