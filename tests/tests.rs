@@ -29,3 +29,4 @@ mod serve_refusals;
 mod serve_run;
 mod serve_writers;
 mod storage;
+mod ycsb_driver;

@@ -13,10 +13,10 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::{Args, Command, ValueEnum};
 use fathom_errors::{Error, Kind};
-use fathom_load::binding::Binding;
+use fathom_load::binding::{Binding, url};
 use fathom_load::client_settings::{ClientSettings, operation_count, phase_of};
 use fathom_load::core_workload::{CoreShared, CoreSource, CoreWorkload, Mix, Operation, Phase, first_free};
-use fathom_load::driving::{self, Arrivals, End};
+use fathom_load::driving::{self, Arrivals, End, Ended, Observer};
 use fathom_load::properties::Properties;
 use fathom_load::servers::Servers;
 use fathom_load::ycsb_report::{ReportSettings, RunTotals, report};
@@ -76,6 +76,10 @@ pub(crate) struct Config {
     /// run, where no phase is named (-t)
     #[arg(long)]
     run: bool,
+    /// Who talks to the server. official is MongoDB's Rust driver, which shows what a driver
+    /// costs: closed loops and rates, but no pipelinedepth and no w=0
+    #[arg(long, value_enum, value_name = "WHO", default_value_t = Driver::Own, hide_possible_values = true)]
+    driver: Driver,
     /// Exit with 0 also when operations failed, as YCSB does
     #[arg(long)]
     ycsb_exit_codes: bool,
@@ -97,6 +101,15 @@ pub(crate) struct Config {
 enum Word {
     Load,
     Run,
+}
+
+/// Who talks to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Driver {
+    /// Event loops of our own
+    Own,
+    /// MongoDB's official driver for Rust
+    Official,
 }
 
 /// The command line of the verb.
@@ -123,10 +136,13 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     for warning in &warnings {
         output::note(&format!("fathom: {warning}"));
     }
-    let servers = Servers::discover(&job.binding, &job.workload)?;
-    let next = first_number(&job, &servers, &properties)?;
+    // The official driver finds the servers by itself.
+    let servers = match config.driver {
+        Driver::Own => Some(Servers::discover(&job.binding, &job.workload)?),
+        Driver::Official => None,
+    };
+    let next = first_number(&job, servers.as_ref(), &properties)?;
     let settings = &job.settings;
-    let shared = Arc::new(CoreShared::new(job.workload.clone(), job.binding.clone(), settings.retry, next));
     output::line(&format!("mongo client connection created with {}", job.binding.target))?;
     let run = if config.no_record {
         None
@@ -139,9 +155,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     });
     let mut watcher = Watcher::new(settings, &job.report, run, signals);
     let begun = Instant::now();
-    let seed = settings.plan.seed;
-    let source = |number: usize| CoreSource::new(&shared, seed, number as u64);
-    let ended = match driving::run(&settings.plan, &|number| servers.open(number), source, &mut watcher) {
+    let ended = match drive(&job, servers.as_ref(), &properties, next, &mut watcher) {
         Ok(ended) => ended,
         Err(error) => {
             watcher.close(Some(error.to_string()));
@@ -178,6 +192,24 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     Ok(if failed && !config.ycsb_exit_codes { Outcome::Findings } else { Outcome::Clean })
 }
 
+/// Does the work, through the official driver if no servers were found before; inserts begin with record `next`.
+fn drive(
+    job: &Job,
+    servers: Option<&Servers>,
+    properties: &Properties,
+    next: u64,
+    observer: &mut dyn Observer,
+) -> Result<Ended, Error> {
+    let Job { workload, binding, settings, .. } = job;
+    let plan = &settings.plan;
+    let shared = Arc::new(CoreShared::new(workload.clone(), binding.clone(), settings.retry, next));
+    let source = |number: usize| CoreSource::new(&shared, plan.seed, number as u64);
+    match servers {
+        Some(servers) => driving::run(plan, &|number| servers.open(number), source, observer),
+        None => driving::run_by_driver(plan, url(properties), binding, source, observer),
+    }
+}
+
 /// The report, to where it belongs.
 fn show(text: &str, file: Option<&str>) -> Result<()> {
     match file {
@@ -211,7 +243,7 @@ fn job(properties: &Properties) -> Result<(Job, Vec<String>)> {
 }
 
 /// The number of the first record that is inserted.
-fn first_number(job: &Job, servers: &Servers, properties: &Properties) -> Result<u64> {
+fn first_number(job: &Job, servers: Option<&Servers>, properties: &Properties) -> Result<u64> {
     let records = job.workload.records;
     if job.workload.phase == Phase::Load {
         return Ok(records.first);
@@ -220,6 +252,14 @@ fn first_number(job: &Job, servers: &Servers, properties: &Properties) -> Result
     if !inserts || !properties.truth("insertresume", true) {
         return Ok(records.table);
     }
+    let discovered;
+    let servers = match servers {
+        Some(servers) => servers,
+        None => {
+            discovered = Servers::discover(&job.binding, &job.workload)?;
+            &discovered
+        }
+    };
     let mut connection = servers.connect(0)?;
     let first =
         first_free(&mut connection, &job.binding, &job.workload, records.table).map_err(Error::from)?;
