@@ -57,8 +57,13 @@ fn same_data_by_both(engine: &str) {
         assert_eq!(reads + updates, 900, "{driver}: {}", output.stdout);
         assert_eq!(returned(&output, "VERIFY", "OK"), reads, "{driver}");
         // Scans read their cursors to the end, and inserts go on behind what is there.
-        let pairs =
-            ["recordcount=600", "operationcount=300", "threadcount=3", "maxscanlength=250", "dataintegrity=true"];
+        let pairs = [
+            "recordcount=600",
+            "operationcount=300",
+            "threadcount=3",
+            "maxscanlength=250",
+            "dataintegrity=true",
+        ];
         let output = ycsb(driver, "run", "workloade", server.port(), &pairs).run().expect_code(0);
         assert_eq!(returned(&output, "SCAN", "OK") + returned(&output, "INSERT", "OK"), 300, "{driver}");
         let output = ycsb(driver, "run", "workloadf", server.port(), &pairs).run().expect_code(0);
@@ -92,7 +97,11 @@ fn what_is_there_already_keeps_its_code() {
             let output = ycsb(driver, "load", "workloada", port, &pairs).run().expect_code(1);
             let failed = returned(&output, "INSERT", "ERROR");
             assert!(failed >= 50, "{driver} {batch}: {}", output.stdout);
-            assert!(output.stderr.contains("x DuplicateKey(11000): E11000"), "{driver} {batch}: {}", output.stderr);
+            assert!(
+                output.stderr.contains("x DuplicateKey(11000): E11000"),
+                "{driver} {batch}: {}",
+                output.stderr
+            );
         }
         server.connect().unwrap().run("y", &doc! { "drop": "usertable" }).unwrap();
     }
@@ -162,7 +171,14 @@ fn a_server_that_is_killed_and_comes_back_is_survived() {
     let server = serve(WIRED_TIGER, &scratch, &[]);
     let port = server.port();
     ycsb("own", "load", "workloada", port, &["recordcount=100"]).run().expect_code(0);
-    let pairs = ["recordcount=100", "operationcount=0", "maxexecutiontime=8", "threadcount=4"];
+    let pairs = [
+        "recordcount=100",
+        "operationcount=0",
+        "maxexecutiontime=8",
+        "threadcount=4",
+        "readproportion=0",
+        "updateproportion=1",
+    ];
     let running = ycsb("official", "run", "workloada", port, &pairs).spawn();
     thread::sleep(Duration::from_secs(2));
     server.kill();
@@ -183,7 +199,7 @@ fn a_server_that_is_killed_and_comes_back_is_survived() {
     // Operations failed, and the exit code says so.
     let output = running.wait().expect_code(1);
     assert!(begun.elapsed() < Duration::from_secs(20), "no hang");
-    let failed = returned(&output, "READ", "ERROR") + returned(&output, "UPDATE", "ERROR");
+    let failed = returned(&output, "UPDATE", "ERROR");
     assert!((1..=100).contains(&failed), "{}{}", output.stdout, output.stderr);
     assert!(output.stderr.contains(" x c"), "by kind: {}", output.stderr);
     let done = figure(&output, "OVERALL", "Throughput(ops/sec)") * figure(&output, "OVERALL", "RunTime(ms)")

@@ -306,7 +306,7 @@ mod tests {
     fn writes_of_the_usual_form_have_calls_of_their_own() {
         let body = rawdoc! { "update": "c", "ordered": true, "writeConcern": { "w": 1 }, "$db": "d" };
         let one = rawdoc! { "q": { "_id": 1 }, "u": { "$set": { "a": 1 } }, "upsert": true };
-        let called = command(&body, Some(("updates", &[one.clone()])));
+        let called = command(&body, Some(("updates", std::slice::from_ref(&one))));
         assert!(matches!(called, Ok(Command::Update { upsert: true, many: false, .. })), "{called:?}");
         let delete = rawdoc! { "delete": "c", "$db": "d" };
         let called = command(&delete, Some(("deletes", &[rawdoc! { "q": {}, "limit": 1 }])));
