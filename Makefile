@@ -14,7 +14,7 @@ CARGO_TARGET_DIR := $(FATHOM_CACHE)/target-$(key)
 endif
 export CARGO_TARGET_DIR
 
-# Where `make checkup` looks; QUICK=1 gives an answer within 20 s. `make checkup DIR=/var/lib/mongodb`
+# Where `make checkup` looks; QUICK=1 gives an answer within half a minute. `make checkup DIR=/var/lib/mongodb`
 DIR ?= $(FATHOM_CACHE)/checkup
 QUICK ?=
 # Seconds for each fuzz target, in `make fuzz` and `make test`; 0 leaves them out of `make test`.

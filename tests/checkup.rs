@@ -35,7 +35,22 @@ fn one_document_holds_host_disk_and_verdict() {
     {
         assert!(phases.contains(&phase), "{phase} is missing in {phases:?}");
     }
-    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "the test file is gone");
+    assert_eq!(
+        std::fs::read_dir(&directory).unwrap().count(),
+        0,
+        "the test file and the server's data are gone"
+    );
+    let loads: Vec<(&str, &str)> = results
+        .iter()
+        .filter(|result| result["type"] == "load")
+        .filter_map(|load| Some((load["server"].as_str()?, load["workload"].as_str()?)))
+        .collect();
+    let each = ["load", "workload A", "workload C"];
+    let expected: Vec<_> = ["Server on WiredTiger", "Server on RocksDB"]
+        .into_iter()
+        .flat_map(|server| each.map(|workload| (server, workload)))
+        .collect();
+    assert_eq!(loads, expected);
 
     let run = Run::open(document["run_folder"].as_str().unwrap()).unwrap();
     assert_eq!((run.manifest.state, run.manifest.verb.as_str()), (State::Complete, "checkup"));
@@ -61,7 +76,35 @@ fn the_text_ends_with_the_verdict_and_fits_the_terminal() {
     let at =
         |word: &str| output.stdout.find(word).unwrap_or_else(|| panic!("no '{word}' in {}", output.stdout));
     assert!(at("Host settings for") < at("Probing") && at("Probing") < at("What it means"));
-    assert!(at("What it means") < at("Verdict: "));
+    assert!(at("What it means") < at("Server on RocksDB") && at("Server on RocksDB") < at("Verdict: "));
+}
+
+#[test]
+fn a_deployment_is_loaded_in_a_database_that_goes_again() {
+    let scratch = Scratch::new().unwrap();
+    let server = fathom_testkit::LabServer::start(
+        env!("CARGO_BIN_EXE_fathom"),
+        "wiredTiger",
+        &scratch.path().join("db"),
+        &[],
+    )
+    .unwrap();
+    let directory = scratch.path().join("data");
+    std::fs::create_dir(&directory).unwrap();
+    let uri = format!("mongodb://127.0.0.1:{}/app?w=1", server.port());
+    let output = fathom()
+        .args(["checkup", "--quick", "--size", "32M", "--no-record", "--json", "--uri", &uri, "--dir"])
+        .arg(&directory)
+        .run();
+    assert!(matches!(output.code, 0 | 1), "{:?}: {}", output.code, output.stderr);
+    let document = output.json();
+    let loads = document["results"].as_array().unwrap().iter().filter(|result| result["type"] == "load");
+    assert_eq!(loads.count(), 3);
+    let mut connection = server.connect().unwrap();
+    let databases = connection.run("admin", &bson::doc! { "listDatabases": 1, "nameOnly": true }).unwrap();
+    let names = format!("{:?}", databases.get_array("databases").unwrap());
+    assert!(!names.contains("fathom-"), "{names}");
+    server.stop().expect_code(0);
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub use fathom::{Fathom, Output, Running};
 pub use fuse::FuseMount;
 pub use lab_server::LabServer;
 pub use leftovers::leftovers;
-pub use null_responder::NullResponder;
+pub use null_responder::{Manner, NullResponder};
 pub use real_disk::RealDisk;
 pub use scratch::{Scratch, fill, is_root};
 pub use tmpfs::Tmpfs;

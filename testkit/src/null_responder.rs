@@ -7,9 +7,33 @@
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use bson::{RawDocument, rawdoc};
 use fathom_wire::{Header, OpMsgWriter};
+
+/// How a responder answers what is no `hello`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// At once.
+    Prompt,
+    /// At once but for the last part of each period, as a server that stands still for a checkpoint: what comes then is
+    /// answered at its end, on all connections.
+    Stalls {
+        /// From the beginning of the responder on.
+        period: Duration,
+        /// The part at its end.
+        pause: Duration,
+    },
+    /// Not at all.
+    Silent,
+    /// Each reply of this many is cut in half, and the connection closed.
+    Cuts(u64),
+    /// Instead of each reply of this many come bytes that are none.
+    Rubbish(u64),
+    /// Each reply of this many names a request that nobody made.
+    WrongRequest(u64),
+}
 
 /// A responder that runs until its process ends.
 #[derive(Debug)]
@@ -20,6 +44,12 @@ pub struct NullResponder {
 impl NullResponder {
     /// Answers on any free port of the loopback with what a `find` of one document replies: `document` in its first batch.
     pub fn start(document: &RawDocument) -> io::Result<NullResponder> {
+        NullResponder::with_manner(document, Manner::Prompt)
+    }
+
+    /// The same, in a manner of its own.
+    pub fn with_manner(document: &RawDocument, manner: Manner) -> io::Result<NullResponder> {
+        let began = Instant::now();
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
         let reply = reply_with(document);
@@ -27,7 +57,7 @@ impl NullResponder {
             for socket in listener.incoming().flatten() {
                 let reply = reply.clone();
                 // A client that went away is the end of its thread and nothing else.
-                thread::spawn(move || drop(answer(socket, reply)));
+                thread::spawn(move || drop(answer(socket, reply, manner, began)));
             }
         })?;
         Ok(NullResponder { port })
@@ -69,8 +99,9 @@ fn hello(number: &[u8; 4]) -> Vec<u8> {
 }
 
 /// Reads messages to their end and answers each.
-fn answer(mut socket: TcpStream, mut reply: Vec<u8>) -> io::Result<()> {
+fn answer(mut socket: TcpStream, mut reply: Vec<u8>, manner: Manner, began: Instant) -> io::Result<()> {
     socket.set_nodelay(true)?;
+    let mut answered = 0;
     let mut buffer = vec![0; 64 * 1024];
     let mut filled = 0;
     loop {
@@ -87,7 +118,8 @@ fn answer(mut socket: TcpStream, mut reply: Vec<u8>) -> io::Result<()> {
             if greeted {
                 socket.write_all(&hello(&number))?;
             } else {
-                socket.write_all(&reply)?;
+                answered += 1;
+                respond(&mut socket, &mut reply, manner, (answered, began))?;
             }
         }
         if filled == buffer.len() {
@@ -98,6 +130,39 @@ fn answer(mut socket: TcpStream, mut reply: Vec<u8>) -> io::Result<()> {
             count => filled += count,
         }
     }
+}
+
+/// Answers a request, the `number`th of its connection, with the reply in which its number stands.
+fn respond(
+    socket: &mut TcpStream,
+    reply: &mut [u8],
+    manner: Manner,
+    (number, began): (u64, Instant),
+) -> io::Result<()> {
+    let now = |every: u64| number % every.max(1) == 0;
+    match manner {
+        Manner::Stalls { period, pause } => {
+            let period_ns = period.as_nanos().max(1);
+            let left_ns = period_ns - began.elapsed().as_nanos() % period_ns;
+            if left_ns <= pause.as_nanos() {
+                thread::sleep(Duration::from_nanos(u64::try_from(left_ns).unwrap_or(0)));
+            }
+        }
+        Manner::Silent => return Ok(()),
+        Manner::Cuts(every) if now(every) => {
+            let (half, _) = reply.split_at(reply.len() / 2);
+            socket.write_all(half)?;
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Manner::Rubbish(every) if now(every) => return socket.write_all(&[0xAA; 64]),
+        Manner::WrongRequest(every) if now(every) => {
+            if let Some(place) = reply.get_mut(8..12) {
+                place.copy_from_slice(&i32::MAX.to_le_bytes());
+            }
+        }
+        Manner::Prompt | Manner::Cuts(_) | Manner::Rubbish(_) | Manner::WrongRequest(_) => {}
+    }
+    socket.write_all(reply)
 }
 
 /// The length of the first message, if all of it is there.

@@ -98,7 +98,7 @@ impl Live {
     }
 
     /// A run folder that fails (its disk is full) must not lose the measurement: it is given up, with a note.
-    fn keep(&mut self, write: impl FnOnce(&mut RunWriter) -> Result<()>) {
+    pub(crate) fn keep(&mut self, write: impl FnOnce(&mut RunWriter) -> Result<()>) {
         if let Some(run) = &mut self.run
             && let Err(error) = write(run)
         {
@@ -148,6 +148,7 @@ impl Sink for Live {
                 let heading = match entry {
                     Entry::Step(step) => phase_heading(step),
                     Entry::Meaning(_) => "meaning".to_owned(),
+                    Entry::Load(load) => load.server.clone(),
                     _ => String::new(),
                 };
                 let header = heading != self.heading;

@@ -2,7 +2,10 @@
 
 mod background;
 mod huge_pages;
+mod lab_server;
 mod live;
+mod loading;
+mod metrics;
 mod output;
 mod probing;
 mod verbs;

@@ -19,6 +19,7 @@ use fathom_record::{Finding, Manifest, RunWriter, State};
 use fathom_units::{Bytes, Nanos};
 
 use crate::live::Live;
+use crate::loading::LoadPlan;
 use crate::output;
 
 /// What to run once the file is laid out.
@@ -96,6 +97,8 @@ pub(crate) struct Wanted {
     pub(crate) documents: Documents,
     pub(crate) layout_budget: Option<Nanos>,
     pub(crate) plan: Plan,
+    /// What is loaded after it.
+    pub(crate) load: Option<LoadPlan>,
 }
 
 /// What a probing brought; the results themselves are with the [`Live`].
@@ -150,7 +153,7 @@ pub(crate) fn probe_and_record(
 ) -> Result<Ended> {
     let folder = live.run.as_ref().map(|run| run.folder().to_owned());
     let probed = match probe(wanted, live, signals) {
-        Ok(probed) => probed,
+        Ok(probed) => with_load(wanted, live, signals, probed),
         Err(error) => {
             live.end(State::Failed, Some(error.to_string()), already);
             return Err(error);
@@ -164,6 +167,15 @@ pub(crate) fn probe_and_record(
     let all: Vec<Finding> = already.iter().chain(&probed.findings).cloned().collect();
     live.end(state, probed.error.as_ref().map(Error::to_string), &all);
     Ok(Ended { probed, state, folder: folder.filter(|_| live.run_is_kept()) })
+}
+
+/// Loads a server after the probe, where that is wanted and nothing went wrong before.
+fn with_load(wanted: &Wanted, live: &mut Live, signals: &Signals, mut probed: Probed) -> Probed {
+    if let (Some(plan), false, None) = (&wanted.load, probed.interrupted, &probed.error) {
+        probed.error = crate::loading::load(plan, live, signals).err();
+        probed.interrupted = signals.stopped();
+    }
+    probed
 }
 
 /// Looks, lays out, runs, judges. Whatever was made is undone when this returns, also by an error.

@@ -19,7 +19,7 @@ pub trait Source: Send {
     type State: Send;
 
     /// The names of the kinds of operations, as the report has them.
-    fn metrics(&self) -> &[&'static str];
+    fn metrics(&self) -> Vec<String>;
 
     /// Writes the first message of the next operation; `most` is how many records it may still touch, for those that
     /// work in batches. None if nothing is left to do.
@@ -31,6 +31,12 @@ pub trait Source: Send {
 
     /// Writes an operation's last message once more, after the pause that it asked for.
     fn again(&mut self, state: &mut Self::State, message: &mut OpMsgWriter<'_>);
+
+    /// Whether operations of the warm-up may come on top of those that are wanted. Those of a load may not: each record
+    /// is inserted once.
+    fn repeats(&self) -> bool {
+        false
+    }
 
     /// Takes note that no reply to an operation's last message will come; says what the operation counts as.
     fn lost(&mut self, state: &mut Self::State) -> Step;
@@ -59,11 +65,13 @@ pub struct Step {
     pub aside: Option<(Metric, Status, u64)>,
     /// Whether another message was written and the operation goes on.
     pub more: bool,
+    /// What that message and the whole operation count as where nothing answers it (`w:0`).
+    pub unanswered: Option<(Metric, Metric)>,
     /// Documents of a batch that failed, where the batch as a whole did not.
     pub failed_documents: u64,
     /// What the server said where it failed.
     pub failure: Option<Failure>,
-    /// The last message is to be sent again, after this pause.
+    /// The last message is to be sent again, after this pause; then `whole` counts only where it cannot be.
     pub again_after: Option<Duration>,
     /// The whole load is to stop here.
     pub stop: bool,

@@ -34,9 +34,9 @@ mod tracks;
 mod window;
 
 pub use engine::uring::available as io_uring_available;
+pub use fathom_stats::Slo;
 pub use ladder::{Climb, LadderPlan};
 pub use layout::LayoutPlan;
-pub use objective::Slo;
 pub use place::{Permits, Place};
 pub use profile::{Pace, Profile};
 pub use session::{Interval, Session, Sink};

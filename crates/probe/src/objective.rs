@@ -3,11 +3,9 @@
 //! Response time counts from the intended start, so a rate the disk cannot keep shows at once as a growing lag.
 //! A rate holds when the quantile is under the limit and at least 99 % of what was offered was done (A5).
 
-use std::str::FromStr;
-
 use fathom_errors::{Error, Result};
 use fathom_record::disk::{Entry, Objective};
-use fathom_stats::Histogram;
+use fathom_stats::{Histogram, Slo};
 use fathom_units::{Nanos, count};
 
 use crate::session::Session;
@@ -21,41 +19,6 @@ const ACHIEVED: f64 = 0.99;
 const BRACKET: f64 = 1.03;
 /// The most rates tried.
 const TRIES: usize = 12;
-
-/// A quantile of the response time and its limit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Slo {
-    text: String,
-    quantile: f64,
-    limit: Nanos,
-}
-
-impl FromStr for Slo {
-    type Err = Error;
-
-    /// `p99<5ms`, `p99.9 < 20ms`, `max<1s`, `p50<500us`.
-    fn from_str(text: &str) -> Result<Self> {
-        let bad = || Error::usage(format!("'{text}' is not a latency objective; write it like 'p99<5ms'"));
-        let (left, right) = text.split_once('<').ok_or_else(bad)?;
-        let left = left.trim();
-        let quantile = match left {
-            "max" => 1.0,
-            _ => left.strip_prefix('p').and_then(|p| p.parse::<f64>().ok()).ok_or_else(bad)? / 100.0,
-        };
-        let limit: Nanos = right.trim_start_matches('=').trim().parse().map_err(|_| bad())?;
-        if !(0.0..=1.0).contains(&quantile) || limit.get() == 0 {
-            return Err(bad());
-        }
-        Ok(Slo { text: text.trim().to_owned(), quantile, limit })
-    }
-}
-
-impl Slo {
-    /// The quantile of a distribution.
-    fn of(&self, histogram: &Histogram) -> Option<u64> {
-        if self.quantile >= 1.0 { histogram.max_ns() } else { histogram.quantile_ns(self.quantile) }
-    }
-}
 
 /// One rate tried: offered, achieved, the quantile, whether it held.
 type Try = (f64, f64, Option<u64>, bool);
@@ -94,7 +57,7 @@ impl Session<'_> {
             }
         }
         let objective = Objective {
-            objective: slo.text.clone(),
+            objective: slo.text().to_owned(),
             rate_per_s: (low > 0.0).then_some(low),
             words: words(slo, low, &tried),
             tried,
@@ -116,7 +79,7 @@ fn judge_try(slo: &Slo, offered: f64, outcome: &Outcome) -> Try {
     let slack = 3.0 * (offered * elapsed).sqrt() / elapsed;
     let kept_up = achieved >= offered * ACHIEVED - slack;
     let quantile = slo.of(&response);
-    let held = kept_up && quantile.is_some_and(|ns| ns < slo.limit.get()) && outcome.error.is_none();
+    let held = kept_up && quantile.is_some_and(|ns| slo.holds(ns)) && outcome.error.is_none();
     (offered, achieved, quantile, held)
 }
 
@@ -124,33 +87,17 @@ fn words(slo: &Slo, low: f64, tried: &[Try]) -> String {
     if low > 0.0 {
         let at = tried.iter().find(|attempt| attempt.0 == low).and_then(|attempt| attempt.2);
         let measured = at.map_or_else(String::new, |ns| format!(" (measured {})", Nanos(ns)));
-        return format!("{} holds up to {} requests per second{measured}.", slo.text, count(low));
+        return format!("{} holds up to {} requests per second{measured}.", slo.text(), count(low));
     }
     match tried.last() {
         Some((rate, _, Some(ns), _)) => {
             format!(
                 "{} does not hold even at {} requests per second, where it is {}.",
-                slo.text,
+                slo.text(),
                 fathom_units::decimal(*rate),
                 Nanos(*ns)
             )
         }
-        _ => format!("{} could not be judged: no request ended.", slo.text),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn objectives_parse() {
-        let slo: Slo = "p99<5ms".parse().unwrap();
-        assert_eq!((slo.quantile, slo.limit), (0.99, Nanos::millis(5)));
-        assert!(("p99.9 < 20ms".parse::<Slo>().unwrap().quantile - 0.999).abs() < 1e-9);
-        assert_eq!("max<1s".parse::<Slo>().unwrap().quantile, 1.0);
-        for bad in ["", "p99", "p99>5ms", "p101<5ms", "p99<", "p99<0", "pxx<5ms", "p99<5 parsecs"] {
-            assert!(bad.parse::<Slo>().is_err(), "{bad}");
-        }
+        _ => format!("{} could not be judged: no request ended.", slo.text()),
     }
 }

@@ -67,6 +67,14 @@ pub enum Thing {
         /// Which folder it is; unknown until it is made.
         identity: Option<Identity>,
     },
+    /// A folder with all that is in it: removed whole, if it is still the one we made. Its name must be ours alone
+    /// ([`crate::Ledger::unique_name`]), so that nobody else puts anything there.
+    Tree {
+        /// Where it is.
+        path: PathBuf,
+        /// Which folder it is; unknown until it is made.
+        identity: Option<Identity>,
+    },
     /// A loop device: detached, if it still stands on the recorded file.
     Loop {
         /// `/dev/loopN`; unknown until the kernel has chosen one.
@@ -113,7 +121,9 @@ impl fmt::Display for Thing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Thing::File { path, .. } => write!(f, "file {}", path.display()),
-            Thing::Directory { path, .. } => write!(f, "folder {}", path.display()),
+            Thing::Directory { path, .. } | Thing::Tree { path, .. } => {
+                write!(f, "folder {}", path.display())
+            }
             Thing::Loop { device: Some(device), backing } => {
                 write!(f, "loop device {} on {}", device.display(), backing.display())
             }

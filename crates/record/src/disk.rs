@@ -1,4 +1,4 @@
-//! The results of a disk probe, one typed entry a line of `results.jsonl`.
+//! The results of a run, one typed entry a line of `results.jsonl`: those of a disk probe, and loads on a server.
 //!
 //! Units stand in the names; a figure that could not be had is absent, never zero. Percentiles with fewer than
 //! ten operations beyond them are absent too, since they would be single accidents.
@@ -24,6 +24,8 @@ pub enum Entry {
     Meaning(Meaning),
     /// The one sentence.
     Verdict(Verdict),
+    /// A load on a server.
+    Load(crate::load::Load),
 }
 
 /// What was probed and how it was reached.

@@ -14,6 +14,7 @@
 
 pub mod disk;
 mod finding;
+pub mod load;
 mod manifest;
 mod redact;
 mod run;

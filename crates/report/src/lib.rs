@@ -5,6 +5,7 @@ mod disk;
 mod disk_tests;
 mod findings;
 mod fio;
+mod load;
 mod wrap;
 
 pub use disk::{entry_lines, phase_heading, shape};

@@ -13,6 +13,7 @@ mod little;
 mod models;
 mod random;
 mod rank;
+mod slo;
 mod steady;
 mod summary;
 mod trend;
@@ -24,6 +25,7 @@ pub use little::{LITTLE_TOLERANCE, LittleCheck};
 pub use models::{AICC_MARGIN, Comparison, Curve, Fit, Level, Model, Peak, fit};
 pub use random::Seeded;
 pub use rank::{RankCorrelation, spearman};
+pub use slo::Slo;
 pub use steady::{STEADY_EXCURSION, STEADY_SLOPE_EXCURSION, STEADY_WINDOW, SteadyState, steady_state};
 pub use summary::{
     Interval, bootstrap_mean, bootstrap_ratio, coefficient_of_variation, mean, median, quantile,

@@ -1,7 +1,7 @@
 //! `fathom checkup`: the host's settings, the disk, and the verdict, in one go and one run folder.
 //!
-//! The first form: host check and disk profile. The probe writes its own files in the directory and takes them
-//! away again; it does not touch a database that lies there.
+//! Host check, disk profile, and a load of the built-in server on each engine, or of a deployment. What it makes in the
+//! directory it takes away again; it does not touch a database that lies there.
 
 use std::path::PathBuf;
 
@@ -19,16 +19,18 @@ use serde_json::json;
 
 use super::{Outcome, disk};
 use crate::live::{Format, Live, WIDTH};
+use crate::loading::LoadPlan;
 use crate::output;
 use crate::probing::{self, DocumentArgs, Ended, Plan, Wanted};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
-  fathom checkup --dir /var/lib/mongodb            about two minutes
-  fathom checkup --dir /data --quick               within 20 seconds
+  fathom checkup --dir /var/lib/mongodb            about four minutes
+  fathom checkup --dir /data --quick               within half a minute
+  fathom checkup --dir /data --uri mongodb://db1   your server in place of ours
   fathom checkup --dir /data --mongodb 7.0 --json > checkup.json
 
-The probe makes its own test file in the directory and removes it again.
+The probe and the built-in server make files in the directory and remove them again.
 Commands that would change the host are printed, never run.
 Exit codes: 0 nothing found, 1 a finding or failed operations, 2 usage, 3 environment.";
 
@@ -38,9 +40,15 @@ pub(crate) struct Config {
     /// Directory on the disk where the data are, or will be
     #[arg(long, default_value = ".")]
     dir: PathBuf,
-    /// Within 20 seconds: a smaller file, fewer and shorter steps
+    /// Within half a minute: a smaller file, fewer and shorter steps
     #[arg(long)]
     quick: bool,
+    /// Load this deployment in place of the built-in server; a database is made there, and dropped
+    #[arg(long, value_name = "URI", conflicts_with = "no_load")]
+    uri: Option<String>,
+    /// Load no server
+    #[arg(long)]
+    no_load: bool,
     /// The version of MongoDB to judge the host for
     #[arg(long, value_name = "VERSION")]
     mongodb: Option<MongoVersion>,
@@ -78,7 +86,7 @@ enum Json {
 /// The command line of the verb.
 pub(crate) fn command() -> Command {
     Config::augment_args(Command::new("checkup"))
-        .about("Check the host, probe the disk, and say what spoils it: the main job")
+        .about("Check the host, probe the disk, load a server on it, and say what spoils it: the main job")
         .long_about(None)
         .after_help(EXAMPLES)
 }
@@ -124,6 +132,12 @@ impl Config {
             documents: self.documents.documents()?,
             layout_budget: Some(disk::layout_budget(self.quick)),
             plan: Plan::Profile(pace, disk::default_engine()),
+            load: (!self.no_load).then(|| LoadPlan {
+                dir: self.dir.clone(),
+                uri: self.uri.clone(),
+                quick: self.quick,
+                seed: self.seed,
+            }),
         })
     }
 }

@@ -239,6 +239,7 @@ impl Config {
             // A size that was asked for is laid out whole, however long that takes.
             layout_budget: self.size.is_none().then_some(layout_budget(self.quick)),
             plan,
+            load: None,
         })
     }
 

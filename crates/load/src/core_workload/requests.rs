@@ -17,8 +17,6 @@ pub(super) struct Requests {
     write_concern: Option<RawDocumentBuf>,
     read_preference: Option<RawDocumentBuf>,
     key: Vec<u8>,
-    /// How many records the scan before the last reply asked for.
-    scan_limit: u64,
 }
 
 fn raw(document: Option<&bson::Document>) -> Option<RawDocumentBuf> {
@@ -33,13 +31,7 @@ impl Requests {
             read_preference: raw(shared.binding.read_preference.as_ref()),
             shared: Arc::clone(shared),
             key: Vec::new(),
-            scan_limit: 0,
         }
-    }
-
-    /// How many records the last scan asked for.
-    pub(super) fn scan_limit(&self) -> u64 {
-        self.scan_limit
     }
 
     /// The key of a record, as text.
@@ -83,12 +75,11 @@ impl Requests {
         project(shared, !workload.read_all_fields, random, &mut body);
         number_field(&mut body, "limit", limit);
         end_of_read(shared, read_preference.as_deref(), &mut body);
-        self.scan_limit = limit;
         limit
     }
 
     /// The next batch of a scan that wants so many records more.
-    pub(super) fn get_more(&mut self, id: i64, left: u64, message: &mut OpMsgWriter<'_>) {
+    pub(super) fn get_more(&self, id: i64, left: u64, message: &mut OpMsgWriter<'_>) {
         let mut body = message.body();
         body.i64("getMore", id);
         body.string("collection", &self.shared.workload.table);

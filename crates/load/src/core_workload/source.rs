@@ -93,8 +93,13 @@ pub enum CoreState {
         /// How often it was tried again.
         tries: u64,
     },
-    /// A scan that wants so many records more.
-    Scan(u64),
+    /// A scan.
+    Scan {
+        /// How many records it wants more.
+        left: u64,
+        /// Whether it has found any.
+        found: bool,
+    },
     /// A read with an update behind it, of this record.
     ReadThenUpdate(u64),
     /// The update behind the read.
@@ -142,7 +147,7 @@ impl CoreSource {
         if failed && load && *tries < self.shared.retry.limit {
             *tries += 1;
             let pause = self.shared.retry.interval.mul_f64(0.8 + 0.4 * self.random.uniform());
-            return Step { again_after: Some(pause), failure: step.failure, ..Step::default() };
+            return Step { again_after: Some(pause), ..step };
         }
         step.stop = failed && load && !self.shared.retry.keep_going;
         let (first, count) = (*first, *count);
@@ -163,18 +168,23 @@ impl CoreSource {
         (Status::Ok, Some((VERIFY, status, took)))
     }
 
-    fn answer_scan(&mut self, left: &mut u64, answer: &Answer<'_>, message: &mut OpMsgWriter<'_>) -> Step {
+    fn answer_scan(
+        &self,
+        (left, found): (u64, bool),
+        answer: &Answer<'_>,
+        message: &mut OpMsgWriter<'_>,
+    ) -> (CoreState, Step) {
         let (batch, id) = answer.batch();
         let count = batch.map_or(0, |batch| batch.into_iter().count() as u64);
-        let first = *left == self.requests.scan_limit();
-        *left = left.saturating_sub(count);
-        if id != 0 && *left > 0 {
-            self.requests.get_more(id, *left, message);
-            return Step { more: true, ..Step::default() };
+        let (left, found) = (left.saturating_sub(count), found || count > 0);
+        let state = CoreState::Scan { left, found };
+        if id != 0 && left > 0 {
+            self.requests.get_more(id, left, message);
+            return (state, Step { more: true, ..Step::default() });
         }
         // YCSB calls a scan that finds nothing an error.
-        let status = if first && count == 0 { Status::Error } else { Status::Ok };
-        Step { whole: Some((SCAN, status)), ..Step::default() }
+        let status = if found { Status::Ok } else { Status::Error };
+        (state, Step { whole: Some((SCAN, status)), ..Step::default() })
     }
 }
 
@@ -184,7 +194,7 @@ fn metric_of(state: &CoreState) -> Metric {
         CoreState::Read(_) => READ,
         CoreState::Update => UPDATE,
         CoreState::Insert { .. } => INSERT,
-        CoreState::Scan(_) => SCAN,
+        CoreState::Scan { .. } => SCAN,
         CoreState::ReadThenUpdate(_) | CoreState::UpdateBehindRead => READ_MODIFY_WRITE,
         CoreState::Delete => DELETE,
     }
@@ -193,8 +203,8 @@ fn metric_of(state: &CoreState) -> Metric {
 impl Source for CoreSource {
     type State = CoreState;
 
-    fn metrics(&self) -> &[&'static str] {
-        &METRICS
+    fn metrics(&self) -> Vec<String> {
+        METRICS.map(str::to_owned).to_vec()
     }
 
     fn begin(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> Option<Begun<CoreState>> {
@@ -216,7 +226,9 @@ impl Source for CoreSource {
                 requests.read(number, random, message);
                 (CoreState::ReadThenUpdate(number), None)
             }
-            Operation::Scan => (CoreState::Scan(requests.scan(number, random, message)), None),
+            Operation::Scan => {
+                (CoreState::Scan { left: requests.scan(number, random, message), found: false }, None)
+            }
             Operation::Delete => {
                 requests.delete(number, message);
                 (CoreState::Delete, Some(DELETE))
@@ -247,7 +259,8 @@ impl Source for CoreSource {
                 let (status, aside) = self.answer_read(number, &answer);
                 self.requests.update(number, &mut self.random, message);
                 *state = CoreState::UpdateBehindRead;
-                Step { part: Some((READ, status)), aside, more: true, ..Step::default() }
+                let unanswered = (!self.shared.binding.acknowledged).then_some((UPDATE, READ_MODIFY_WRITE));
+                Step { part: Some((READ, status)), aside, more: true, unanswered, ..Step::default() }
             }
             CoreState::UpdateBehindRead => Step {
                 part: Some((UPDATE, missing)),
@@ -260,10 +273,9 @@ impl Source for CoreSource {
                 let step = Step { whole: Some((INSERT, Status::Ok)), ..Step::default() };
                 self.inserted(state, step, false)
             }
-            CoreState::Scan(left) => {
-                let mut wanted = *left;
-                let step = self.answer_scan(&mut wanted, &answer, message);
-                *left = wanted;
+            CoreState::Scan { left, found } => {
+                let (next, step) = self.answer_scan((*left, *found), &answer, message);
+                *state = next;
                 step
             }
         }
@@ -273,6 +285,10 @@ impl Source for CoreSource {
         if let CoreState::Insert { first, count, .. } = state {
             self.requests.insert(*first, *count, &mut self.random, message);
         }
+    }
+
+    fn repeats(&self) -> bool {
+        self.shared.workload.phase == Phase::Run
     }
 
     fn lost(&mut self, state: &mut CoreState) -> Step {
@@ -291,7 +307,7 @@ impl CoreSource {
         let failed = answer.failed_writes();
         match state {
             // Of a batch that was not stopped at its first failure, the others are there.
-            CoreState::Insert { count, .. } if answer.ok && failed < *count => {
+            CoreState::Insert { count, .. } if answer.ok && (1..*count).contains(&failed) => {
                 let step = Step {
                     whole: Some((INSERT, Status::Ok)),
                     failed_documents: failed,
@@ -300,7 +316,7 @@ impl CoreSource {
                 };
                 let (limit, load) = (self.shared.retry.keep_going, self.shared.workload.phase == Phase::Load);
                 let mut step = self.inserted(state, step, false);
-                step.stop = failed > 0 && load && !limit;
+                step.stop = load && !limit;
                 step
             }
             CoreState::ReadThenUpdate(_) => Step {

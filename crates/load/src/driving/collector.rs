@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use fathom_stats::Histogram;
 
-use super::event_loop::{Shared, Word};
+use super::event_loop::{Gauge, Shared, Word};
 use super::failures::{FailuresByKind, merge};
 use super::recorder::Piece;
 use super::{Arrivals, End, Ended, Interval, Observer, Plan};
@@ -34,8 +34,8 @@ struct Gathered {
 pub(super) struct Collector {
     shared: Arc<Shared>,
     words: Receiver<Word>,
-    names: Vec<&'static str>,
-    in_flight: Vec<Arc<AtomicU64>>,
+    names: Vec<String>,
+    gauges: Vec<Arc<Gauge>>,
     seconds: BTreeMap<i64, Gathered>,
     /// The sum and the number of the samples in this second and in all.
     sampled: (u64, u64),
@@ -59,7 +59,7 @@ impl Collector {
             shared: Arc::clone(shared),
             words,
             names: Vec::new(),
-            in_flight: Vec::new(),
+            gauges: Vec::new(),
             seconds: BTreeMap::new(),
             sampled: (0, 0),
             sampled_all: (0, 0),
@@ -78,9 +78,9 @@ impl Collector {
     }
 
     /// Takes note of a loop.
-    pub(super) fn add(&mut self, in_flight: &Arc<AtomicU64>, metrics: &[&'static str]) {
-        self.in_flight.push(Arc::clone(in_flight));
-        self.names = metrics.to_vec();
+    pub(super) fn add(&mut self, gauge: &Arc<Gauge>, metrics: Vec<String>) {
+        self.gauges.push(Arc::clone(gauge));
+        self.names = metrics;
         self.running += 1;
     }
 
@@ -92,7 +92,7 @@ impl Collector {
         while self.running > 0 {
             match self.words.recv_timeout(sample_at.saturating_duration_since(Instant::now())) {
                 Ok(Word::Piece(second, piece)) => {
-                    if piece.metrics.iter().any(Option::is_some) || second < 0 {
+                    if piece.answered > 0 {
                         moved = Instant::now();
                     }
                     self.gather(second, *piece);
@@ -109,6 +109,10 @@ impl Collector {
             }
             self.hand_out(observer, false);
             if stopped.is_none() {
+                if self.open_loop && !self.gauges.iter().any(|one| one.is_waiting()) {
+                    // A slow schedule may have nothing to do for long.
+                    moved = Instant::now();
+                }
                 stopped = self.reason_to_stop(observer, moved);
                 if stopped.is_some() {
                     self.shared.stop.store(true, Ordering::Relaxed);
@@ -125,7 +129,7 @@ impl Collector {
         if self.shared.clock.now_ns() < self.shared.warm_ns || self.shared.stop.load(Ordering::Relaxed) {
             return;
         }
-        let now: u64 = self.in_flight.iter().map(|one| one.load(Ordering::Relaxed)).sum();
+        let now: u64 = self.gauges.iter().map(|one| one.in_flight.load(Ordering::Relaxed)).sum();
         for (sum, count) in [&mut self.sampled, &mut self.sampled_all] {
             *sum += now;
             *count += 1;
@@ -137,9 +141,7 @@ impl Collector {
             return Some(End::Stopped);
         }
         let limit = self.no_progress?;
-        // A slow schedule may have nothing to do for long.
-        let waits = !self.open_loop || self.in_flight.iter().any(|one| one.load(Ordering::Relaxed) > 0);
-        (waits && moved.elapsed() > limit).then_some(End::NoProgress(limit))
+        (moved.elapsed() > limit).then_some(End::NoProgress(limit))
     }
 
     fn gather(&mut self, second: i64, piece: Piece) {
@@ -167,7 +169,7 @@ impl Collector {
     fn hand_out(&mut self, observer: &mut dyn Observer, all: bool) {
         while let Some((&second, gathered)) = self.seconds.first_key_value() {
             let late = self.seconds.keys().next_back().is_some_and(|last| last - second > 2);
-            if !all && !late && gathered.told < self.in_flight.len() {
+            if !all && !late && gathered.told < self.gauges.len() {
                 return;
             }
             let Some((second, gathered)) = self.seconds.pop_first() else { return };
@@ -183,7 +185,7 @@ impl Collector {
         for ((whole, measured), name) in self.whole.iter_mut().zip(gathered.metrics).zip(&self.names) {
             if let Some(measured) = measured {
                 whole.merge(&measured);
-                metrics.push((*name, *measured));
+                metrics.push((name.clone(), *measured));
             }
         }
         self.operations += gathered.operations;
@@ -198,7 +200,7 @@ impl Collector {
             operations: gathered.operations,
             total_operations: self.operations,
             lag: &gathered.lag,
-            cpu_share: gathered.cpu_ns as f64 / (SECOND_NS * self.in_flight.len().max(1) as f64),
+            cpu_share: gathered.cpu_ns as f64 / (SECOND_NS * self.gauges.len().max(1) as f64),
             in_flight: if count == 0 { 0.0 } else { sum as f64 / count as f64 },
         });
     }
@@ -212,14 +214,14 @@ impl Collector {
             _ => End::Done,
         });
         let (sum, count) = self.sampled_all;
-        let named = self.names.iter().copied().zip(self.whole);
+        let named = self.names.into_iter().zip(self.whole);
         Ended {
             metrics: named.filter(|(_, measured)| !measured.is_empty()).collect(),
             operations: self.operations,
             elapsed: Duration::from_nanos(elapsed_ns),
             lag: self.lag,
             cpu: Duration::from_nanos(self.cpu_ns),
-            loops: self.in_flight.len(),
+            loops: self.gauges.len(),
             in_flight: if count == 0 { 0.0 } else { sum as f64 / count as f64 },
             failures: self.failures,
             reconnects: self.reconnects,

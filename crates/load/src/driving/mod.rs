@@ -15,7 +15,7 @@ mod official;
 mod recorder;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub use official::run_by_driver;
 
 use self::collector::Collector;
 use self::connector::{Mailbox, connect_all, reconnect};
-use self::event_loop::{EventLoop, Shared, Surroundings};
+use self::event_loop::{EventLoop, Gauge, Shared, Surroundings};
 use crate::measurements::Measured;
 use crate::source::Source;
 
@@ -68,7 +68,7 @@ pub struct Interval<'a> {
     /// Which second, counted from when measuring began; negative while it warms up.
     pub second: i64,
     /// By kind of operation; those that did not occur are left out.
-    pub metrics: &'a [(&'static str, Measured)],
+    pub metrics: &'a [(String, Measured)],
     /// Operations that ended in it, and all that ended before; 0 while it warms up.
     pub operations: u64,
     /// All since measuring began.
@@ -109,7 +109,7 @@ pub enum End {
 #[derive(Debug)]
 pub struct Ended {
     /// By kind of operation; those that did not occur are left out.
-    pub metrics: Vec<(&'static str, Measured)>,
+    pub metrics: Vec<(String, Measured)>,
     /// Operations that ended, and documents of batches.
     pub operations: u64,
     /// How long was measured.
@@ -153,15 +153,15 @@ pub fn run<S: Source>(
     for (number, (first_connection, connections)) in shares(connections, loops).into_iter().enumerate() {
         let share = connections.len() as f64 / plan.connections.max(1) as f64;
         let phase = number as f64 / loops as f64;
-        let in_flight = Arc::new(AtomicU64::new(0));
+        let gauge = Arc::new(Gauge::default());
         let source = source(number);
-        collector.add(&in_flight, source.metrics());
+        collector.add(&gauge, source.metrics());
         let place = Surroundings {
             shared: Arc::clone(&shared),
             words: words.clone(),
             wishes: wishes.clone(),
             mailbox: Arc::new(Mailbox::new()?),
-            in_flight,
+            gauge,
             schedule: plan.arrivals.schedule(
                 share,
                 phase,
@@ -178,7 +178,11 @@ pub fn run<S: Source>(
         for (number, one) in built.into_iter().enumerate() {
             let named = thread::Builder::new().name(format!("loop{number}"));
             let spawned = named.spawn_scoped(scope, move || one.run());
-            spawned.map_err(|error| Error::new(Kind::Unsupported, "cannot start a thread").because(error))?;
+            spawned.map_err(|error| {
+                // Those that run already would be waited for.
+                stop.store(true, Ordering::Relaxed);
+                Error::new(Kind::Unsupported, "cannot start a thread").because(error)
+            })?;
         }
         Ok(collector.collect(observer))
     })

@@ -15,6 +15,8 @@ pub(super) struct Piece {
     pub(super) lag: Histogram,
     /// Operations that ended, and documents of batches.
     pub(super) operations: u64,
+    /// Messages that were answered, or sent where nothing answers, in the warm-up too: signs of life.
+    pub(super) answered: u64,
     /// Time that the loop was on a processor, in nanoseconds.
     pub(super) cpu_ns: u64,
     pub(super) failures: FailuresByKind,
@@ -34,8 +36,17 @@ pub(super) struct Moments {
 }
 
 impl Piece {
-    /// Notes what a step of an operation of so many records is measured as, unless it began in the warm-up.
-    pub(super) fn note(&mut self, moments: Moments, records: u64, step: &Step, warm_ns: u64, now_ns: u64) {
+    /// Notes what a step of an operation of so many records is measured as, unless it began in the warm-up. What is tried again
+    /// has not ended.
+    pub(super) fn note(
+        &mut self,
+        moments: Moments,
+        records: u64,
+        step: &Step,
+        tried_again: bool,
+        warm_ns: u64,
+        now_ns: u64,
+    ) {
         if let Some(failure) = &step.failure {
             note_refusal(&mut self.failures, failure);
         }
@@ -51,7 +62,7 @@ impl Piece {
         if let Some((metric, status, took_ns)) = step.aside {
             self.record(metric, status, took_ns, took_ns);
         }
-        if let Some((metric, status)) = step.whole {
+        if let Some((metric, status)) = step.whole.filter(|_| !tried_again) {
             self.record(metric, status, since(moments.begun_ns), since(moments.due_ns));
             let others = records.saturating_sub(1);
             let failed = if status.is_success() { step.failed_documents.min(others) } else { others };

@@ -79,6 +79,11 @@ impl Zipf {
         self.items = items.max(1);
     }
 
+    /// How many items there are.
+    pub fn items(&self) -> u64 {
+        self.items
+    }
+
     /// A rank.
     pub fn draw(&self, random: &mut Seeded) -> u64 {
         self.rank(random.uniform())

@@ -12,6 +12,7 @@ mod hdr;
 mod java_double;
 mod json;
 mod lines;
+mod means;
 mod metrics;
 mod millisecond_buckets;
 mod percentiles;
@@ -24,6 +25,7 @@ use crate::measurements::Measured;
 
 pub use clock::{eta, seconds_left, wall_clock};
 pub use java_double::java_double;
+pub use means::Means;
 pub use points::{RawPoints, Series, write_raw_points};
 pub use settings::{Clock, ReportSettings, Shape};
 pub use status_line::{Progress, status_line};

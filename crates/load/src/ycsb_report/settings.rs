@@ -87,6 +87,12 @@ impl ReportSettings {
         if granularity_ms == 0 {
             return Err(Error::usage("timeseries.granularity takes at least 1 (ms), not 0"));
         }
+        let whole_ms = granularity_ms.div_ceil(1000).saturating_mul(1000);
+        if whole_ms != granularity_ms {
+            warnings.push(format!(
+                "timeseries.granularity={granularity_ms} becomes {whole_ms}: points are of whole seconds here"
+            ));
+        }
         let settings = ReportSettings {
             shape: shape(properties)?,
             clock: clock(properties)?,
@@ -95,7 +101,7 @@ impl ReportSettings {
             verbose: properties.truth("measurement.histogram.verbose", false),
             buckets,
             raw_summary: !properties.truth("measurement.raw.no_summary", false),
-            granularity_ms,
+            granularity_ms: whole_ms,
             raw_file: properties.text("measurement.raw.output_file").map(str::to_owned),
             tracked: tracked(properties, &mut warnings),
         };

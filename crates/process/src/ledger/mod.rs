@@ -113,6 +113,19 @@ impl Ledger {
         Ok(entry)
     }
 
+    /// Makes a folder that was not there and will be removed with all that comes into it; recorded before and identified after.
+    pub fn create_tree(&self, path: &Path) -> Result<Entry> {
+        let path = absolute(path)?;
+        let mut entry = self.will_make(Thing::Tree { path: path.clone(), identity: None })?;
+        if let Err(e) = fs::create_dir(&path) {
+            entry.undone()?;
+            return Err(refused_to_create(&path, e));
+        }
+        let identity = Some(Identity::at(&path)?);
+        entry.made_as(Thing::Tree { path, identity })?;
+        Ok(entry)
+    }
+
     /// A name that no other fathom process on this machine gives, now or later in this boot.
     pub fn unique_name(&self) -> String {
         let number = NAMES.fetch_add(1, Ordering::Relaxed) + 1;

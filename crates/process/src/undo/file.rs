@@ -33,13 +33,30 @@ pub(super) fn unlink(
     gone_is_fine(fs::remove_file(path)).map_err(|e| Error::io("remove", path, e))
 }
 
-pub(super) fn remove_folder(path: &Path, identity: Option<Identity>, known: Circumstances) -> Result<Undone> {
-    let Some(found) = look(path)? else { return Ok(Undone::Before) };
+/// Whether a folder is the one that was recorded; none if it, or its like, is gone.
+fn ours(path: &Path, identity: Option<Identity>, known: Circumstances) -> Result<bool> {
+    let Some(found) = look(path)? else { return Ok(false) };
     match identity {
-        Some(identity) if found.is_dir() && identity.is(Identity::of(&found), known.same_boot) => {}
-        Some(_) => return Ok(Undone::Before),
-        None if found.is_dir() && is_young(&found, known) => {}
-        None => return Err(unknown(path, "folder")),
+        Some(identity) => Ok(found.is_dir() && identity.is(Identity::of(&found), known.same_boot)),
+        None if found.is_dir() && is_young(&found, known) => Ok(true),
+        None => Err(unknown(path, "folder")),
+    }
+}
+
+/// Removes a folder with all that is in it. One that was never identified is removed only if it is empty.
+pub(super) fn remove_tree(path: &Path, identity: Option<Identity>, known: Circumstances) -> Result<Undone> {
+    if identity.is_none() {
+        return remove_folder(path, identity, known);
+    }
+    if !ours(path, identity, known)? {
+        return Ok(Undone::Before);
+    }
+    gone_is_fine(fs::remove_dir_all(path)).map_err(|e| Error::io("remove", path, e))
+}
+
+pub(super) fn remove_folder(path: &Path, identity: Option<Identity>, known: Circumstances) -> Result<Undone> {
+    if !ours(path, identity, known)? {
+        return Ok(Undone::Before);
     }
     gone_is_fine(fs::remove_dir(path)).map_err(|e| {
         let not_empty = e.kind() == io::ErrorKind::DirectoryNotEmpty;
@@ -108,6 +125,24 @@ mod tests {
         fs::rename(folder.path().join("g"), &path).unwrap();
         assert_eq!(unlink(&path, Some(identity), NOW).unwrap(), Undone::Before);
         assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
+    }
+
+    #[test]
+    fn a_tree_goes_whole_if_it_is_the_one_that_was_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t");
+        fs::create_dir_all(path.join("a/b")).unwrap();
+        fs::write(path.join("a/b/c"), "data").unwrap();
+        let identity = Identity::at(&path).unwrap();
+        assert_eq!(
+            remove_tree(&path, None, NOW).unwrap_err().kind(),
+            Kind::NotOurs,
+            "not identified, not empty"
+        );
+        let other = Identity::at(&path.join("a")).unwrap();
+        assert_eq!(remove_tree(&path, Some(other), NOW).unwrap(), Undone::Before);
+        assert_eq!(remove_tree(&path, Some(identity), NOW).unwrap(), Undone::Now);
+        assert_eq!(remove_tree(&path, Some(identity), NOW).unwrap(), Undone::Before);
     }
 
     #[test]

@@ -37,13 +37,14 @@ pub(crate) enum Undone {
 /// Undoes `thing`.
 pub(crate) fn undo(thing: &Thing, circumstances: Circumstances) -> Result<Undone> {
     // The kernel forgets these when it goes down.
-    let outlives_boot = matches!(thing, Thing::File { .. } | Thing::Directory { .. });
+    let outlives_boot = matches!(thing, Thing::File { .. } | Thing::Directory { .. } | Thing::Tree { .. });
     if !circumstances.same_boot && !outlives_boot {
         return Ok(Undone::Before);
     }
     match thing {
         Thing::File { path, identity } => file::unlink(path, *identity, circumstances),
         Thing::Directory { path, identity } => file::remove_folder(path, *identity, circumstances),
+        Thing::Tree { path, identity } => file::remove_tree(path, *identity, circumstances),
         Thing::Loop { device, backing } => loop_device::detach(device.as_deref(), backing),
         Thing::Mount { target, source } => mount::unmount(target, source),
         Thing::Cgroup { path } => cgroup::remove(path),

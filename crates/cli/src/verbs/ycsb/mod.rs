@@ -2,6 +2,8 @@
 //!
 //! What the properties mean is decided in `fathom_load`; here they become a run, status lines, a report and a run folder.
 
+mod document;
+mod find_max;
 mod observe;
 mod summary;
 mod words;
@@ -21,12 +23,16 @@ use fathom_load::properties::Properties;
 use fathom_load::servers::Servers;
 use fathom_load::ycsb_report::{ReportSettings, RunTotals, report};
 use fathom_process::Signals;
+use fathom_stats::Slo;
+use fathom_units::Nanos;
 
 pub(crate) use words::plain;
 
+use self::find_max::Search;
 use self::observe::Watcher;
 use super::Outcome;
-use crate::{output, probing};
+use crate::metrics::LoadMetrics;
+use crate::{loading, output, probing};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -35,11 +41,15 @@ EXAMPLES:
   fathom ycsb run mongodb -P workloads/workloadc -p mongodb.url=mongodb://db1/ycsb -target 5000
   fathom ycsb run mongodb -P workloads/workloadb -target 5000 -p arrivals=poisson
       -p operationcount=0 -p maxexecutiontime=60
+  fathom ycsb run mongodb -P workloads/workloadb --find-max --slo 'p99<10ms'
   fathom ycsb -load -db site.ycsb.db.MongoDbClient -P workloads/workloada
 
 The report goes to standard output, all else to standard error. Ctrl-C ends a run
 with its report. Properties are YCSB's; docs/ycsb.md lists them, and ours.
 Exit codes: 0 ok, 1 operations failed, 2 usage, 3 environment.";
+
+/// Connections of a search, where nobody says how many.
+const FIND_MAX_THREADS: &str = "64";
 
 /// What the command line may say.
 #[derive(Debug, Args)]
@@ -83,6 +93,21 @@ pub(crate) struct Config {
     /// Exit with 0 also when operations failed, as YCSB does
     #[arg(long)]
     ycsb_exit_codes: bool,
+    /// Find the highest rate that holds --slo: Poisson arrivals at rising rates
+    #[arg(long, requires = "slo", conflicts_with = "target")]
+    find_max: bool,
+    /// A latency objective for --find-max, such as 'p99<10ms'
+    #[arg(long, requires = "find_max")]
+    slo: Option<Slo>,
+    /// How long each step of --find-max is measured
+    #[arg(long, default_value = "30s", value_name = "TIME")]
+    step: Nanos,
+    /// Serve what goes on as OpenMetrics: a port of the loopback, or ADDRESS:PORT
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<String>,
+    /// Print one JSON document in place of YCSB's report
+    #[arg(long)]
+    json: bool,
     /// Where run folders go [default: the state folder's runs/]
     #[arg(long, value_name = "DIR")]
     runs: Option<PathBuf>,
@@ -136,14 +161,33 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     for warning in &warnings {
         output::note(&format!("fathom: {warning}"));
     }
+    let settings = &job.settings;
+    if let Some(file) = &settings.export_file {
+        // Better refused now than when there is something to write.
+        let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
+        opened.map_err(|error| Error::io("write the report to", file, error))?;
+    }
     // The official driver finds the servers by itself.
     let servers = match config.driver {
-        Driver::Own => Some(Servers::discover(&job.binding, &job.workload)?),
+        Driver::Own => Some(Servers::discover(&job.binding, &job.workload).map_err(environment)?),
         Driver::Official => None,
     };
     let next = first_number(&job, servers.as_ref(), &properties)?;
-    let settings = &job.settings;
-    output::line(&format!("mongo client connection created with {}", job.binding.target))?;
+    let shared = Arc::new(CoreShared::new(job.workload.clone(), job.binding.clone(), settings.retry, next));
+    if let Some(slo) = &config.slo {
+        let Some(servers) = &servers else {
+            return Err(Error::usage(
+                "--find-max asks what a server can do, so it goes without --driver official",
+            )
+            .into());
+        };
+        let (step, json) = (config.step()?, config.json);
+        let search = Search { slo, step, plan: &settings.plan, shared: &shared, servers, json };
+        return search.run(&signals);
+    }
+    if !config.json {
+        output::line(&format!("mongo client connection created with {}", job.binding.target))?;
+    }
     let run = if config.no_record {
         None
     } else {
@@ -153,13 +197,15 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         Phase::Load => "Loading workload...",
         Phase::Run => "Starting test.",
     });
-    let mut watcher = Watcher::new(settings, &job.report, run, signals);
+    let metrics = config.metrics.as_deref().map(LoadMetrics::serve).transpose()?;
+    let mut watcher = Watcher::new(settings, &job.report, run, metrics, signals);
+    watcher.first_status();
     let begun = Instant::now();
-    let ended = match drive(&job, servers.as_ref(), &properties, next, &mut watcher) {
+    let ended = match drive(&job, servers.as_ref(), &properties, &shared, &mut watcher) {
         Ok(ended) => ended,
         Err(error) => {
             watcher.close(Some(error.to_string()));
-            return Err(error.into());
+            return Err(environment(error).into());
         }
     };
     let wall = begun.elapsed().saturating_sub(settings.plan.warmup);
@@ -173,7 +219,16 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         ..RunTotals::default()
     };
     watcher.last_status();
-    show(&report(&job.report, &totals), settings.export_file.as_deref())?;
+    let what = match job.workload.phase {
+        Phase::Load => "load",
+        Phase::Run => "run",
+    };
+    let server = job.binding.target.to_string();
+    watcher.result(&loading::entry(&server, what, settings.plan.connections as u64, &ended));
+    let shown = match config.json {
+        true => Ok(()),
+        false => show(&report(&job.report, &totals), settings.export_file.as_deref()),
+    };
     let failed = summary::show(&ended, settings);
     let broken = match &ended.end {
         End::NoProgress(limit) => {
@@ -182,8 +237,13 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         End::GaveUp(why) => Some(format!("the run was given up: {why}")),
         End::Done | End::TimeOver | End::Stopped => None,
     };
-    if let Some(folder) = watcher.close(broken.clone()) {
+    let folder = watcher.close(broken.clone());
+    if let Some(folder) = &folder {
         output::note(&format!("Run folder: {}", folder.display()));
+    }
+    shown?;
+    if config.json {
+        output::line(&document::document(&ended, folder.as_deref()).to_string())?;
     }
     if let Some(broken) = broken {
         output::note(&format!("fathom: {broken}"));
@@ -192,33 +252,30 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     Ok(if failed && !config.ycsb_exit_codes { Outcome::Findings } else { Outcome::Clean })
 }
 
-/// Does the work, through the official driver if no servers were found before; inserts begin with record `next`.
+/// Does the work, through the official driver if no servers were found before.
 fn drive(
     job: &Job,
     servers: Option<&Servers>,
     properties: &Properties,
-    next: u64,
+    shared: &Arc<CoreShared>,
     observer: &mut dyn Observer,
 ) -> Result<Ended, Error> {
-    let Job { workload, binding, settings, .. } = job;
-    let plan = &settings.plan;
-    let shared = Arc::new(CoreShared::new(workload.clone(), binding.clone(), settings.retry, next));
-    let source = |number: usize| CoreSource::new(&shared, plan.seed, number as u64);
+    let plan = &job.settings.plan;
+    let source = |number: usize| CoreSource::new(shared, plan.seed, number as u64);
     match servers {
         Some(servers) => driving::run(plan, &|number| servers.open(number), source, observer),
-        None => driving::run_by_driver(plan, url(properties), binding, source, observer),
+        None => driving::run_by_driver(plan, url(properties), &job.binding, source, observer),
     }
 }
 
-/// The report, to where it belongs.
+/// The report, to where it belongs; what a file does not take goes to standard output.
 fn show(text: &str, file: Option<&str>) -> Result<()> {
-    match file {
-        None => output::line(text.trim_end())?,
-        Some(file) => {
-            std::fs::write(file, text).map_err(|error| Error::io("write the report to", file, error))?
-        }
+    let Some(file) = file else { return Ok(output::line(text.trim_end())?) };
+    let written = std::fs::write(file, text).map_err(|error| Error::io("write the report to", file, error));
+    if written.is_err() {
+        output::line(text.trim_end())?;
     }
-    Ok(())
+    Ok(written?)
 }
 
 fn job(properties: &Properties) -> Result<(Job, Vec<String>)> {
@@ -256,11 +313,11 @@ fn first_number(job: &Job, servers: Option<&Servers>, properties: &Properties) -
     let servers = match servers {
         Some(servers) => servers,
         None => {
-            discovered = Servers::discover(&job.binding, &job.workload)?;
+            discovered = Servers::discover(&job.binding, &job.workload).map_err(environment)?;
             &discovered
         }
     };
-    let mut connection = servers.connect(0)?;
+    let mut connection = servers.connect(0).map_err(environment)?;
     let first =
         first_free(&mut connection, &job.binding, &job.workload, records.table).map_err(Error::from)?;
     if first > records.table {
@@ -270,6 +327,14 @@ fn first_number(job: &Job, servers: Option<&Servers>, properties: &Properties) -
         ));
     }
     Ok(first)
+}
+
+/// A server that cannot be reached, refuses the login or speaks something else is the environment's fault, not an operation's.
+fn environment(error: Error) -> Error {
+    match error.kind() {
+        Kind::Io | Kind::Malformed => error.with_kind(Kind::Unsupported),
+        _ => error,
+    }
 }
 
 impl Config {
@@ -292,12 +357,28 @@ impl Config {
                 properties.set(name, value, flag);
             }
         }
+        if self.find_max {
+            // A search has a time of its own, and needs connections for what is under way when a server stalls.
+            properties.set("operationcount", "0", "--find-max");
+            properties.set("maxexecutiontime", "3600", "--find-max");
+            if properties.get("threadcount").is_none() {
+                properties.set("threadcount", FIND_MAX_THREADS, "--find-max");
+            }
+        }
         if self.status {
             properties.set("status", "true", "-s");
         }
         self.phase(&mut properties)?;
         self.check_binding(&properties)?;
         Ok(properties)
+    }
+
+    /// How long a step of the search takes.
+    fn step(&self) -> Result<Nanos> {
+        if !(Nanos::secs(1)..=Nanos::secs(86_400)).contains(&self.step) {
+            return Err(Error::usage(format!("--step {} makes no sense; take 1s to a day", self.step)).into());
+        }
+        Ok(self.step)
     }
 
     fn phase(&self, properties: &mut Properties) -> Result<()> {

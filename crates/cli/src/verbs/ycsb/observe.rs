@@ -5,15 +5,19 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use fathom_errors::Result;
 use fathom_load::client_settings::ClientSettings;
 use fathom_load::driving::{Interval, Observer};
 use fathom_load::measurements::Measured;
-use fathom_load::ycsb_report::{Progress, ReportSettings, Series, seconds_left, status_line, wall_clock};
+use fathom_load::ycsb_report::{
+    Means, Progress, ReportSettings, Series, seconds_left, status_line, wall_clock,
+};
 use fathom_process::Signals;
-use fathom_record::{Reading, RunWriter, State};
+use fathom_record::disk::Entry;
+use fathom_record::{RunWriter, State};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::loading::keep_second;
+use crate::metrics::LoadMetrics;
 use crate::output;
 
 /// Watches a load.
@@ -21,16 +25,19 @@ pub(super) struct Watcher<'s> {
     settings: &'s ClientSettings,
     report: &'s ReportSettings,
     run: Option<RunWriter>,
+    metrics: Option<LoadMetrics>,
     signals: Signals,
     begun: Instant,
     /// When measuring began, on the run folder's clock.
     zero_ns: u64,
     bar: Option<ProgressBar>,
     /// What was measured since the last status line.
-    since: BTreeMap<&'static str, Measured>,
+    since: BTreeMap<String, Measured>,
     since_operations: u64,
     since_when: Instant,
     operations: u64,
+    /// The points of `measurementtype=timeseries`.
+    means: Means,
     stopped: bool,
 }
 
@@ -39,6 +46,7 @@ impl<'s> Watcher<'s> {
         settings: &'s ClientSettings,
         report: &'s ReportSettings,
         run: Option<RunWriter>,
+        metrics: Option<LoadMetrics>,
         signals: Signals,
     ) -> Self {
         let warmup_ns = u64::try_from(settings.plan.warmup.as_nanos()).unwrap_or(u64::MAX);
@@ -49,6 +57,7 @@ impl<'s> Watcher<'s> {
             settings,
             report,
             run,
+            metrics,
             signals,
             begun: now,
             zero_ns,
@@ -57,13 +66,21 @@ impl<'s> Watcher<'s> {
             since_operations: 0,
             since_when: now,
             operations: 0,
+            means: Means::default(),
             stopped: false,
         }
     }
 
     /// The points of `measurementtype=timeseries`.
     pub(super) fn series(&self) -> Vec<Series> {
-        Vec::new()
+        self.means.series()
+    }
+
+    /// The status line of the start, as YCSB has it.
+    pub(super) fn first_status(&mut self) {
+        if self.settings.status {
+            self.status();
+        }
     }
 
     /// The status line of the end.
@@ -114,75 +131,22 @@ impl<'s> Watcher<'s> {
     }
 
     fn keep(&mut self, interval: &Interval<'_>) {
-        let second_ns = 1_000_000_000;
-        let Some(offset) =
-            u64::try_from(interval.second).ok().and_then(|second| second.checked_mul(second_ns))
-        else {
-            return;
-        };
-        let window = (self.zero_ns + offset, self.zero_ns + offset + second_ns);
         let Some(run) = &mut self.run else { return };
-        let wrote = run.readings(&readings(interval, window)).and_then(|()| latencies(run, interval, window));
-        if let Err(error) = wrote {
+        if let Err(error) = keep_second(run, interval, "", self.zero_ns) {
             output::note(&format!("fathom: the run folder is given up: {error}"));
             self.run = None;
         }
     }
-}
 
-/// Both clocks of each operation, and of its failures.
-fn latencies(run: &mut RunWriter, interval: &Interval<'_>, window: (u64, u64)) -> Result<()> {
-    for (name, measured) in interval.metrics {
-        let name = name.to_lowercase();
-        run.latency(&format!("{name}.service"), window, &measured.succeeded.service)?;
-        run.latency(&format!("{name}.response"), window, &measured.succeeded.response)?;
-        for (status, failed) in &measured.failed {
-            let status = status.name().to_lowercase();
-            run.latency(&format!("{name}.{status}.service"), window, &failed.service)?;
-            run.latency(&format!("{name}.{status}.response"), window, &failed.response)?;
-        }
-    }
-    run.latency("schedule.lag", window, interval.lag)
-}
-
-fn readings(interval: &Interval<'_>, window: (u64, u64)) -> Vec<Reading> {
-    let mut readings = vec![
-        Reading::new("client.operations.per_s", "1/s", window, interval.operations as f64),
-        Reading::new("client.cpu_share", "1", window, interval.cpu_share),
-        Reading::new("client.in_flight", "1", window, interval.in_flight),
-    ];
-    for (name, measured) in interval.metrics {
-        let name = format!("client.{}", name.to_lowercase());
-        let count = measured.succeeded.service.len();
-        readings.push(Reading::new(format!("{name}.per_s"), "1/s", window, count as f64));
-        readings.push(Reading::new(
-            format!("{name}.failed.per_s"),
-            "1/s",
-            window,
-            measured.failures() as f64,
-        ));
-        for (clock, histogram) in
-            [("service", &measured.succeeded.service), ("response", &measured.succeeded.response)]
+    /// Keeps what the whole came to.
+    pub(super) fn result(&mut self, entry: &Entry) {
+        if let Some(run) = &mut self.run
+            && let Err(error) = run.result(entry)
         {
-            let value = |value: Option<f64>| value.unwrap_or(f64::NAN);
-            readings.push(Reading::new(
-                format!("{name}.{clock}.mean_ns"),
-                "ns",
-                window,
-                value(histogram.mean_ns()),
-            ));
-            for (label, q) in [("p50", 0.5), ("p99", 0.99)] {
-                let quantile = histogram.supported_quantile(q).map(|nanos| nanos.get() as f64);
-                readings.push(Reading::new(
-                    format!("{name}.{clock}.{label}_ns"),
-                    "ns",
-                    window,
-                    value(quantile),
-                ));
-            }
+            output::note(&format!("fathom: the run folder is given up: {error}"));
+            self.run = None;
         }
     }
-    readings
 }
 
 fn bar(settings: &ClientSettings) -> ProgressBar {
@@ -201,9 +165,15 @@ impl Observer for Watcher<'_> {
         self.operations = interval.total_operations;
         self.since_operations += interval.operations;
         for (name, measured) in interval.metrics {
-            self.since.entry(name).or_default().merge(measured);
+            self.since.entry(name.clone()).or_default().merge(measured);
+        }
+        if let Ok(second) = u64::try_from(interval.second) {
+            self.means.add(self.report, second, interval.metrics);
         }
         self.keep(interval);
+        if let Some(metrics) = &self.metrics {
+            metrics.second(interval);
+        }
         if let Some(bar) = &self.bar {
             bar.set_position(interval.total_operations);
             let warming = if interval.second < 0 { "warming up, " } else { "" };

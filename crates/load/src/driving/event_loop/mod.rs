@@ -97,6 +97,22 @@ impl Shared {
     }
 }
 
+/// What a loop shows at any time.
+#[derive(Debug, Default)]
+pub(super) struct Gauge {
+    /// Operations under way.
+    pub(super) in_flight: AtomicU64,
+    /// Whether an operation is due that no connection has room for.
+    pub(super) overdue: AtomicBool,
+}
+
+impl Gauge {
+    /// Whether something is to be done or answered.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) > 0 || self.overdue.load(Ordering::Relaxed)
+    }
+}
+
 /// What a loop tells.
 #[derive(Debug)]
 pub(super) enum Word {
@@ -112,8 +128,8 @@ pub(super) struct Surroundings {
     pub(super) words: Sender<Word>,
     pub(super) wishes: Wishes,
     pub(super) mailbox: Arc<Mailbox>,
-    /// Operations under way, for whoever samples them.
-    pub(super) in_flight: Arc<AtomicU64>,
+    /// For whoever samples it.
+    pub(super) gauge: Arc<Gauge>,
     pub(super) schedule: Option<Schedule>,
     /// The number of the first connection.
     pub(super) first_connection: usize,
@@ -245,9 +261,10 @@ impl<S: Source> EventLoop<S> {
         if flags.contains(epoll::EventFlags::OUT) {
             self.writable(place);
         }
-        let ended = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-        if flags.intersects(epoll::EventFlags::IN | ended) {
-            self.readable(place);
+        let ended =
+            flags.intersects(epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+        if ended || flags.contains(epoll::EventFlags::IN) {
+            self.readable(place, ended);
         }
     }
 
@@ -261,7 +278,7 @@ impl<S: Source> EventLoop<S> {
             until_ns = until_ns.min(schedule.due_ns());
         }
         let mut left_ns = until_ns.saturating_sub(now_ns);
-        if !self.ready.is_empty() {
+        if !self.ready.is_empty() && !self.draining {
             left_ns = 0;
         }
         // epoll's own time-out is in milliseconds on older kernels: where less counts, the wait for its descriptor has nanoseconds.
@@ -283,6 +300,8 @@ impl<S: Source> EventLoop<S> {
     /// What is due without an event.
     fn tick(&mut self, now_ns: u64) {
         self.next_tick_ns = now_ns - now_ns % TICK_NS + TICK_NS;
+        let overdue = self.place.schedule.as_ref().is_some_and(|schedule| schedule.due_ns() <= now_ns);
+        self.place.gauge.overdue.store(overdue && !self.draining, Ordering::Relaxed);
         let second = self.place.shared.second_of(now_ns);
         if second != self.second {
             self.tell();
@@ -328,7 +347,9 @@ impl<S: Source> EventLoop<S> {
     }
 
     fn is_over(&self, now_ns: u64) -> bool {
-        self.draining && (self.under_way == 0 || now_ns > self.drain_ns.saturating_add(GRACE_NS))
+        // What nothing answers is done when the socket has taken it.
+        let is_done = || self.under_way == 0 && !self.links.iter().any(Link::is_congested);
+        self.draining && (now_ns > self.drain_ns.saturating_add(GRACE_NS) || is_done())
     }
 
     fn end(mut self) {
@@ -340,7 +361,11 @@ impl<S: Source> EventLoop<S> {
     fn open_mail(&mut self) {
         for (place, made) in self.place.mailbox.take() {
             let attached = match made {
-                Ok(parts) => self.attach(place, parts).map_err(|error| error.to_string()),
+                Ok(parts) => self.attach(place, parts).map_err(|error| {
+                    self.links.get_mut(place).into_iter().for_each(Link::detach);
+                    self.wish(place);
+                    error.to_string()
+                }),
                 Err(error) => Err(error.to_string()),
             };
             if let Err(said) = attached {
@@ -367,7 +392,7 @@ impl<S: Source> EventLoop<S> {
 
     fn count_under_way(&mut self, change: i64) {
         self.under_way = self.under_way.saturating_add_signed(change);
-        self.place.in_flight.store(self.under_way, Ordering::Relaxed);
+        self.place.gauge.in_flight.store(self.under_way, Ordering::Relaxed);
     }
 }
 

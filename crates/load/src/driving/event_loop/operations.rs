@@ -14,6 +14,8 @@ use crate::source::{Metric, Source, Step};
 const NOT_PRIMARY: [i32; 8] = [91, 189, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436];
 /// How long an operation that rests waits for its connection before it looks again.
 const REST_AGAIN_NS: u64 = 100_000_000;
+/// Operations of a schedule that begin before the loop looks at its sockets again.
+const DUE_AT_ONCE: usize = 1024;
 
 impl<S: Source> EventLoop<S> {
     /// Begins what a connection that has room does next: at once, or when the schedule says so.
@@ -23,13 +25,19 @@ impl<S: Source> EventLoop<S> {
         }
         match &self.place.schedule {
             None => self.begin(place, None),
-            Some(_) => self.idle.push_back(place),
+            // A connection that is made anew takes its turn when it is.
+            Some(_) if self.links.get(place).is_some_and(super::Link::is_live) => self.idle.push_back(place),
+            Some(_) => {}
         }
     }
 
     /// Begins what is due, as far as connections have room.
     pub(super) fn start_due(&mut self, now_ns: u64) {
-        while !self.draining {
+        // No more at once than leaves time for what is answered and for the end of the run, however far behind.
+        for _ in 0..DUE_AT_ONCE {
+            if self.draining {
+                return;
+            }
             let Some(schedule) = self.place.schedule.as_mut().filter(|one| one.due_ns() <= now_ns) else {
                 return;
             };
@@ -42,13 +50,14 @@ impl<S: Source> EventLoop<S> {
 
     /// Goes on where nothing is answered.
     pub(super) fn go_on_unanswered(&mut self) {
+        let depth = self.place.shared.depth;
         for _ in 0..UNANSWERED_AT_ONCE {
             let Some(place) = self.ready.pop_front().filter(|_| !self.draining) else { return };
             let free = |link: &super::Link<S::State>| {
-                link.is_live() && link.under_way() == 0 && !link.is_congested()
+                link.is_live() && link.under_way() < depth && !link.is_congested()
             };
             if self.links.get(place).is_some_and(free) {
-                self.begin(place, None);
+                self.go_on(place);
             }
         }
     }
@@ -56,10 +65,20 @@ impl<S: Source> EventLoop<S> {
     /// Begins an operation that is due at a time, or now.
     fn begin(&mut self, place: usize, due_ns: Option<u64>) {
         let batch = self.place.shared.batch;
-        let claimed = self.place.shared.budget.claim(batch);
         let clock = self.place.shared.clock;
+        // Operations that warm up are none of those that are wanted, where they may be done beside them.
+        let warm_ns = self.place.shared.warm_ns;
+        let now_ns = if warm_ns > 0 { clock.now_ns() } else { 0 };
+        let warms = due_ns.unwrap_or(now_ns) < warm_ns && self.source.repeats();
+        let claimed = if warms { batch } else { self.place.shared.budget.claim(batch) };
+        let due_ns = due_ns.or(warms.then_some(now_ns));
+        let give_back = |shared: &super::Shared, count: u64| {
+            if !warms {
+                shared.budget.give_back(count);
+            }
+        };
         let Some(link) = self.links.get_mut(place).filter(|link| link.is_live()) else {
-            self.place.shared.budget.give_back(claimed);
+            give_back(&self.place.shared, claimed);
             return;
         };
         if claimed == 0 {
@@ -70,11 +89,11 @@ impl<S: Source> EventLoop<S> {
         self.frame.clear();
         let mut message = OpMsgWriter::begin(&mut self.frame, request_id, 0);
         let Some(begun) = self.source.begin(claimed, &mut message) else {
-            self.place.shared.budget.give_back(claimed);
+            give_back(&self.place.shared, claimed);
             self.drain(clock.now_ns());
             return;
         };
-        self.place.shared.budget.give_back(claimed.saturating_sub(begun.records));
+        give_back(&self.place.shared, claimed.saturating_sub(begun.records));
         if let Err(failure) = message.finish() {
             // Nothing that this workload could ever send.
             self.stop(&format!("a request is too large: {}", failure.message()));
@@ -112,12 +131,11 @@ impl<S: Source> EventLoop<S> {
     fn sent_unanswered(&mut self, place: usize, job: &Job<S::State>, metric: Metric) {
         let now_ns = self.place.shared.clock.now_ns();
         let step = Step { whole: Some((metric, Status::Ok)), ..Step::default() };
+        self.piece.answered += 1;
         self.measure(job, &step, now_ns);
         self.count_under_way(-1);
-        match self.place.schedule {
-            None => self.ready.push_back(place),
-            Some(_) => self.go_on(place),
-        }
+        // Not at once: where nothing is waited for, other connections would wait for this one.
+        self.ready.push_back(place);
     }
 
     /// Takes the reply to an operation's last message.
@@ -136,15 +154,34 @@ impl<S: Source> EventLoop<S> {
         let finished = message.finish();
         let not_primary =
             step.failure.as_ref().is_some_and(|failure| NOT_PRIMARY.contains(&failure.code().0));
+        self.piece.answered += 1;
         self.measure(&job, &step, now_ns);
-        if step.more && finished.is_ok() {
-            self.send_on(place, job, request_id);
-        } else {
-            self.settle(place, job, &step, now_ns);
-        }
         if not_primary {
+            // Before the next operation begins here, which would be lost.
             self.renew(place);
         }
+        match step.unanswered.filter(|_| finished.is_ok()) {
+            Some(metrics) => self.send_last(place, job, metrics),
+            None if step.more && finished.is_ok() => self.send_on(place, job, request_id),
+            None => self.settle(place, job, &step, now_ns),
+        }
+    }
+
+    /// Sends an operation's last message, which nothing answers.
+    fn send_last(&mut self, place: usize, mut job: Job<S::State>, (part, whole): (Metric, Metric)) {
+        job.sent_ns = self.place.shared.clock.now_ns();
+        let Some(link) = self.links.get_mut(place) else { return };
+        if let Err(error) = link.send(&self.frame, &mut self.packed) {
+            link.jobs.push_back(job);
+            self.fail_io(place, &error);
+            return;
+        }
+        let now_ns = self.place.shared.clock.now_ns();
+        let step =
+            Step { part: Some((part, Status::Ok)), whole: Some((whole, Status::Ok)), ..Step::default() };
+        self.measure(&job, &step, now_ns);
+        self.count_under_way(-1);
+        self.ready.push_back(place);
     }
 
     /// Sends an operation's next message, which lies in the frame.
@@ -196,7 +233,7 @@ impl<S: Source> EventLoop<S> {
             if !link.is_live() {
                 if self.draining {
                     link.resting -= 1;
-                    self.count_under_way(-1);
+                    self.lost(resting.link, resting.job, now_ns);
                 } else {
                     resting.due_ns = now_ns + REST_AGAIN_NS;
                     self.resting.push(resting);
@@ -223,6 +260,7 @@ impl<S: Source> EventLoop<S> {
     /// Notes what a step is measured as.
     fn measure(&mut self, job: &Job<S::State>, step: &Step, now_ns: u64) {
         let moments = Moments { due_ns: job.due_ns, begun_ns: job.begun_ns, sent_ns: job.sent_ns };
-        self.piece.note(moments, job.records, step, self.place.shared.warm_ns, now_ns);
+        let tried_again = step.again_after.is_some() && !self.draining;
+        self.piece.note(moments, job.records, step, tried_again, self.place.shared.warm_ns, now_ns);
     }
 }

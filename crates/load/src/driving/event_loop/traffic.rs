@@ -11,32 +11,33 @@ use crate::source::Source;
 
 impl<S: Source> EventLoop<S> {
     pub(super) fn writable(&mut self, place: usize) {
+        let depth = self.place.shared.depth;
         let Some(link) = self.links.get_mut(place) else { return };
-        match link.flush() {
-            Ok(()) => {
-                if !link.is_congested()
-                    && link.is_live()
-                    && link.under_way() == 0
-                    && self.place.schedule.is_none()
-                {
-                    // What is not answered goes on here.
-                    self.ready.push_back(place);
-                }
-            }
-            Err(error) => self.fail_io(place, &error),
+        let was_congested = link.is_congested();
+        if let Err(error) = link.flush() {
+            self.fail_io(place, &error);
+            return;
+        }
+        if was_congested && !link.is_congested() {
+            // What nothing answers paused until the socket took what was sent, and goes on here.
+            let idle = self.idle.iter().filter(|idle| **idle == place).count();
+            let free = depth.saturating_sub(link.under_way() + idle);
+            self.ready.retain(|ready| *ready != place);
+            self.ready.extend(std::iter::repeat_n(place, free));
         }
     }
 
-    pub(super) fn readable(&mut self, place: usize) {
+    /// Takes what came. Where the connection `ended`, no event will come for its end if it is not read now.
+    pub(super) fn readable(&mut self, place: usize, ended: bool) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let read = self.read(place, &mut scratch);
+        let read = self.read(place, ended, &mut scratch);
         self.scratch = scratch;
         if let Err(error) = read {
             self.fail_io(place, &error);
         }
     }
 
-    fn read(&mut self, place: usize, scratch: &mut [u8]) -> io::Result<()> {
+    fn read(&mut self, place: usize, ended: bool, scratch: &mut [u8]) -> io::Result<()> {
         loop {
             let Some(link) = self.links.get_mut(place) else { return Ok(()) };
             let Some((count, received)) = link.read(scratch)? else { return Ok(()) };
@@ -54,7 +55,7 @@ impl<S: Source> EventLoop<S> {
                     *link.input() = input;
                 }
             }
-            if received == Received::Drained {
+            if received == Received::Drained && !ended {
                 return Ok(());
             }
         }
@@ -138,6 +139,8 @@ impl<S: Source> EventLoop<S> {
             return;
         }
         link.detach();
+        self.ready.retain(|ready| *ready != place);
+        let Some(link) = self.links.get_mut(place) else { return };
         let jobs = std::mem::take(&mut link.jobs);
         let now_ns = self.place.shared.clock.now_ns();
         for job in jobs {

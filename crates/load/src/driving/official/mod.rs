@@ -39,7 +39,7 @@ use self::pacer::Pacer;
 use self::worker::{Leaving, Worker};
 use super::clock::thread_cpu_ns;
 use super::collector::Collector;
-use super::event_loop::Shared;
+use super::event_loop::{Gauge, Shared};
 use super::recorder::Piece;
 use super::{Ended, Interval, Observer, Plan, raise_file_limit};
 use crate::binding::Binding;
@@ -52,8 +52,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 struct Lane {
     piece: Mutex<Piece>,
-    /// Operations under way.
-    in_flight: Arc<AtomicU64>,
+    gauge: Arc<Gauge>,
 }
 
 /// [`super::run`] by the official driver, which reads the connection string `url` itself; what goes with reads and writes is the
@@ -83,12 +82,11 @@ where
     let client = runtime.block_on(connecting::connect(url, binding, connections))?;
     let lanes: Vec<Arc<Lane>> = (0..loops).map(|_| Arc::default()).collect();
     let shared = Shared::new(plan);
-    // Commands of all sources are made the same way, whichever of them it is.
     let sources: Vec<S> = (0..connections).map(source).collect();
-    let metrics = sources.first().map(|source| source.metrics().to_vec()).unwrap_or_default();
+    let metrics = sources.first().map(|source| source.metrics()).unwrap_or_default();
     let (words, heard) = mpsc::channel();
     let mut collector = Collector::new(&shared, plan, heard);
-    lanes.iter().for_each(|lane| collector.add(&lane.in_flight, &metrics));
+    lanes.iter().for_each(|lane| collector.add(&lane.gauge, metrics.clone()));
     let schedule = plan.arrivals.schedule(1.0, 0.0, Seeded::from_seed(plan.seed).split(1 << 32));
     let pace = schedule.clone().map(|schedule| Arc::new(Pace::new(schedule)));
     let running = Arc::new(AtomicUsize::new(connections));

@@ -35,6 +35,11 @@ impl Pace {
         self.due.add_permits(operations.min(Semaphore::MAX_PERMITS - self.due.available_permits()));
     }
 
+    /// Whether something is due that no task has taken.
+    pub(super) fn is_behind(&self) -> bool {
+        self.due.available_permits() > 0
+    }
+
     /// Nothing is begun any more.
     pub(super) fn close(&self) {
         self.due.close();

@@ -58,7 +58,7 @@ impl Pacer {
         self.tell(second, spent_ns);
         for lane in &self.lanes {
             // A collector that is gone needs nothing.
-            let _ = self.words.send(Word::Ended(lane.in_flight.load(Ordering::Relaxed)));
+            let _ = self.words.send(Word::Ended(lane.gauge.in_flight.load(Ordering::Relaxed)));
         }
     }
 
@@ -72,6 +72,9 @@ impl Pacer {
         }
         if due > 0 {
             pace.add(due);
+        }
+        if let Some(lane) = self.lanes.first() {
+            lane.gauge.overdue.store(pace.is_behind(), Ordering::Relaxed);
         }
         schedule.due_ns()
     }

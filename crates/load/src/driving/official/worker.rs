@@ -22,6 +22,7 @@ use crate::source::{Source, Step};
 const SECOND_LOOK: Duration = Duration::from_millis(1);
 /// How often a task that pauses looks whether the run is over.
 const LOOK_UP: Duration = Duration::from_millis(50);
+const UNANSWERED: &str = "the official driver refuses writes that nothing answers (w=0)";
 
 pub(super) struct Worker<S> {
     pub(super) shared: Arc<Shared>,
@@ -104,31 +105,38 @@ impl<S: Source> Worker<S> {
 
     /// Does the next operation; `false` if there is none.
     async fn operation(&mut self, due_ns: Option<u64>) -> bool {
-        let claimed = self.claim().await;
+        // As in an event loop: operations that warm up are none of those that are wanted, where they may be done beside them.
+        let now_ns = self.shared.clock.now_ns();
+        let warms = due_ns.unwrap_or(now_ns) < self.shared.warm_ns && self.source.repeats();
+        let claimed = if warms { self.shared.batch } else { self.claim().await };
         if claimed == 0 {
             return false;
         }
         self.frame.clear();
         let mut message = OpMsgWriter::begin(&mut self.frame, 0, 0);
         let begun = self.source.begin(claimed, &mut message);
-        self.shared.budget.give_back(claimed - begun.as_ref().map_or(0, |begun| begun.records).min(claimed));
+        if !warms {
+            let used = begun.as_ref().map_or(0, |begun| begun.records);
+            self.shared.budget.give_back(claimed.saturating_sub(used));
+        }
         let Some(begun) = begun else { return false };
         if let Err(failure) = message.finish() {
             self.shared.stop_because(&format!("a request is too large: {}", failure.message()));
             return false;
         }
         if begun.unanswered.is_some() {
-            self.shared.stop_because("the official driver refuses writes that nothing answers (w=0)");
+            self.shared.stop_because(UNANSWERED);
             return false;
         }
         let sent_ns = self.shared.clock.now_ns();
-        let moments = Moments { due_ns: due_ns.unwrap_or(sent_ns), begun_ns: sent_ns, sent_ns };
+        let was_due_ns = due_ns.unwrap_or(if warms { now_ns } else { sent_ns });
+        let moments = Moments { due_ns: was_due_ns, begun_ns: sent_ns, sent_ns };
         if due_ns.is_some() && moments.due_ns >= self.shared.warm_ns {
             self.lane.piece.lock().lag.record(sent_ns.saturating_sub(moments.due_ns));
         }
-        self.lane.in_flight.fetch_add(1, Ordering::Relaxed);
+        self.lane.gauge.in_flight.fetch_add(1, Ordering::Relaxed);
         self.carry_out(Job { state: begun.state, records: begun.records, moments }).await;
-        self.lane.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.lane.gauge.in_flight.fetch_sub(1, Ordering::Relaxed);
         true
     }
 
@@ -142,12 +150,16 @@ impl<S: Source> Worker<S> {
             let answered = self.ask(command).await;
             let now_ns = self.shared.clock.now_ns();
             let (step, whole) = self.judge(&mut job.state, answered.as_ref().err());
-            self.note(&job, &step, answered.err(), now_ns);
+            let pause = step.again_after.filter(|_| !self.shared.is_over(now_ns));
+            self.note(&job, &step, answered, pause.is_some(), now_ns);
+            if step.unanswered.is_some() {
+                return self.shared.stop_because(UNANSWERED);
+            }
             if step.more && whole {
                 job.moments.sent_ns = self.shared.clock.now_ns();
                 continue;
             }
-            let Some(pause) = step.again_after else {
+            let Some(pause) = pause else {
                 if step.stop {
                     let said =
                         step.failure.as_ref().map_or("the connection was lost", |failure| failure.message());
@@ -156,7 +168,9 @@ impl<S: Source> Worker<S> {
                 return;
             };
             if !self.rest(pause).await {
-                return;
+                let lost = self.source.lost(&mut job.state);
+                let now_ns = self.shared.clock.now_ns();
+                return self.note(&job, &lost, Ok(()), false, now_ns);
             }
             self.frame.clear();
             let mut message = OpMsgWriter::begin(&mut self.frame, 0, 0);
@@ -167,12 +181,20 @@ impl<S: Source> Worker<S> {
         }
     }
 
-    fn note(&self, job: &Job<S::State>, step: &Step, lost: Option<Lost>, now_ns: u64) {
+    fn note(
+        &self,
+        job: &Job<S::State>,
+        step: &Step,
+        answered: Result<(), Lost>,
+        tried_again: bool,
+        now_ns: u64,
+    ) {
         let mut piece = self.lane.piece.lock();
-        if let Some(lost) = lost {
-            failures::note(&mut piece.failures, lost.kind, &lost.said);
+        match answered {
+            Ok(()) => piece.answered += 1,
+            Err(lost) => failures::note(&mut piece.failures, lost.kind, &lost.said),
         }
-        piece.note(job.moments, job.records, step, self.shared.warm_ns, now_ns);
+        piece.note(job.moments, job.records, step, tried_again, self.shared.warm_ns, now_ns);
     }
 
     /// The call that the message in the frame stands for.

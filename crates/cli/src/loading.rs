@@ -1,0 +1,303 @@
+//! Loads as part of something larger: the built-in server under each engine, or somebody's deployment, with a load and the
+//! workloads A and C; and what of any load goes into a run folder.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bson::doc;
+use fathom_errors::{Error, Kind, Result};
+use fathom_load::binding::Binding;
+use fathom_load::client_settings::{ClientSettings, operation_count, phase_of};
+use fathom_load::core_workload::{CoreShared, CoreSource, CoreWorkload};
+use fathom_load::driving::{self, Ended, Interval, Observer};
+use fathom_load::properties::Properties;
+use fathom_load::servers::Servers;
+use fathom_probe::Sink;
+use fathom_process::{Ledger, Signals};
+use fathom_record::disk::Entry;
+use fathom_record::load::{Load, LoadOperation};
+use fathom_record::{Reading, RunWriter};
+
+use crate::lab_server::{ENGINES, LabServer};
+use crate::live::Live;
+use crate::output;
+
+/// Connections of these loads.
+const THREADS: u64 = 16;
+/// What a record takes on the disk, with its journal and its checkpoints, in bytes.
+const RECORD_BYTES: u64 = 4096;
+/// Fewer records than this say nothing.
+const FEWEST_RECORDS: u64 = 1000;
+/// Above this share of their processors the loops may be what limits a load (facts/analysis.md A5).
+pub(crate) const BUSY: f64 = 0.7;
+
+/// What is loaded, and for how long.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadPlan {
+    /// Where the built-in server keeps its data.
+    pub(crate) dir: PathBuf,
+    /// Somebody's deployment in place of the built-in server.
+    pub(crate) uri: Option<String>,
+    pub(crate) quick: bool,
+    pub(crate) seed: u64,
+}
+
+/// Loads each engine of the built-in server, or the deployment. A signal ends it early without an error.
+pub(crate) fn load(plan: &LoadPlan, live: &mut Live, signals: &Signals) -> Result<()> {
+    let ledger = Ledger::open()?;
+    if let Some(uri) = &plan.uri {
+        let database = ledger.unique_name();
+        output::note(&format!("fathom: loading the database {database}, which is dropped at the end"));
+        let target: fathom_client::Target = uri.parse()?;
+        let url = with_database(uri, &database);
+        let loaded = load_server(plan, &target.to_string(), &url, records(plan, None), live, signals);
+        // What was made goes, also where the load failed; its own failure counts first.
+        let dropped = drop_database(&url, &database);
+        return loaded.and(dropped);
+    }
+    let Some(free) = free_bytes(&plan.dir) else { return Ok(()) };
+    let records = records(plan, Some(free));
+    if records < FEWEST_RECORDS {
+        output::note("fathom: too little room for the built-in server's data, so it is not loaded");
+        return Ok(());
+    }
+    for (engine, name) in ENGINES {
+        if signals.stopped() {
+            return Ok(());
+        }
+        let server = LabServer::start(&ledger, &plan.dir, engine)?;
+        let url = format!("mongodb://127.0.0.1:{}/ycsb", server.port());
+        let loaded = load_server(plan, &format!("Server on {name}"), &url, records, live, signals);
+        let stopped = server.stop();
+        match loaded {
+            // The signal that stopped us has stopped the server too.
+            Err(_) if signals.stopped() => return Ok(()),
+            loaded => loaded.and(stopped)?,
+        }
+    }
+    Ok(())
+}
+
+/// How many records fit: a twentieth of the free room at most.
+fn records(plan: &LoadPlan, free_bytes: Option<u64>) -> u64 {
+    let wanted = if plan.quick { 20_000 } else { 200_000 };
+    free_bytes.map_or(wanted, |free| wanted.min(free / 20 / RECORD_BYTES))
+}
+
+fn free_bytes(dir: &Path) -> Option<u64> {
+    let room = rustix::fs::statvfs(dir).ok()?;
+    Some(room.f_bavail.saturating_mul(room.f_frsize))
+}
+
+/// A connection string with another database in its path; the one that was there is where its user is known.
+fn with_database(uri: &str, database: &str) -> String {
+    let (start, options) = uri.split_once('?').unwrap_or((uri, ""));
+    let (scheme, rest) = start.split_once("://").unwrap_or(("mongodb", start));
+    let (hosts, old) = rest.split_once('/').unwrap_or((rest, ""));
+    let has_source = options.to_lowercase().contains("authsource=");
+    let source = if old.is_empty() || has_source || !hosts.contains('@') {
+        String::new()
+    } else {
+        format!("{}authSource={old}", if options.is_empty() { "" } else { "&" })
+    };
+    format!("{scheme}://{hosts}/{database}?{options}{source}")
+}
+
+fn drop_database(url: &str, database: &str) -> Result<()> {
+    let target: fathom_client::Target = url.parse()?;
+    let mut connection = fathom_client::Connection::connect(&target)?;
+    connection.run(database, &doc! { "dropDatabase": 1 })?;
+    Ok(())
+}
+
+/// A load and the workloads A and C.
+fn load_server(
+    plan: &LoadPlan,
+    server: &str,
+    url: &str,
+    records: u64,
+    live: &mut Live,
+    signals: &Signals,
+) -> Result<()> {
+    let (load_s, run_s) = if plan.quick { (2, 1) } else { (30, 15) };
+    let mut records = records;
+    for (name, reads, seconds) in
+        [("load", None, load_s), ("workload A", Some(0.5), run_s), ("workload C", Some(1.0), run_s)]
+    {
+        if signals.stopped() {
+            return Ok(());
+        }
+        let mut properties = Properties::default();
+        for (name, value) in [
+            ("workload", "CoreWorkload".to_owned()),
+            ("mongodb.url", url.to_owned()),
+            ("threadcount", THREADS.to_string()),
+            ("recordcount", records.to_string()),
+            ("operationcount", "0".to_owned()),
+            ("maxexecutiontime", seconds.to_string()),
+            ("requestdistribution", "zipfian".to_owned()),
+            ("seed", plan.seed.to_string()),
+            ("dotransactions", reads.is_some().to_string()),
+            ("readproportion", reads.unwrap_or(1.0).to_string()),
+            ("updateproportion", (1.0 - reads.unwrap_or(1.0_f64)).to_string()),
+        ] {
+            properties.set(name, &value, "checkup");
+        }
+        let ended = run_properties(&properties, &tag(server, name), live, signals)?;
+        if reads.is_none() {
+            // Where the time was over first, there are fewer.
+            records = ended.operations.max(1);
+        }
+        live.result(&entry(server, name, THREADS, &ended))?;
+        if let Some((kind, failures)) = ended.failures.first_key_value() {
+            let what = format!("{} operations of {name} failed ({kind})", failures.count);
+            return Err(Error::new(Kind::Io, what).because(failures.first.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// What the histograms of a load are called in the run folder.
+fn tag(server: &str, workload: &str) -> String {
+    let plain = |text: &str| -> String {
+        text.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+    };
+    format!("{}.{}.", plain(server), plain(workload))
+}
+
+fn run_properties(properties: &Properties, tag: &str, live: &mut Live, signals: &Signals) -> Result<Ended> {
+    let workload = CoreWorkload::of(properties, phase_of(properties), operation_count(properties)?)?;
+    let (binding, _) = Binding::of(properties)?;
+    let (settings, _) = ClientSettings::of(properties, &workload, &binding)?;
+    let servers = Servers::discover(&binding, &workload)?;
+    let next = match workload.phase {
+        fathom_load::core_workload::Phase::Load => workload.records.first,
+        fathom_load::core_workload::Phase::Run => workload.records.table,
+    };
+    let shared = Arc::new(CoreShared::new(workload, binding, settings.retry, next));
+    let source = |number: usize| CoreSource::new(&shared, settings.plan.seed, number as u64);
+    let zero_ns = live.run.as_ref().map_or(0, RunWriter::now_ns);
+    let mut watcher = Watcher { live, signals, tag, zero_ns };
+    driving::run(&settings.plan, &|number| servers.open(number), source, &mut watcher)
+}
+
+struct Watcher<'w> {
+    live: &'w mut Live,
+    signals: &'w Signals,
+    tag: &'w str,
+    zero_ns: u64,
+}
+
+impl Observer for Watcher<'_> {
+    fn second(&mut self, interval: &Interval<'_>) {
+        let (tag, zero_ns) = (self.tag, self.zero_ns);
+        self.live.keep(|run| keep_second(run, interval, tag, zero_ns));
+    }
+
+    fn stop_asked(&mut self) -> bool {
+        self.signals.stopped()
+    }
+}
+
+/// What a load came to, as a result of a run.
+pub(crate) fn entry(server: &str, workload: &str, connections: u64, ended: &Ended) -> Entry {
+    let seconds = ended.elapsed.as_secs_f64();
+    let by_operation = ended.metrics.iter().map(|(name, measured)| {
+        let (service, response) = (&measured.succeeded.service, &measured.succeeded.response);
+        let batched = measured.returned(fathom_load::measurements::Status::BatchedOk);
+        LoadOperation::new(name, service.len() + batched, measured.failures(), service, response)
+    });
+    let share = ended.cpu.as_secs_f64() / (seconds * ended.loops as f64).max(1e-9);
+    Entry::Load(Load {
+        server: server.to_owned(),
+        workload: workload.to_owned(),
+        connections,
+        seconds,
+        operations: ended.operations,
+        per_s: ended.operations as f64 / seconds.max(1e-9),
+        by_operation: by_operation.collect(),
+        client_cpu_share: share,
+        client_limited: share > BUSY,
+    })
+}
+
+/// Writes what one second of a load measured: both clocks of each operation whole, and its figures as readings. `tag` stands in
+/// front of the names; `zero_ns` is when measuring began, by the folder's clock.
+pub(crate) fn keep_second(
+    run: &mut RunWriter,
+    interval: &Interval<'_>,
+    tag: &str,
+    zero_ns: u64,
+) -> Result<()> {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let offset_ns = u64::try_from(interval.second).ok().and_then(|second| second.checked_mul(SECOND_NS));
+    let Some(begin_ns) = offset_ns.and_then(|offset_ns| offset_ns.checked_add(zero_ns)) else {
+        return Ok(());
+    };
+    let window = (begin_ns, begin_ns + SECOND_NS);
+    run.readings(&readings(interval, tag, window))?;
+    for (name, measured) in interval.metrics {
+        let name = format!("{tag}{}", name.to_lowercase());
+        run.latency(&format!("{name}.service"), window, &measured.succeeded.service)?;
+        run.latency(&format!("{name}.response"), window, &measured.succeeded.response)?;
+        for (status, failed) in &measured.failed {
+            let status = status.name().to_lowercase();
+            run.latency(&format!("{name}.{status}.service"), window, &failed.service)?;
+            run.latency(&format!("{name}.{status}.response"), window, &failed.response)?;
+        }
+    }
+    run.latency(&format!("{tag}schedule.lag"), window, interval.lag)
+}
+
+fn readings(interval: &Interval<'_>, tag: &str, window: (u64, u64)) -> Vec<Reading> {
+    let client = format!("client.{tag}");
+    let mut readings = vec![
+        Reading::new(format!("{client}operations.per_s"), "1/s", window, interval.operations as f64),
+        Reading::new(format!("{client}cpu_share"), "1", window, interval.cpu_share),
+        Reading::new(format!("{client}in_flight"), "1", window, interval.in_flight),
+    ];
+    for (name, measured) in interval.metrics {
+        let name = format!("{client}{}", name.to_lowercase());
+        let count = measured.succeeded.service.len();
+        readings.push(Reading::new(format!("{name}.per_s"), "1/s", window, count as f64));
+        readings.push(Reading::new(
+            format!("{name}.failed.per_s"),
+            "1/s",
+            window,
+            measured.failures() as f64,
+        ));
+        for (clock, histogram) in
+            [("service", &measured.succeeded.service), ("response", &measured.succeeded.response)]
+        {
+            let value = |value: Option<f64>| value.unwrap_or(f64::NAN);
+            let mean = value(histogram.mean_ns());
+            readings.push(Reading::new(format!("{name}.{clock}.mean_ns"), "ns", window, mean));
+            for (label, q) in [("p50", 0.5), ("p99", 0.99)] {
+                let quantile = histogram.supported_quantile(q).map(|nanos| nanos.get() as f64);
+                readings.push(Reading::new(
+                    format!("{name}.{clock}.{label}_ns"),
+                    "ns",
+                    window,
+                    value(quantile),
+                ));
+            }
+        }
+    }
+    readings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_database_is_ours_and_the_user_stays_known() {
+        assert_eq!(with_database("mongodb://h:1", "x"), "mongodb://h:1/x?");
+        assert_eq!(with_database("mongodb://u:p@h/app?w=1", "x"), "mongodb://u:p@h/x?w=1&authSource=app");
+        assert_eq!(with_database("mongodb://u:p@h/app", "x"), "mongodb://u:p@h/x?authSource=app");
+        assert_eq!(
+            with_database("mongodb://u:p@h/?authSource=admin", "x"),
+            "mongodb://u:p@h/x?authSource=admin"
+        );
+    }
+}

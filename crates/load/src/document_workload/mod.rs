@@ -1,0 +1,106 @@
+//! Workloads that a YAML file describes: documents of any shape, any of MongoDB's commands, mixes by weight, phases by time.
+//!
+//! The format stands in docs/workloads.md. What is drawn depends on the seed alone, but for object ids and the time. The file is
+//! checked whole before anything is sent: what is not known is refused by name, and what cannot fit into a message too.
+
+mod collections;
+mod item;
+mod operations;
+mod phases;
+mod prepare;
+mod requests;
+mod sessions;
+mod shared;
+mod source;
+mod template;
+
+use fathom_errors::{Error, Kind};
+use serde_yaml_ng::Value;
+
+pub use collections::Collection;
+pub use phases::{Load, Phase};
+pub use shared::{DocumentShared, Part};
+pub use source::{DocumentSource, DocumentState};
+
+use self::item::Item;
+use self::operations::Operation;
+use self::template::{ChooserSettings, Compiler, Existing, Template};
+
+/// The largest file that is read, in bytes.
+const LARGEST_FILE_BYTES: usize = 1 << 20;
+/// The most bytes of documents in a message; a little below the 48,000,000 that a message may have.
+const MESSAGE_BYTES: u64 = 44 << 20;
+/// What inserts of the load are measured as.
+const LOAD: &str = "LOAD";
+
+/// A workload.
+#[derive(Clone, Debug)]
+pub struct DocumentWorkload {
+    collections: Vec<Collection>,
+    load: Load,
+    operations: Vec<Operation>,
+    phases: Vec<Phase>,
+    /// The ways in which records are chosen.
+    choosers: Vec<ChooserSettings>,
+    /// What is looked up of them.
+    existing: Vec<Existing>,
+}
+
+impl DocumentWorkload {
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// `Kind::Usage`, with the place in the file and what is wrong there.
+    pub fn parse(text: &str) -> Result<DocumentWorkload, Error> {
+        if text.len() > LARGEST_FILE_BYTES {
+            return Err(Error::usage(format!("a workload has {LARGEST_FILE_BYTES} bytes at most")));
+        }
+        let malformed =
+            |error: serde_yaml_ng::Error| Error::new(Kind::Usage, "it is not YAML").because(error);
+        let mut value: Value = serde_yaml_ng::from_str(text).map_err(malformed)?;
+        value.apply_merge().map_err(malformed)?;
+        let root = Item::root(&value);
+        let fields = root.fields(&["collections", "load", "operations", "phases"])?;
+        let mut compiler = Compiler::default();
+        let collections = collections::read(&mut compiler, fields.need("collections")?)?;
+        let operations = match fields.get("operations") {
+            Some(item) => operations::read(&mut compiler, item, &collections)?,
+            None => Vec::new(),
+        };
+        compiler.resolve(|place| collections.get(place)?.document.as_ref())?;
+        let documents = collections.iter().filter_map(|collection| collection.document.as_ref());
+        let most = documents.map(most_in_a_message).min().unwrap_or(1);
+        let load = phases::read_load(fields.get("load"), most)?;
+        let phases = phases::read(fields.get("phases"), &operations)?;
+        let Compiler { choosers, existing, .. } = compiler;
+        Ok(DocumentWorkload { collections, load, operations, phases, choosers, existing })
+    }
+
+    /// Its collections, in the order in which they are loaded.
+    pub fn collections(&self) -> &[Collection] {
+        &self.collections
+    }
+
+    /// How it is loaded.
+    pub fn load(&self) -> &Load {
+        &self.load
+    }
+
+    /// The phases of the run, in their order.
+    pub fn phases(&self) -> &[Phase] {
+        &self.phases
+    }
+
+    /// The names under which operations and their parts are measured.
+    pub fn metrics(&self) -> Vec<String> {
+        let mut names = vec![LOAD.to_owned()];
+        names.extend(self.operations.iter().map(|operation| operation.name.clone()));
+        names.extend(self.operations.iter().flat_map(Operation::parts));
+        names
+    }
+}
+
+/// How many documents of a template a message holds for sure.
+fn most_in_a_message(document: &Template) -> u64 {
+    (MESSAGE_BYTES / document.largest_bytes().max(1)).clamp(1, 100_000)
+}

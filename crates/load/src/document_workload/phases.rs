@@ -1,0 +1,225 @@
+//! The phases of a workload: what is done in which mix, for how long and how hard; and the load before them.
+
+use std::time::Duration;
+
+use fathom_errors::Error;
+
+use super::item::{Fields, Item};
+use super::operations::Operation;
+use crate::driving::{Arrivals, Plan};
+
+/// The most phases, and the most connections of one.
+const MOST_PHASES: usize = 100;
+const MOST_THREADS: u64 = 100_000;
+const MOST_OPERATIONS: u64 = 1_000_000_000_000_000;
+
+/// A phase of the run. What it leaves open is up to whoever drives it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// How long, after the warm-up.
+    pub time: Option<Duration>,
+    /// How many operations; the documents of bulk inserts count each by itself.
+    pub operations: Option<u64>,
+    /// How long what is done at the start is not measured.
+    pub warmup: Option<Duration>,
+    /// Connections.
+    pub threads: Option<usize>,
+    /// When operations are due.
+    pub arrivals: Option<Arrivals>,
+    /// The most documents of an insert.
+    pub batch: u64,
+    /// The place of each operation that comes, with the sum of the shares up to it; the last is 1.
+    pub(super) mix: Vec<(usize, f64)>,
+}
+
+/// How the load goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// Documents of an insert.
+    pub batch: u64,
+    /// Connections, where the file says so.
+    pub threads: Option<usize>,
+    /// Whether an insert ends at its first document that fails.
+    pub ordered: bool,
+}
+
+impl Phase {
+    /// The plan of this phase: what it says, and the rest as `base` has it.
+    pub fn plan(&self, base: &Plan) -> Plan {
+        let bounded = self.time.is_some() || self.operations.is_some();
+        Plan {
+            connections: self.threads.unwrap_or(base.connections),
+            operations: if bounded { self.operations } else { base.operations },
+            time: if bounded { self.time } else { base.time },
+            warmup: self.warmup.unwrap_or(base.warmup),
+            arrivals: self.arrivals.unwrap_or(base.arrivals),
+            batch: self.batch,
+            ..base.clone()
+        }
+    }
+
+    /// The place of the operation at a place between 0 and 1 of the mix.
+    pub(super) fn at(&self, place: f64) -> usize {
+        let found = self.mix.partition_point(|(_, sum)| *sum <= place);
+        self.mix.get(found).or(self.mix.last()).map_or(0, |(operation, _)| *operation)
+    }
+
+    /// The share of an operation, 0 to 1.
+    pub(super) fn share(&self, operation: usize) -> f64 {
+        let mut before = 0.0;
+        for (place, sum) in &self.mix {
+            if *place == operation {
+                return sum - before;
+            }
+            before = *sum;
+        }
+        0.0
+    }
+}
+
+impl Load {
+    /// The plan of the load of so many documents.
+    pub fn plan(&self, documents: u64, base: &Plan) -> Plan {
+        Plan {
+            connections: self.threads.unwrap_or(base.connections),
+            operations: Some(documents),
+            time: None,
+            warmup: Duration::ZERO,
+            batch: self.batch,
+            ..base.clone()
+        }
+    }
+}
+
+/// Reads the load; a batch that no message holds is made smaller, where the file does not ask for it.
+pub(super) fn read_load(item: Option<&Item<'_>>, most: u64) -> Result<Load, Error> {
+    const USUAL: u64 = 1000;
+    let mut load = Load { batch: USUAL.min(most), threads: None, ordered: false };
+    let Some(item) = item else { return Ok(load) };
+    let fields = item.fields(&["batch", "threads", "ordered"])?;
+    if let Some(batch) = fields.count("batch", 1, 100_000)? {
+        if batch > most {
+            return Err(fields
+                .need("batch")?
+                .refuse(format!("a message takes {most} documents of this size at most")));
+        }
+        load.batch = batch;
+    }
+    load.threads = threads(&fields)?;
+    load.ordered = fields.truth("ordered", false)?;
+    Ok(load)
+}
+
+fn threads(fields: &Fields<'_>) -> Result<Option<usize>, Error> {
+    Ok(fields.count("threads", 1, MOST_THREADS)?.and_then(|threads| usize::try_from(threads).ok()))
+}
+
+/// Reads the phases; without any there is one, of all operations alike.
+pub(super) fn read(item: Option<&Item<'_>>, operations: &[Operation]) -> Result<Vec<Phase>, Error> {
+    let Some(item) = item else {
+        if operations.is_empty() {
+            return Ok(Vec::new());
+        }
+        let weights: Vec<(usize, f64)> = (0..operations.len()).map(|place| (place, 1.0)).collect();
+        let batch = batch(&weights, operations);
+        return Ok(vec![Phase {
+            name: "run".to_owned(),
+            time: None,
+            operations: None,
+            warmup: None,
+            threads: None,
+            arrivals: None,
+            batch,
+            mix: shares(&weights),
+        }]);
+    };
+    let list = item.list()?;
+    if list.len() > MOST_PHASES {
+        return Err(item.refuse(format!("there are more than {MOST_PHASES} phases")));
+    }
+    let phases: Result<Vec<Phase>, Error> = list.iter().map(|inner| phase(inner, operations)).collect();
+    let phases = phases?;
+    for (place, phase) in phases.iter().enumerate() {
+        if phases.iter().take(place).any(|other| other.name == phase.name) {
+            return Err(item.refuse(format!("there are two phases '{}'", phase.name)));
+        }
+    }
+    Ok(phases)
+}
+
+fn phase(item: &Item<'_>, operations: &[Operation]) -> Result<Phase, Error> {
+    let fields =
+        item.fields(&["name", "time", "operations", "warmup", "threads", "rate", "arrivals", "mix"])?;
+    let name_item = fields.need("name")?;
+    let name = name_item.text()?.to_owned();
+    if name.is_empty() || name.len() > 60 || name.chars().any(char::is_control) {
+        return Err(name_item.refuse("a phase's name has 1 to 60 bytes, all of them letters that print"));
+    }
+    let weights = mix(fields.need("mix")?, operations)?;
+    Ok(Phase {
+        name,
+        time: fields.duration("time")?,
+        operations: fields.count("operations", 1, MOST_OPERATIONS)?,
+        warmup: fields.duration("warmup")?,
+        threads: threads(&fields)?,
+        arrivals: arrivals(&fields)?,
+        batch: batch(&weights, operations),
+        mix: shares(&weights),
+    })
+}
+
+fn arrivals(fields: &Fields<'_>) -> Result<Option<Arrivals>, Error> {
+    let rate = fields.number("rate", 0.001, 1e9)?;
+    let word = fields.text("arrivals")?;
+    Ok(match (word, rate) {
+        (None, None) => None,
+        (Some("closed"), None) => Some(Arrivals::Closed),
+        (None | Some("uniform"), Some(rate)) => Some(Arrivals::Uniform(rate)),
+        (Some("poisson"), Some(rate)) => Some(Arrivals::Poisson(rate)),
+        (Some("closed"), Some(_)) => {
+            return Err(fields.need("rate")?.refuse("closed arrivals have no rate"));
+        }
+        (Some("uniform" | "poisson"), None) => {
+            return Err(fields.need("arrivals")?.refuse("it needs a 'rate', in operations a second"));
+        }
+        (Some(word), _) => {
+            let known = ["closed", "uniform", "poisson"];
+            return Err(fields.need("arrivals")?.unknown("kind of arrivals", word, known.into_iter()));
+        }
+    })
+}
+
+/// The weight of each operation that is named.
+fn mix(item: &Item<'_>, operations: &[Operation]) -> Result<Vec<(usize, f64)>, Error> {
+    let mut weights = Vec::new();
+    for (name, inner) in item.entries()? {
+        let Some(place) = operations.iter().position(|operation| operation.name == name) else {
+            let known = operations.iter().map(|operation| operation.name.as_str());
+            return Err(item.unknown("operation", name, known));
+        };
+        let weight = inner.number(0.0, 1e9)?;
+        if weight > 0.0 {
+            weights.push((place, weight));
+        }
+    }
+    if weights.is_empty() {
+        return Err(item.refuse("no operation has a weight above 0"));
+    }
+    Ok(weights)
+}
+
+fn shares(weights: &[(usize, f64)]) -> Vec<(usize, f64)> {
+    let all: f64 = weights.iter().map(|(_, weight)| weight).sum();
+    let mut sum = 0.0;
+    let shares = weights.iter().map(|(place, weight)| {
+        sum += weight / all;
+        (*place, sum)
+    });
+    shares.collect()
+}
+
+fn batch(weights: &[(usize, f64)], operations: &[Operation]) -> u64 {
+    weights.iter().filter_map(|(place, _)| operations.get(*place)).map(Operation::batch).max().unwrap_or(1)
+}

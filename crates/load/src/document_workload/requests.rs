@@ -1,0 +1,271 @@
+//! The messages of a workload's operations.
+
+use bson::RawDocumentBuf;
+use fathom_wire::{DocumentWriter, OpMsgWriter, flag};
+
+use super::operations::{Command, Statement, Step};
+use super::sessions::Session;
+use super::shared::DocumentShared;
+use super::template::{Drawing, Template};
+
+/// What is the same in all messages of a run.
+#[derive(Debug)]
+pub(super) struct Fixed {
+    pub(super) write_concern: Option<RawDocumentBuf>,
+    pub(super) read_preference: Option<RawDocumentBuf>,
+}
+
+/// The transaction that a command belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InTransaction<'a> {
+    pub(super) session: &'a Session,
+    /// Whether it is the command that begins it.
+    pub(super) is_first: bool,
+    pub(super) read_concern: Option<&'a str>,
+}
+
+/// Where messages go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Requests<'a> {
+    pub(super) shared: &'a DocumentShared,
+    pub(super) fixed: &'a Fixed,
+    pub(super) transaction: Option<InTransaction<'a>>,
+    /// Whether a write is not answered.
+    pub(super) unanswered: bool,
+}
+
+impl Fixed {
+    pub(super) fn of(shared: &DocumentShared) -> Fixed {
+        // What was made from a few plain values can be encoded.
+        let raw = |document: Option<&bson::Document>| RawDocumentBuf::try_from(document?).ok();
+        Fixed {
+            write_concern: raw(shared.binding.write_concern.as_ref()),
+            read_preference: raw(shared.binding.read_preference.as_ref()),
+        }
+    }
+}
+
+impl Requests<'_> {
+    /// Writes a command that is no insert.
+    pub(super) fn command(&self, step: &Step, drawing: &mut Drawing<'_>, message: &mut OpMsgWriter<'_>) {
+        let collection = self.collection(step.collection);
+        match &step.command {
+            // Its documents are numbered: see `insert`.
+            Command::Insert { .. } => {}
+            Command::Update { statements, times, ordered } => {
+                self.begin_write("update", collection, *ordered, message);
+                let mut updates = message.sequence("updates");
+                for _ in 0..*times {
+                    for statement in statements {
+                        write_statement(statement, drawing, &mut updates.begin_document());
+                    }
+                }
+            }
+            Command::Delete { filter, multi } => {
+                self.begin_write("delete", collection, true, message);
+                let mut deletes = message.sequence("deletes");
+                let mut delete = deletes.begin_document();
+                filter.append_field("q", drawing, &mut delete);
+                delete.i32("limit", i32::from(!multi));
+            }
+            Command::FindAndModify { filter, sort, projection, update, new, upsert } => {
+                let mut body = message.body();
+                body.string("findAndModify", collection);
+                filter.append_field("query", drawing, &mut body);
+                optional("sort", sort.as_ref(), drawing, &mut body);
+                optional("fields", projection.as_ref(), drawing, &mut body);
+                match update {
+                    Some(update) => update.append_field("update", drawing, &mut body),
+                    None => body.bool("remove", true),
+                }
+                truth("new", *new, &mut body);
+                truth("upsert", *upsert, &mut body);
+                self.end(true, &mut body);
+            }
+            reader => self.reader(reader, collection, drawing, &mut message.body()),
+        }
+    }
+
+    /// Writes a command that only reads.
+    fn reader(
+        &self,
+        command: &Command,
+        collection: &str,
+        drawing: &mut Drawing<'_>,
+        body: &mut DocumentWriter<'_>,
+    ) {
+        body.string(command.name(), collection);
+        match command {
+            Command::Find { filter, sort, projection, hint, skip, limit, batch_size } => {
+                filter.append_field("filter", drawing, body);
+                optional("sort", sort.as_ref(), drawing, body);
+                optional("projection", projection.as_ref(), drawing, body);
+                optional("hint", hint.as_ref(), drawing, body);
+                count("skip", *skip, body);
+                count("limit", *limit, body);
+                count("batchSize", batch_size.map(|size| limit.map_or(size, |limit| size.min(limit))), body);
+                truth("singleBatch", *limit == Some(1), body);
+            }
+            Command::Aggregate { pipeline, allow_disk_use, batch_size, .. } => {
+                pipeline.append_field("pipeline", drawing, body);
+                count("batchSize", *batch_size, &mut body.begin_document("cursor"));
+                truth("allowDiskUse", *allow_disk_use, body);
+            }
+            Command::Count { filter, limit } => {
+                filter.append_field("query", drawing, body);
+                count("limit", *limit, body);
+            }
+            Command::Distinct { key, filter } => {
+                body.string("key", key);
+                filter.append_field("query", drawing, body);
+            }
+            Command::Insert { .. }
+            | Command::Update { .. }
+            | Command::Delete { .. }
+            | Command::FindAndModify { .. } => {}
+        }
+        self.end(false, body);
+    }
+
+    /// Writes an insert of documents with these numbers.
+    pub(super) fn insert(
+        &self,
+        place: usize,
+        document: &Template,
+        (first, count): (u64, u64),
+        ordered: bool,
+        drawing: &mut Drawing<'_>,
+        message: &mut OpMsgWriter<'_>,
+    ) {
+        self.begin_write("insert", self.collection(place), ordered, message);
+        let mut documents = message.sequence("documents");
+        for number in first..first.saturating_add(count) {
+            drawing.number = number;
+            document.append_document(drawing, documents.buffer());
+        }
+    }
+
+    /// Writes the request for the next batch of a cursor.
+    pub(super) fn get_more(
+        &self,
+        id: i64,
+        collection: &str,
+        size: Option<u64>,
+        message: &mut OpMsgWriter<'_>,
+    ) {
+        let mut body = message.body();
+        body.i64("getMore", id);
+        body.string("collection", collection);
+        count("batchSize", size, &mut body);
+        // What it may read was said when the cursor was opened; where it lies must be said again.
+        match (self.transaction, &self.fixed.read_preference) {
+            (Some(transaction), _) => transaction.session.write(false, &mut body),
+            (None, Some(preference)) => body.document("$readPreference", preference),
+            (None, None) => {}
+        }
+        body.string("$db", &self.shared.binding.database);
+    }
+
+    /// Writes the end of a cursor that is not read to its end.
+    pub(super) fn kill_cursor(&self, id: i64, collection: &str, message: &mut OpMsgWriter<'_>) {
+        let mut body = message.body();
+        body.string("killCursors", collection);
+        let mut cursors = body.begin_array("cursors");
+        cursors.i64(id);
+        cursors.end();
+        if let Some(transaction) = self.transaction {
+            transaction.session.write(false, &mut body);
+        }
+        body.string("$db", &self.shared.binding.database);
+    }
+
+    /// Writes the end of a transaction.
+    pub(super) fn end_transaction(&self, session: &Session, commit: bool, message: &mut OpMsgWriter<'_>) {
+        let mut body = message.body();
+        body.i32(if commit { "commitTransaction" } else { "abortTransaction" }, 1);
+        session.write(false, &mut body);
+        if let Some(concern) =
+            self.fixed.write_concern.as_deref().filter(|_| commit && self.shared.binding.acknowledged)
+        {
+            body.document("writeConcern", concern);
+        }
+        body.string("$db", "admin");
+    }
+
+    fn collection(&self, place: usize) -> &str {
+        self.shared.workload.collections.get(place).map_or("", |collection| &collection.name)
+    }
+
+    fn begin_write(&self, command: &str, collection: &str, ordered: bool, message: &mut OpMsgWriter<'_>) {
+        if self.unanswered {
+            message.set_flags(flag::MORE_TO_COME);
+        }
+        let mut body = message.body();
+        body.string(command, collection);
+        body.bool("ordered", ordered);
+        self.end(true, &mut body);
+    }
+
+    /// Writes what stands behind every command.
+    fn end(&self, is_write: bool, body: &mut DocumentWriter<'_>) {
+        let Requests { shared, fixed, transaction, .. } = self;
+        match transaction {
+            // Concerns are those of the whole transaction, and only its primary is asked.
+            Some(InTransaction { session, is_first, read_concern }) => {
+                session.write(*is_first, body);
+                if let Some(level) = read_concern.filter(|_| *is_first) {
+                    body.begin_document("readConcern").string("level", level);
+                }
+            }
+            None if is_write => {
+                if let Some(concern) = &fixed.write_concern {
+                    body.document("writeConcern", concern);
+                }
+            }
+            None => {
+                if let Some(level) = &shared.binding.read_concern {
+                    body.begin_document("readConcern").string("level", level);
+                }
+                if let Some(preference) = &fixed.read_preference {
+                    body.document("$readPreference", preference);
+                }
+            }
+        }
+        body.string("$db", &shared.binding.database);
+    }
+}
+
+fn write_statement(statement: &Statement, drawing: &mut Drawing<'_>, update: &mut DocumentWriter<'_>) {
+    statement.filter.append_field("q", drawing, update);
+    statement.update.append_field("u", drawing, update);
+    truth("multi", statement.multi, update);
+    truth("upsert", statement.upsert, update);
+    optional("arrayFilters", statement.array_filters.as_ref(), drawing, update);
+}
+
+fn optional(
+    name: &str,
+    template: Option<&Template>,
+    drawing: &mut Drawing<'_>,
+    body: &mut DocumentWriter<'_>,
+) {
+    if let Some(template) = template {
+        template.append_field(name, drawing, body);
+    }
+}
+
+/// A field that is there only where it is true.
+fn truth(name: &str, truth: bool, body: &mut DocumentWriter<'_>) {
+    if truth {
+        body.bool(name, true);
+    }
+}
+
+/// A count in the type that drivers give it, where there is one.
+fn count(name: &str, count: Option<u64>, body: &mut DocumentWriter<'_>) {
+    match count.map(i32::try_from) {
+        None => {}
+        Some(Ok(small)) => body.i32(name, small),
+        Some(Err(_)) => body.i64(name, count.and_then(|count| i64::try_from(count).ok()).unwrap_or(i64::MAX)),
+    }
+}

@@ -1,0 +1,167 @@
+//! What the loops of a workload share: where it goes, and how far each collection is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::source::DocumentSource;
+use super::{DocumentWorkload, Phase};
+use crate::binding::Binding;
+use crate::core_workload::Acknowledged;
+use crate::generators::{Distribution, KeyChooser, Records};
+
+/// What is done with a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Its collections are filled.
+    Load,
+    /// The phase of this place.
+    Phase(usize),
+}
+
+/// What the loops of a workload share, from its load to its last phase.
+#[derive(Debug)]
+pub struct DocumentShared {
+    pub(super) workload: DocumentWorkload,
+    pub(super) binding: Binding,
+    pub(super) collections: Vec<CollectionState>,
+    /// Where each `sequential` chooser is.
+    turns: Vec<Arc<AtomicU64>>,
+    /// For each operation, whether it was told that the server lacks what it needs.
+    pub(super) told: Vec<AtomicBool>,
+}
+
+/// How far a collection is.
+#[derive(Debug)]
+pub(super) struct CollectionState {
+    /// The number of the next document that is inserted.
+    pub(super) next: AtomicU64,
+    /// Those that may be read.
+    pub(super) acknowledged: Acknowledged,
+}
+
+impl DocumentShared {
+    /// `next` has, for each collection, the number of the first document that is inserted: how many there are.
+    pub fn new(workload: DocumentWorkload, binding: Binding, next: &[u64]) -> DocumentShared {
+        let state = |place: usize| {
+            let next = next.get(place).copied().unwrap_or(0);
+            CollectionState { next: AtomicU64::new(next), acknowledged: Acknowledged::up_to(next) }
+        };
+        DocumentShared {
+            collections: (0..workload.collections.len()).map(state).collect(),
+            turns: workload.choosers.iter().map(|_| Arc::default()).collect(),
+            told: workload.operations.iter().map(|_| AtomicBool::new(false)).collect(),
+            workload,
+            binding,
+        }
+    }
+
+    /// The workload.
+    pub fn workload(&self) -> &DocumentWorkload {
+        &self.workload
+    }
+
+    /// How many documents the load has still to insert, over all collections.
+    pub fn documents_to_load(&self) -> u64 {
+        let left = |(collection, state): (&super::Collection, &CollectionState)| {
+            collection.documents.saturating_sub(state.next.load(Ordering::Relaxed))
+        };
+        self.workload.collections.iter().zip(&self.collections).map(left).sum()
+    }
+
+    /// The share of the loop of this number in a part of the workload.
+    pub fn source(self: &Arc<Self>, part: Part, seed: u64, number: u64) -> DocumentSource {
+        DocumentSource::new(self, part, seed, number)
+    }
+
+    /// Takes the numbers of up to `count` documents that the load has still to insert: the collection's place, the first
+    /// number and how many. One collection is filled after another.
+    pub(super) fn claim_load(&self, count: u64) -> Option<(usize, u64, u64)> {
+        for (place, (collection, state)) in
+            self.workload.collections.iter().zip(&self.collections).enumerate()
+        {
+            let mut end = 0;
+            let claim = |next: u64| {
+                end = collection.documents.min(next.saturating_add(count));
+                (next < end).then_some(end)
+            };
+            if let Ok(first) = state.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim) {
+                return Some((place, first, end - first));
+            }
+        }
+        None
+    }
+
+    /// Takes the numbers of documents that an operation inserts; the first of them.
+    pub(super) fn claim(&self, collection: usize, count: u64) -> u64 {
+        self.collections.get(collection).map_or(0, |state| state.next.fetch_add(count, Ordering::Relaxed))
+    }
+
+    /// Takes note that inserts ended, well or not.
+    pub(super) fn acknowledge(&self, collection: usize, first: u64, count: u64) {
+        if let Some(state) = self.collections.get(collection) {
+            (first..first.saturating_add(count)).for_each(|number| state.acknowledged.acknowledge(number));
+        }
+    }
+
+    /// What one loop chooses records with in a part of the workload: a chooser for each way to choose them.
+    pub(super) fn choosers(&self, part: Part) -> Vec<Option<KeyChooser>> {
+        let phase = match part {
+            Part::Load => None,
+            Part::Phase(place) => self.workload.phases.get(place),
+        };
+        let used = |place: usize| self.workload.uses(phase, place);
+        let chooser = |(place, turn): (usize, &Arc<AtomicU64>)| {
+            let settings = self.workload.choosers.get(place).filter(|_| used(place))?;
+            let there = self.collections.get(settings.collection)?.next.load(Ordering::Relaxed);
+            let wanted = self.workload.collections.get(settings.collection)?.documents;
+            // What the load fills first is there when it is chosen from.
+            let count = if phase.is_none() { wanted.max(there) } else { there };
+            let inserts = phase.map_or(0, |phase| self.workload.inserts(phase, settings.collection));
+            let records = Records { first: 0, count, table: count, inserts };
+            // A skew of its own for zipfian is over what is there; YCSB's constants leave room for inserts.
+            let records = match (settings.distribution, settings.skew) {
+                (Distribution::Zipfian, Some(_)) => Records { inserts: 0, ..records },
+                _ => records,
+            };
+            Some(KeyChooser::new(settings.distribution, records, settings.skew, turn))
+        };
+        self.turns.iter().enumerate().map(chooser).collect()
+    }
+}
+
+impl DocumentWorkload {
+    /// Whether a way to choose records is used in a phase, or in the load.
+    fn uses(&self, phase: Option<&Phase>, chooser: usize) -> bool {
+        let test = |generator: &super::template::Generator| match generator {
+            super::template::Generator::Existing(place) => {
+                self.existing.get(*place).is_some_and(|existing| existing.chooser == chooser)
+            }
+            _ => false,
+        };
+        let documents = self.collections.iter().filter_map(|collection| collection.document.as_ref());
+        let mut templates: Vec<&super::Template> = documents.collect();
+        for operation in phase
+            .into_iter()
+            .flat_map(|phase| &phase.mix)
+            .filter_map(|(place, _)| self.operations.get(*place))
+        {
+            templates.extend(&operation.variables);
+            templates.extend(operation.steps.iter().flat_map(|step| step.command.templates()));
+        }
+        templates.into_iter().any(|template| template.any(&test))
+    }
+
+    /// How many documents a phase will insert into a collection, if it counts operations.
+    fn inserts(&self, phase: &Phase, collection: usize) -> u64 {
+        let Some(operations) = phase.operations else { return 0 };
+        let share = |(place, operation): (usize, &super::Operation)| {
+            let inserts = operation.steps.iter().filter(|step| {
+                step.collection == collection
+                    && matches!(step.command, super::operations::Command::Insert { .. })
+            });
+            phase.share(place) * inserts.count() as f64
+        };
+        let share: f64 = self.operations.iter().enumerate().map(share).sum();
+        (operations as f64 * share).min(1e15) as u64
+    }
+}

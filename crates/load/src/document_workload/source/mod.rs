@@ -1,0 +1,276 @@
+//! A workload at work: draws operations, takes them from step to step, and judges what comes back.
+
+mod outcome;
+mod state;
+
+use std::sync::Arc;
+
+use bson::RawDocument;
+use fathom_stats::Seeded;
+use fathom_wire::OpMsgWriter;
+
+use super::operations::{Command, Operation};
+use super::requests::{Fixed, InTransaction, Requests};
+use super::sessions::Sessions;
+use super::shared::{DocumentShared, Part};
+use super::template::Drawing;
+use crate::generators::KeyChooser;
+use crate::measurements::Status;
+use crate::reply::Answer;
+use crate::source::{Begun, Metric, Source, Step};
+
+pub use state::DocumentState;
+use state::{Claim, Turn};
+
+/// What the load is measured as; the operations stand behind it.
+const LOAD_METRIC: Metric = 0;
+
+/// One loop's share of the work.
+#[derive(Debug)]
+pub struct DocumentSource {
+    shared: Arc<DocumentShared>,
+    fixed: Fixed,
+    part: Part,
+    choosers: Vec<Option<KeyChooser>>,
+    random: Seeded,
+    sessions: Sessions,
+    /// For each operation that has them, where its parts are measured: those of its steps, and the commit.
+    parts: Vec<Vec<Metric>>,
+    scratch: Vec<u8>,
+}
+
+impl DocumentSource {
+    /// The share of the loop of this number.
+    pub fn new(shared: &Arc<DocumentShared>, part: Part, seed: u64, number: u64) -> DocumentSource {
+        // Loops draw apart from each other, and phases too.
+        let phase = match part {
+            Part::Load => 0,
+            Part::Phase(place) => place as u64 + 1,
+        };
+        DocumentSource {
+            fixed: Fixed::of(shared),
+            part,
+            choosers: shared.choosers(part),
+            random: Seeded::from_seed(seed).split(phase << 32 | number),
+            sessions: Sessions::default(),
+            parts: part_metrics(&shared.workload.operations),
+            scratch: Vec::new(),
+            shared: Arc::clone(shared),
+        }
+    }
+
+    fn begin_load(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> Option<Begun<DocumentState>> {
+        let load = &self.shared.workload.load;
+        let (collection, first, count) = self.shared.claim_load(load.batch.min(most).max(1))?;
+        let state = DocumentState::load(Claim { step: 0, collection, first, count });
+        self.write_load(&state, message);
+        let unanswered = (!self.shared.binding.acknowledged).then_some(LOAD_METRIC);
+        if unanswered.is_some() {
+            self.shared.acknowledge(collection, first, count);
+        }
+        Some(Begun { state, records: count, unanswered })
+    }
+
+    fn write_load(&mut self, state: &DocumentState, message: &mut OpMsgWriter<'_>) {
+        let DocumentSource { shared, fixed, choosers, random, .. } = self;
+        let Some(claim) = state.claims.first() else { return };
+        let template = shared.workload.collections.get(claim.collection);
+        let Some(document) = template.and_then(|collection| collection.document.as_ref()) else { return };
+        let unanswered = !shared.binding.acknowledged;
+        let requests = Requests { shared, fixed, transaction: None, unanswered };
+        let mut drawing = Drawing {
+            random,
+            workload: &shared.workload,
+            collections: &shared.collections,
+            choosers,
+            variables: &state.variables,
+            number: claim.first,
+        };
+        // A batch goes on behind a document that fails; a single one has nothing behind it, and drivers say ordered.
+        let ordered = shared.workload.load.ordered || claim.count == 1;
+        let numbers = (claim.first, claim.count);
+        requests.insert(claim.collection, document, numbers, ordered, &mut drawing, message);
+    }
+
+    fn begin_operation(
+        &mut self,
+        phase: usize,
+        most: u64,
+        message: &mut OpMsgWriter<'_>,
+    ) -> Option<Begun<DocumentState>> {
+        let shared = Arc::clone(&self.shared);
+        let place = shared.workload.phases.get(phase)?.at(self.random.uniform());
+        let operation = shared.workload.operations.get(place)?;
+        let mut state = DocumentState::operation(place);
+        self.draw_variables(operation, &mut state);
+        if operation.transaction.is_some() {
+            state.session = Some(self.sessions.take());
+        }
+        state.most = most;
+        self.write_step(operation, &mut state, message);
+        let records = match operation.batch() {
+            1 => 1,
+            _ => state.claims.first().map_or(1, |claim| claim.count),
+        };
+        let unanswered = self.is_unanswered(operation).then_some(operation_metric(place));
+        if unanswered.is_some() {
+            self.acknowledge(&state);
+        }
+        Some(Begun { state, records, unanswered })
+    }
+
+    /// Whether nothing answers an operation (`w:0`).
+    fn is_unanswered(&self, operation: &Operation) -> bool {
+        let alone = operation.steps.len() == 1 && operation.transaction.is_none();
+        let may = operation.steps.first().is_some_and(|step| step.command.may_go_unanswered());
+        !self.shared.binding.acknowledged && alone && may
+    }
+
+    fn draw_variables(&mut self, operation: &Operation, state: &mut DocumentState) {
+        let DocumentSource { shared, choosers, random, scratch, .. } = self;
+        for template in &operation.variables {
+            let mut drawing = Drawing {
+                random,
+                workload: &shared.workload,
+                collections: &shared.collections,
+                choosers,
+                variables: &state.variables,
+                number: 0,
+            };
+            scratch.clear();
+            let element_type = template.append(&mut drawing, scratch);
+            state.variables.add(element_type, scratch);
+        }
+    }
+
+    /// Writes the command of the step at which an operation is.
+    fn write_step(
+        &mut self,
+        operation: &Operation,
+        state: &mut DocumentState,
+        message: &mut OpMsgWriter<'_>,
+    ) {
+        let unanswered = self.is_unanswered(operation);
+        let DocumentSource { shared, fixed, choosers, random, .. } = self;
+        let Some(step) = operation.steps.get(state.step) else { return };
+        let transaction = transaction_of(operation, state);
+        let requests = Requests { shared, fixed, transaction, unanswered };
+        let mut drawing = Drawing {
+            random,
+            workload: &shared.workload,
+            collections: &shared.collections,
+            choosers,
+            variables: &state.variables,
+            number: 0,
+        };
+        let Command::Insert { document, documents, ordered } = &step.command else {
+            requests.command(step, &mut drawing, message);
+            return;
+        };
+        let collection = shared.workload.collections.get(step.collection);
+        let own = collection.and_then(|collection| collection.document.as_ref());
+        let Some(document) = document.as_ref().or(own) else { return };
+        // A transaction that begins again inserts the documents of the same numbers.
+        let claimed = state.claims.iter().find(|claim| claim.step == state.step).copied();
+        let claim = claimed.unwrap_or_else(|| {
+            let count = if operation.batch() > 1 { state.most.clamp(1, *documents) } else { *documents };
+            let first = shared.claim(step.collection, count);
+            Claim { step: state.step, collection: step.collection, first, count }
+        });
+        let numbers = (claim.first, claim.count);
+        requests.insert(step.collection, document, numbers, *ordered, &mut drawing, message);
+        if claimed.is_none() {
+            state.claims.push(claim);
+        }
+    }
+
+    fn acknowledge(&self, state: &DocumentState) {
+        for Claim { collection, first, count, .. } in &state.claims {
+            self.shared.acknowledge(*collection, *first, *count);
+        }
+    }
+}
+
+/// The transaction that the command of an operation's step belongs to.
+fn transaction_of<'a>(operation: &'a Operation, state: &'a DocumentState) -> Option<InTransaction<'a>> {
+    let read_concern = operation.transaction.as_ref()?.read_concern.as_deref();
+    let session = state.session.as_ref()?;
+    Some(InTransaction { session, is_first: state.step == 0, read_concern })
+}
+
+/// Where an operation is measured.
+fn operation_metric(place: usize) -> Metric {
+    LOAD_METRIC + 1 + place
+}
+
+fn part_metrics(operations: &[Operation]) -> Vec<Vec<Metric>> {
+    let mut first = operation_metric(operations.len());
+    let metrics = |operation: &Operation| {
+        let names = operation.parts();
+        let place = |name: &str| first + names.iter().position(|known| known == name).unwrap_or(0);
+        let steps = operation.steps.iter().map(|step| format!("{}.{}", operation.name, step.command.name()));
+        let commit = std::iter::once(format!("{}.commit", operation.name));
+        let metrics: Vec<Metric> = if names.is_empty() {
+            Vec::new()
+        } else {
+            steps.chain(commit).map(|name| place(&name)).collect()
+        };
+        first += names.len();
+        metrics
+    };
+    operations.iter().map(metrics).collect()
+}
+
+impl Source for DocumentSource {
+    type State = DocumentState;
+
+    fn metrics(&self) -> Vec<String> {
+        self.shared.workload.metrics()
+    }
+
+    fn begin(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> Option<Begun<DocumentState>> {
+        match self.part {
+            Part::Load => self.begin_load(most, message),
+            Part::Phase(place) => self.begin_operation(place, most, message),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        state: &mut DocumentState,
+        reply: &RawDocument,
+        message: &mut OpMsgWriter<'_>,
+    ) -> Step {
+        let shared = Arc::clone(&self.shared);
+        let answer = Answer::of(reply);
+        let Some(operation) = state.operation.and_then(|place| shared.workload.operations.get(place)) else {
+            return self.loaded(state, &answer, reply);
+        };
+        match state.turn {
+            Turn::Step if answer.is_clean() => self.answered(operation, state, &answer, reply, message),
+            Turn::Commit if answer.is_clean() => self.end(operation, state, Status::Ok),
+            Turn::Step | Turn::Commit => self.refused(operation, state, &answer, reply, message),
+            // Whatever the server says of a cursor that nobody reads any more.
+            Turn::Kill(status) => self.step_ended(operation, state, status, message),
+            Turn::Abort { status, again } => self.aborted(operation, state, status, again, message),
+        }
+    }
+
+    fn again(&mut self, state: &mut DocumentState, message: &mut OpMsgWriter<'_>) {
+        // No step asks for a pause; what would be sent is what was sent last.
+        let shared = Arc::clone(&self.shared);
+        match state.operation.and_then(|place| shared.workload.operations.get(place)) {
+            Some(operation) => self.write_step(operation, state, message),
+            None => self.write_load(state, message),
+        }
+    }
+
+    fn lost(&mut self, state: &mut DocumentState) -> Step {
+        self.acknowledge(state);
+        if let Some(session) = state.session.take() {
+            self.sessions.put(session);
+        }
+        let metric = state.operation.map_or(LOAD_METRIC, operation_metric);
+        Step { whole: Some((metric, Status::Error)), ..Step::default() }
+    }
+}

@@ -1,0 +1,166 @@
+//! Latency that tells the truth: a server that stands still is seen by the response time and hidden from the service time, and
+//! what is said of rate, latency and operations under way fits together.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bson::rawdoc;
+use fathom_client::{Address, Connection, Target};
+use fathom_errors::Error;
+use fathom_load::binding::Binding;
+use fathom_load::core_workload::{CoreShared, CoreSource, CoreWorkload, Phase, Retry};
+use fathom_load::driving::{self, Arrivals, End, Ended, Interval, Observer, Plan};
+use fathom_load::measurements::Measured;
+use fathom_load::properties::Properties;
+use fathom_stats::{Histogram, LittleCheck};
+use fathom_testkit::{Manner, NullResponder};
+
+/// Nobody who watches.
+struct Quiet;
+
+impl Observer for Quiet {
+    fn second(&mut self, _interval: &Interval<'_>) {}
+
+    fn stop_asked(&mut self) -> bool {
+        false
+    }
+}
+
+/// So few that the operations that a stall holds up are less than one in a hundred.
+const CONNECTIONS: usize = 4;
+const RATE: f64 = 500.0;
+/// The second in ten, scaled down.
+const STALLS: Manner = Manner::Stalls { period: Duration::from_secs(2), pause: Duration::from_millis(300) };
+const STALLED_SHARE: f64 = 0.15;
+const PAUSE_MS: f64 = 300.0;
+
+fn plan(arrivals: Arrivals, time: Duration) -> Plan {
+    Plan {
+        connections: CONNECTIONS,
+        loops: 2,
+        depth: 1,
+        operations: None,
+        time: Some(time),
+        warmup: Duration::ZERO,
+        arrivals,
+        deadline: Some(Duration::from_secs(10)),
+        no_progress: Some(Duration::from_secs(10)),
+        batch: 1,
+        seed: 7,
+    }
+}
+
+/// Reads of one record from a responder.
+fn drive(manner: Manner, plan: &Plan) -> Ended {
+    let responder = NullResponder::with_manner(&rawdoc! { "_id": "user1", "field0": "x" }, manner).unwrap();
+    let mut properties = Properties::default();
+    for pair in ["workload=CoreWorkload", "recordcount=1000", "readproportion=1", "updateproportion=0"] {
+        properties.add_flag(pair).unwrap();
+    }
+    let workload = CoreWorkload::of(&properties, Phase::Run, None).unwrap();
+    let (binding, _) = Binding::of(&properties).unwrap();
+    let shared = Arc::new(CoreShared::new(workload, binding, Retry::default(), 1000));
+    let target = Target::at(Address::new("127.0.0.1", responder.port()));
+    let opener = move |_: usize| -> Result<_, Error> { Ok(Connection::connect(&target)?.into_parts()?) };
+    let source = |number: usize| CoreSource::new(&shared, plan.seed, number as u64);
+    let ended = driving::run(plan, &opener, source, &mut Quiet).unwrap();
+    assert_eq!((ended.end.clone(), ended.abandoned), (End::TimeOver, 0), "{:?}", ended.failures);
+    ended
+}
+
+fn read(ended: &Ended) -> &Measured {
+    ended.metrics.iter().find(|(name, _)| *name == "READ").map(|(_, measured)| measured).unwrap()
+}
+
+/// A quantile in milliseconds.
+fn at(histogram: &Histogram, quantile: f64) -> f64 {
+    histogram.quantile_ns(quantile).unwrap() as f64 / 1e6
+}
+
+/// What waits for the end of a stall waits evenly between nothing and all of it, and no other operation waits at all.
+fn expected_ms(quantile: f64) -> f64 {
+    PAUSE_MS * (1.0 - (1.0 - quantile) / STALLED_SHARE)
+}
+
+fn assert_the_stall_is_seen(arrivals: Arrivals) {
+    let begun = Instant::now();
+    let ended = drive(STALLS, &plan(arrivals, Duration::from_secs(6)));
+    let latencies = &read(&ended).succeeded;
+    let (service, response) = (&latencies.service, &latencies.response);
+    println!("{arrivals:?} in {:?}: {} operations", begun.elapsed(), ended.operations);
+    for quantile in [0.5, 0.8, 0.9, 0.95, 0.99] {
+        let (service, response) = (at(service, quantile), at(response, quantile));
+        let expected = expected_ms(quantile).max(0.0);
+        println!(
+            "  p{}: service {service:.1} ms, response {response:.1} ms, expected {expected:.0} ms",
+            quantile * 100.0
+        );
+        assert!(
+            (response - expected).abs() < 40.0,
+            "response time at {quantile}: {response} ms, not {expected}"
+        );
+        assert!(service < 40.0, "service time at {quantile}: {service} ms");
+    }
+    // Only what was under way when a stall began saw it.
+    let stalled = service.len() as f64 * (1.0 - service_share_below(service, 100_000_000));
+    assert!(stalled <= (3 * CONNECTIONS) as f64 + 0.5, "{stalled}");
+    assert!((at(service, 1.0) - PAUSE_MS).abs() < 60.0, "{}", at(service, 1.0));
+    let rate = ended.operations as f64 / ended.elapsed.as_secs_f64();
+    assert!((rate / RATE - 1.0).abs() < 0.1, "{rate}");
+    assert!(at(&ended.lag, 0.99) > 200.0, "the schedule's lag shows where response time comes from");
+}
+
+fn service_share_below(histogram: &Histogram, limit_ns: u64) -> f64 {
+    let below: u64 =
+        histogram.buckets().filter(|(highest, _)| *highest <= limit_ns).map(|(_, count)| count).sum();
+    below as f64 / histogram.len() as f64
+}
+
+#[test]
+fn a_target_rate_sees_the_stall() {
+    assert_the_stall_is_seen(Arrivals::Uniform(RATE));
+}
+
+#[test]
+fn an_open_loop_sees_the_stall() {
+    assert_the_stall_is_seen(Arrivals::Poisson(RATE));
+}
+
+/// The omission that the other two avoid: while the server stands still, a closed loop asks nothing, so that there is
+/// nothing to be late. docs/ycsb.md says so.
+#[test]
+fn a_closed_loop_is_blind_to_it() {
+    let ended = drive(STALLS, &plan(Arrivals::Closed, Duration::from_secs(4)));
+    let latencies = &read(&ended).succeeded;
+    for histogram in [&latencies.service, &latencies.response] {
+        assert!(at(histogram, 0.99) < 40.0, "{}", at(histogram, 0.99));
+        assert!((at(histogram, 1.0) - PAUSE_MS).abs() < 60.0, "{}", at(histogram, 1.0));
+    }
+    assert!(ended.lag.is_empty());
+}
+
+/// What is under way is what comes in a second times how long it stays, whichever of the three is measured how.
+#[test]
+fn littles_law_holds() {
+    // A few milliseconds for each operation: what the client itself takes between two of them is little beside it.
+    let slow = Manner::Stalls { period: Duration::from_micros(7_300), pause: Duration::from_micros(7_000) };
+    for (arrivals, seconds) in [(Arrivals::Closed, 3), (Arrivals::Uniform(1500.0), 4)] {
+        let mut plan = plan(arrivals, Duration::from_secs(seconds));
+        plan.connections = 16;
+        let ended = drive(slow, &plan);
+        let service = &read(&ended).succeeded.service;
+        let check = LittleCheck {
+            in_flight: ended.in_flight,
+            throughput_per_s: service.len() as f64 / ended.elapsed.as_secs_f64(),
+            mean_latency_ns: service.mean_ns().unwrap(),
+        };
+        let (gap, implied) = (check.relative_gap(), check.implied_in_flight());
+        println!(
+            "{arrivals:?}: {:.3} under way, {implied:.3} implied, {:.2} % apart",
+            ended.in_flight,
+            gap * 100.0
+        );
+        assert!(gap < 0.02, "{arrivals:?}: {gap}");
+    }
+}

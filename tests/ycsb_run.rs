@@ -1,0 +1,348 @@
+//! `fathom ycsb run`: the workloads of the repository, the report in each of its forms, and the options of a run.
+
+use std::time::{Duration, Instant};
+
+use bson::doc;
+use fathom_testkit::{Fathom, LabServer, Output, Scratch};
+
+use crate::clients::{ROCKSDB, WIRED_TIGER, serve, stop};
+use crate::ycsb::{key, report, table, url, workload, ycsb};
+
+/// Each workload with the operations that it has; those of a read-modify-write are counted as its parts.
+const WORKLOADS: [(&str, &[&str]); 11] = [
+    ("workloada", &["READ", "UPDATE"]),
+    ("workloadb", &["READ", "UPDATE"]),
+    ("workloadc", &["READ"]),
+    ("workloadd", &["READ", "INSERT"]),
+    ("workloade", &["SCAN", "INSERT"]),
+    ("workloadf", &["READ", "UPDATE"]),
+    ("s1", &["INSERT"]),
+    ("s2", &["READ", "UPDATE"]),
+    ("s3", &["READ", "INSERT", "UPDATE"]),
+    ("s4", &["READ", "INSERT", "UPDATE"]),
+    ("s5", &["READ"]),
+];
+
+fn each_workload(engine: &str) {
+    let scratch = Scratch::new().unwrap();
+    let server = serve(engine, &scratch, &[]);
+    for (name, operations) in WORKLOADS {
+        let url = url(&server, name, "");
+        let words = ["recordcount=200", "operationcount=600", "-threads 5", "--no-record"];
+        let loaded = ycsb("load", name, &url, &words).run().expect_code(0);
+        assert_eq!(report(&loaded).all_returned(), 200, "{name}");
+        let output = ycsb("run", name, &url, &words).run().expect_code(0);
+        assert!(!output.stderr.contains("fathom: "), "{name}: {}", output.stderr);
+        let report = report(&output);
+        let counts: Vec<u64> = operations.iter().map(|one| report.returned(one, "OK")).collect();
+        assert_eq!(report.all_returned(), counts.iter().sum::<u64>(), "{name}: {report:?}");
+        assert!(counts.iter().all(|count| *count > 0), "{name}: {counts:?}");
+        let whole = match report.get("READ-MODIFY-WRITE", "Operations") {
+            // Each of these is one operation and counts as a read and as an update.
+            Some(both) => {
+                assert_eq!((name, both.parse::<u64>().unwrap()), ("workloadf", counts[1]));
+                counts[0]
+            }
+            None => counts.iter().sum(),
+        };
+        assert_eq!(whole, 600, "{name}");
+        let run_time = report.number("OVERALL", "RunTime(ms)");
+        let rate = report.number("OVERALL", "Throughput(ops/sec)");
+        assert!((rate * run_time / 1000.0 - 600.0).abs() < 1e-6, "{name}: {rate} in {run_time}");
+    }
+    stop(server);
+}
+
+#[test]
+fn each_workload_on_wired_tiger() {
+    each_workload(WIRED_TIGER);
+}
+
+#[test]
+fn each_workload_on_rocksdb() {
+    each_workload(ROCKSDB);
+}
+
+/// A server with loaded records in the database `y`.
+pub(crate) fn loaded(scratch: &Scratch, records: u64, flags: &[&str]) -> LabServer {
+    let server = serve(WIRED_TIGER, scratch, flags);
+    let count = format!("recordcount={records}");
+    ycsb("load", "workloada", &url(&server, "y", ""), &[&count, "--no-record", "-threads 4"])
+        .run()
+        .expect_code(0);
+    server
+}
+
+/// Whether a line is YCSB's status line: the words that wrappers look for.
+fn is_status(line: &str, label: &str) -> bool {
+    let Some(line) = line.strip_prefix(label) else { return false };
+    let words: Vec<&str> = line.split(' ').collect();
+    let time = |text: &str| text.split(':').map(str::len).eq([2, 2, 2, 3]);
+    words.len() > 5
+        && words[0].len() == 10
+        && time(words[1])
+        && words[3] == "sec:"
+        && words[5] == "operations;"
+}
+
+#[test]
+fn both_launch_forms_and_status_lines() {
+    let scratch = Scratch::new().unwrap();
+    let server = loaded(&scratch, 100, &[]);
+    let url = url(&server, "y", "");
+    let words =
+        ["recordcount=100", "--no-record", "-s", "-l run1 ", "status.interval=1", "maxexecutiontime=2"];
+    // The label's blank is kept, as YCSB glues it on.
+    let mut call =
+        ycsb("run", "workloadb", &url, &words[..3]).args(["-l", words[3].trim_start_matches("-l ")]);
+    call = call.args(["-p", words[4], "-p", words[5], "-p", "operationcount=0", "-target", "300"]);
+    let output = call.run().expect_code(0);
+    let lines: Vec<&str> = output.stderr.lines().filter(|line| is_status(line, "run1 ")).collect();
+    assert!((3..=5).contains(&lines.len()), "at the start, each second, at the end: {}", output.stderr);
+    assert!(lines[0].contains(" 0 sec: 0 operations; "), "{}", lines[0]);
+    assert!(lines[1].contains(" current ops/sec; ") && lines[1].contains("[READ: Count="), "{}", lines[1]);
+
+    for class in ["site.ycsb.db.MongoDbClient", "com.yahoo.ycsb.db.MongoDbClient"] {
+        let direct = |phase: &str| {
+            Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+                .args(["ycsb", phase, "-db", class, "-P"])
+                .arg(workload("workloadb"))
+                .args(["-p", &url, "-p", "recordcount=50", "-p", "operationcount=77", "--no-record"])
+                .args(["-p", &format!("table={}", class.replace('.', "_")), "-threads", "2"])
+                .run()
+                .expect_code(0)
+        };
+        assert_eq!(report(&direct("-load")).returned("INSERT", "OK"), 50);
+        assert_eq!(report(&direct("-t")).all_returned(), 77);
+    }
+    stop(server);
+}
+
+#[test]
+fn reports_in_all_their_forms() {
+    let scratch = Scratch::new().unwrap();
+    let server = loaded(&scratch, 100, &[]);
+    let url = url(&server, "y", "");
+    let words = ["recordcount=100", "operationcount=100", "--no-record"];
+    let run = |more: &[&str]| ycsb("run", "workloada", &url, &[&words, more].concat()).run().expect_code(0);
+
+    let file = scratch.path().join("report");
+    let to_file = run(&[&format!("exportfile={}", file.display())]);
+    assert!(!to_file.stdout.contains("[OVERALL]"), "{}", to_file.stdout);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(crate::ycsb::Report::of(&text).all_returned(), 100);
+
+    let array = run(&["exporter=site.ycsb.measurements.exporter.JSONArrayMeasurementsExporter"]);
+    let start = array.stdout.find('[').unwrap();
+    let list: serde_json::Value = serde_json::from_str(&array.stdout[start..]).unwrap();
+    assert_eq!(
+        (list[0]["metric"].as_str(), list[0]["measurement"].as_str()),
+        (Some("OVERALL"), Some("RunTime(ms)"))
+    );
+    let objects = run(&["exporter=com.yahoo.ycsb.measurements.exporter.JSONMeasurementsExporter"]);
+    let start = objects.stdout.find('{').unwrap();
+    let stream =
+        serde_json::Deserializer::from_str(&objects.stdout[start..]).into_iter::<serde_json::Value>();
+    assert!(stream.map(Result::unwrap).any(|one| one["measurement"] == "Return=OK"));
+
+    let both = report(&run(&["measurement.interval=both"]));
+    assert_eq!(both.get("READ", "Operations"), both.get("Intended-READ", "Operations"));
+    let percentiles = report(&run(&["hdrhistogram.percentiles=50,99.9"]));
+    assert!(percentiles.get("READ", "99.9PercentileLatency(us)").is_some());
+    assert!(percentiles.get("READ", "95thPercentileLatency(us)").is_none());
+    let buckets = report(&run(&["measurementtype=histogram"]));
+    assert!(buckets.number("READ", "95thPercentileLatency(us)") % 1000.0 == 0.0);
+    let series = report(&run(&["measurementtype=timeseries"]));
+    assert!(series.number("READ", "0") > 0.0, "{series:?}");
+    stop(server);
+}
+
+#[test]
+fn files_and_flags_in_their_order_and_blanks() {
+    let scratch = Scratch::new().unwrap();
+    let server = loaded(&scratch, 100, &[]);
+    let file = scratch.path().join("more");
+    // What fails in YCSB: blanks behind a number. Continued lines and the other separators are Java's.
+    std::fs::write(&file, "# more\nrecordcount=100   \noperationcount : 5 \nthread\\\n  count 2\t\n! no\n")
+        .unwrap();
+    let call = |file: &std::path::Path| {
+        ycsb("run", "workloadc", &url(&server, "y", ""), &["--no-record"]).arg("-P").arg(file)
+    };
+    let output = call(&file).run().expect_code(0);
+    assert_eq!(report(&output).returned("READ", "OK"), 5);
+    assert!(output.stderr.contains("client: 2 connections"), "{}", output.stderr);
+    let flag = ["-p", "operationcount=6"];
+    assert_eq!(report(&call(&file).args(flag).run().expect_code(0)).returned("READ", "OK"), 6);
+    stop(server);
+}
+
+#[test]
+fn a_second_run_that_inserts_goes_on_behind_the_first() {
+    let scratch = Scratch::new().unwrap();
+    let server = loaded(&scratch, 1000, &[]);
+    let url = url(&server, "y", "");
+    let words = ["operationcount=800", "-threads 8", "--no-record"];
+    let run = |more: &[&str]| ycsb("run", "workloadd", &url, &[&words, more].concat()).run();
+    let first = report(&run(&[]).expect_code(0)).returned("INSERT", "OK");
+    let second = run(&[]).expect_code(0);
+    let inserted = first + report(&second).returned("INSERT", "OK");
+    assert!(first > 10 && !second.stderr.contains("E11000"), "{}", second.stderr);
+    let mut connection = server.connect().unwrap();
+    let keys = table(&mut connection, "y", "usertable");
+    assert!((0..1000 + inserted).all(|number| keys.contains_key(&key(number))));
+    assert_eq!(keys.len() as u64, 1000 + inserted);
+
+    let collide = run(&["insertresume=false"]).expect_code(1);
+    let failed = report(&collide).returned("INSERT", "ERROR");
+    let told =
+        format!("fathom: {failed} x DuplicateKey(11000): E11000 duplicate key error collection: y.usertable");
+    assert!(failed > 10 && collide.stderr.contains(&told), "{}", collide.stderr);
+    run(&["insertresume=false", "--ycsb-exit-codes"]).expect_code(0);
+    stop(server);
+}
+
+#[test]
+fn scans_deletes_and_what_nothing_answers() {
+    let scratch = Scratch::new().unwrap();
+    let server = loaded(&scratch, 1000, &[]);
+    let words = ["operationcount=200", "-threads 3", "--no-record"];
+    let run = |name: &str, options: &str, more: &[&str]| {
+        report(&ycsb("run", name, &url(&server, "y", options), &[&words, more].concat()).run().expect_code(0))
+    };
+    let scans = ["minscanlength=150", "maxscanlength=900", "insertproportion=0", "scanproportion=1"];
+    assert_eq!(run("workloade", "", &scans).returned("SCAN", "OK"), 200);
+    let mut connection = server.connect().unwrap();
+    let status = connection.run("admin", &doc! { "serverStatus": 1 }).unwrap();
+    let counters = status.get_document("opcounters").unwrap();
+    let more = counters.get("getmore").unwrap().unwrap();
+    assert!(more.as_i64().or(more.as_i32().map(i64::from)).unwrap() >= 100, "{more:?}");
+
+    for depth in ["pipelinedepth=1", "pipelinedepth=8"] {
+        let silent = run("workloadf", "?w=0", &[depth, "operationdeadline=3"]);
+        assert_eq!((silent.returned("READ", "OK"), silent.all_returned() > 250), (200, true));
+        let rate = run("workloada", "?w=0", &[depth, "-target 2000", "operationdeadline=3"]);
+        assert_eq!(rate.all_returned(), 200);
+        let deep = run("workloada", "", &[depth]);
+        assert_eq!(deep.all_returned(), 200);
+    }
+    let silent =
+        ["mongodb.writeConcern=unacknowledged", "recordcount=5000", "table=silent", "pipelinedepth=4"];
+    let call = ycsb(
+        "load",
+        "workloada",
+        &url(&server, "y", ""),
+        &[&silent[..], &["--no-record", "-threads 2"]].concat(),
+    );
+    call.run().expect_code(0);
+    // The last of them may still be on their way in the server.
+    let begun = Instant::now();
+    while table(&mut connection, "y", "silent").len() < 5000 && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(table(&mut connection, "y", "silent").len(), 5000);
+
+    let deletes =
+        ["readproportion=0", "deleteproportion=1", "requestdistribution=sequential", "operationcount=400"];
+    let call = ycsb(
+        "run",
+        "workloadc",
+        &url(&server, "y", ""),
+        &[&deletes[..], &["recordcount=300", "--no-record"]].concat(),
+    );
+    let deleted = call.run().expect_code(1);
+    let counts = report(&deleted);
+    assert_eq!((counts.returned("DELETE", "OK"), counts.returned("DELETE", "NOT_FOUND")), (300, 100));
+    drop(connection);
+    stop(server);
+}
+
+#[test]
+fn rates_warm_up_and_time() {
+    let scratch = Scratch::new().unwrap();
+    let server = loaded(&scratch, 100, &[]);
+    let run = |more: &[&str]| {
+        let words = [&["recordcount=100", "-threads 8", "--no-record"], more].concat();
+        ycsb("run", "workloadb", &url(&server, "y", ""), &words).run().expect_code(0)
+    };
+    for (more, spread) in [(vec![], 0.03), (vec!["arrivals=poisson", "seed=3"], 0.15)] {
+        let timed = [&["-target 400", "maxexecutiontime=2", "operationcount=0"], more.as_slice()].concat();
+        let output = run(&timed);
+        let report = report(&output);
+        // The time to connect is in the report's.
+        let count = report.all_returned() as f64;
+        println!("{more:?}: {count} of 800 in {}", report.number("OVERALL", "RunTime(ms)"));
+        assert!((count / 800.0 - 1.0).abs() < spread, "{}", output.stdout);
+        assert!(report.get("Intended-READ", "Operations").is_some(), "both clocks where there is a schedule");
+        let run_time = report.number("OVERALL", "RunTime(ms)");
+        assert!((2000.0..3000.0).contains(&run_time), "{run_time}");
+    }
+    let begun = Instant::now();
+    let warm = report(&run(&["warmup=1", "operationcount=500"]));
+    assert_eq!(warm.all_returned(), 500, "operations of the warm-up are none of those that count");
+    assert!(begun.elapsed() >= Duration::from_secs(1) && warm.number("OVERALL", "RunTime(ms)") < 2000.0);
+    stop(server);
+}
+
+#[test]
+fn compression_users_and_tls() {
+    let scratch = Scratch::new().unwrap();
+    let pem = |file: &str| workload("../crates/client/tests/client/pem").join(file).display().to_string();
+    let certificate = pem("server.pem");
+    let server = serve(
+        WIRED_TIGER,
+        &scratch,
+        &["--auth", "--tlsMode", "allowTLS", "--tlsCertificateKeyFile", &certificate],
+    );
+    let mut connection = server.connect().unwrap();
+    let user = |name: &str, mechanism: &str| {
+        doc! { "createUser": name, "pwd": "s3cret-pw", "roles": ["root"], "mechanisms": [mechanism] }
+    };
+    connection.run("admin", &user("first", "SCRAM-SHA-256")).unwrap();
+    let port = server.port();
+    let address = |user: &str, options: &str| {
+        format!("mongodb.url=mongodb://{user}:s3cret-pw@localhost:{port}/y?authSource=admin{options}")
+    };
+    let words = ["recordcount=200", "operationcount=200", "-threads 2"];
+    let run = |phase: &str, url: &str| -> Output {
+        ycsb(phase, "workloada", url, &words).state(scratch.path().join("state")).run().expect_code(0)
+    };
+    let mut outputs = vec![run("load", &address("first", ""))];
+    for options in ["&compressors=snappy", "&compressors=zlib", "&compressors=zstd"] {
+        outputs.push(run("run", &address("first", options)));
+    }
+    let tls = format!("&tls=true&tlsCAFile={}", pem("ca.pem").replace('/', "%2F"));
+    outputs.push(run("run", &address("first", &tls)));
+    outputs.push(run("run", &address("first", &format!("{tls}&compressors=zstd"))));
+    outputs.push(run("run", &address("first", "&authMechanism=SCRAM-SHA-256")));
+    let mut second = fathom_client::Connection::connect(
+        &address("first", "").trim_start_matches("mongodb.url=").parse().unwrap(),
+    )
+    .unwrap();
+    second.run("admin", &user("second", "SCRAM-SHA-1")).unwrap();
+    outputs.push(run("run", &address("second", "&authMechanism=SCRAM-SHA-1")));
+    for output in outputs {
+        assert_eq!(report(&output).all_returned(), 200);
+        assert!(!output.stdout.contains("s3cret") && !output.stderr.contains("s3cret"), "{output:?}");
+    }
+    assert_no_password(&scratch.path().join("state"));
+    drop((connection, second));
+    stop(server);
+}
+
+fn assert_no_password(folder: &std::path::Path) {
+    let mut files = 0;
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            files += 1;
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(!bytes.windows(6).any(|window| window == b"s3cret"), "{}", path.display());
+        }
+    }
+    assert!(files > 20, "{files}");
+}
