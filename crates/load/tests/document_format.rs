@@ -216,6 +216,7 @@ fn phases_change_the_plan_where_they_say_so() {
         no_progress: None,
         batch: 1,
         seed: 1,
+        points: false,
     };
     let plan = workload.phases()[0].plan(&base);
     assert_eq!((plan.connections, plan.operations, plan.time), (7, None, Some(Duration::from_secs(90))));
