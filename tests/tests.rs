@@ -30,6 +30,7 @@ mod serve_run;
 mod serve_writers;
 mod storage;
 mod ycsb;
+mod ycsb_driver;
 mod ycsb_faults;
 mod ycsb_refusals;
 mod ycsb_run;

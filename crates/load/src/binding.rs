@@ -54,6 +54,11 @@ pub struct Binding {
     pub read_concern: Option<String>,
 }
 
+/// The connection string, which may hold a password: it is for drivers, not for people.
+pub fn url(properties: &Properties) -> &str {
+    properties.text("mongodb.url").unwrap_or(DEFAULT_URL)
+}
+
 impl Binding {
     /// Reads the properties; with it, sentences for what is not used.
     ///
@@ -61,8 +66,7 @@ impl Binding {
     /// `Kind::Usage` if the connection string or another one cannot be.
     pub fn of(properties: &Properties) -> Result<(Binding, Vec<String>), Error> {
         let mut warnings = Vec::new();
-        let url = properties.text("mongodb.url").unwrap_or(DEFAULT_URL);
-        let mut target: Target = url.parse()?;
+        let mut target: Target = url(properties).parse()?;
         legacy_options(properties, &mut target, &mut warnings);
         let database = target.database.clone().filter(|name| name != "admin");
         let batch = match properties.whole("batchsize")? {

@@ -66,12 +66,24 @@ impl<'a> Bench<'a> {
 
     /// `fathom ycsb` with these properties; its processor time and what it printed.
     fn fathom(&self, what: &str, pinned: bool, properties: &[(&str, String)]) -> Result<(f64, String)> {
+        self.fathom_by("own", what, pinned, properties)
+    }
+
+    /// The same through this `--driver`.
+    fn fathom_by(
+        &self,
+        driver: &str,
+        what: &str,
+        pinned: bool,
+        properties: &[(&str, String)],
+    ) -> Result<(f64, String)> {
         ensure!(!self.signals.stopped(), "interrupted");
         let mut command = if pinned { Command::new("taskset") } else { Command::new(&self.program) };
         if pinned {
             command.args(["-c", "0"]).arg(&self.program);
         }
-        command.args(["ycsb", what, "mongodb", "--no-record", "-p", "workload=CoreWorkload"]);
+        command.args(["ycsb", what, "mongodb", "--no-record", "--driver", driver]);
+        command.args(["-p", "workload=CoreWorkload"]);
         for (name, value) in properties {
             command.args(["-p", &format!("{name}={value}")]);
         }
@@ -151,19 +163,40 @@ impl<'a> Bench<'a> {
         ))
     }
 
+    /// The records of the rows below.
+    pub(super) fn load(&mut self, server: &LabServer) -> Result<()> {
+        self.fathom("load", false, &workload_c(server, RECORDS)).map(drop)
+    }
+
+    /// Processor time per operation of workload C, beside the official Rust driver's: what a driver costs.
+    pub(super) fn driver(&mut self, server: &LabServer) -> Result<()> {
+        let (mut ratios, mut ours_us, mut theirs_us) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ours_per_s, mut theirs_per_s) = (Vec::new(), Vec::new());
+        let properties = workload_c(server, OPERATIONS);
+        for _ in 0..ROUNDS {
+            let (own_s, said) = self.fathom_by("own", "run", false, &properties)?;
+            ours_per_s.push(figure(&said, "[OVERALL], Throughput(ops/sec), ")?);
+            let (driver_s, said) = self.fathom_by("official", "run", false, &properties)?;
+            theirs_per_s.push(figure(&said, "[OVERALL], Throughput(ops/sec), ")?);
+            ratios.push(own_s / driver_s);
+            ours_us.push(own_s * 1e6 / OPERATIONS as f64);
+            theirs_us.push(driver_s * 1e6 / OPERATIONS as f64);
+        }
+        let middle = |each: &[f64]| median(each).unwrap_or_default();
+        say(&format!(
+            "driver: workload C, {:.1} us of CPU an operation at {}/s; through the official driver {:.1} at {}/s; {:.3} ({}), for information",
+            middle(&ours_us),
+            count(middle(&ours_per_s)),
+            middle(&theirs_us),
+            count(middle(&theirs_per_s)),
+            middle(&ratios),
+            span(&ratios)
+        ))
+    }
+
     /// Processor time per operation of workload C, beside go-ycsb's and the server's own.
     pub(super) fn cpu(&mut self, server: &LabServer, ycsb: &Ycsb) -> Result<()> {
         let port = server.port();
-        let ours = |operations: u64| {
-            vec![
-                ("mongodb.url", format!("mongodb://127.0.0.1:{port}/fathom?w=1")),
-                ("recordcount", RECORDS.to_string()),
-                ("operationcount", operations.to_string()),
-                ("readproportion", "1".to_owned()),
-                ("updateproportion", "0".to_owned()),
-                ("threadcount", "16".to_owned()),
-            ]
-        };
         let theirs = |operations: u64| {
             vec![
                 ("recordcount", RECORDS.to_string()),
@@ -175,13 +208,12 @@ impl<'a> Bench<'a> {
                 ("requestdistribution", "uniform".to_owned()),
             ]
         };
-        self.fathom("load", false, &ours(RECORDS))?;
         ycsb.run("load", port, &theirs(RECORDS), &mut || Ok(()))?;
         let (mut ratios, mut beside_server, mut ours_us, mut theirs_us) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             let before_s = cpu_s(server.pid())?;
-            let (client_s, _) = self.fathom("run", false, &ours(OPERATIONS))?;
+            let (client_s, _) = self.fathom("run", false, &workload_c(server, OPERATIONS))?;
             let server_s = cpu_s(server.pid())? - before_s;
             let peer = ycsb.run("run", port, &theirs(OPERATIONS), &mut || Ok(()))?;
             ratios.push(client_s / peer.cpu_s);
@@ -204,6 +236,18 @@ impl<'a> Bench<'a> {
             verdict(own < 1.0)
         ))
     }
+}
+
+/// Workload C on a server, as `fathom ycsb` takes it.
+fn workload_c(server: &LabServer, operations: u64) -> Vec<(&'static str, String)> {
+    vec![
+        ("mongodb.url", format!("mongodb://127.0.0.1:{}/fathom?w=1", server.port())),
+        ("recordcount", RECORDS.to_string()),
+        ("operationcount", operations.to_string()),
+        ("readproportion", "1".to_owned()),
+        ("updateproportion", "0".to_owned()),
+        ("threadcount", "16".to_owned()),
+    ]
 }
 
 /// The bare loop on the first processor, for two seconds.

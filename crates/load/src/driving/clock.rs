@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::time::ClockId;
+
 /// The clock; copies tell the same time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock(Instant);
@@ -23,6 +25,15 @@ pub(super) fn nanos(duration: Duration) -> u64 {
 
 /// How long this thread was on a processor, in nanoseconds.
 pub(super) fn thread_cpu_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    cpu_ns(ClockId::ThreadCPUTime)
+}
+
+/// How long all threads of this process were, in nanoseconds.
+pub(super) fn process_cpu_ns() -> u64 {
+    cpu_ns(ClockId::ProcessCPUTime)
+}
+
+fn cpu_ns(clock: ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(clock);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }

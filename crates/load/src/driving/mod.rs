@@ -11,10 +11,11 @@ mod connector;
 mod event_loop;
 mod failures;
 mod link;
+mod official;
 mod recorder;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -22,15 +23,13 @@ use std::time::Duration;
 use fathom_client::Parts;
 use fathom_errors::{Error, Kind};
 use fathom_stats::{Histogram, Seeded};
-use parking_lot::Mutex;
 
 pub use arrivals::Arrivals;
 pub use connector::Opener;
 pub use failures::{Failures, FailuresByKind};
+pub use official::run_by_driver;
 pub use recorder::Point;
 
-use self::budget::Budget;
-use self::clock::{Clock, nanos};
 use self::collector::Collector;
 use self::connector::{Mailbox, connect_all, reconnect};
 use self::event_loop::{EventLoop, Gauge, Shared, Surroundings};
@@ -152,20 +151,7 @@ pub fn run<S: Source>(
 ) -> Result<Ended, Error> {
     raise_file_limit(plan.connections);
     let connections = connect_all(opener, plan.connections)?;
-    let clock = Clock::start();
-    let warm_ns = nanos(plan.warmup);
-    let shared = Arc::new(Shared {
-        clock,
-        budget: Budget::new(plan.operations),
-        stop: AtomicBool::new(false),
-        stopped_by: Mutex::new(None),
-        warm_ns,
-        end_ns: plan.time.map(|time| warm_ns.saturating_add(nanos(time))),
-        deadline_ns: plan.deadline.map(nanos),
-        batch: plan.batch.max(1),
-        depth: plan.depth.max(1),
-        points: plan.points,
-    });
+    let shared = Shared::new(plan);
     let loops = plan.loops.clamp(1, plan.connections.max(1));
     let (words, heard) = mpsc::channel();
     let (wishes, wished) = mpsc::channel();

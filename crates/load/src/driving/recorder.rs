@@ -2,9 +2,10 @@
 
 use fathom_stats::Histogram;
 
-use super::failures::FailuresByKind;
+use super::event_loop::Shared;
+use super::failures::{FailuresByKind, note_refusal};
 use crate::measurements::{Measured, Status};
-use crate::source::Metric;
+use crate::source::{Metric, Step};
 
 /// One latency by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,60 @@ pub(super) struct Piece {
     pub(super) reconnects: u64,
 }
 
+/// The times of an operation that latencies are counted from, in nanoseconds of the run's clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moments {
+    /// When it was due.
+    pub(super) due_ns: u64,
+    /// When its first message was sent.
+    pub(super) begun_ns: u64,
+    /// When its last message was sent.
+    pub(super) sent_ns: u64,
+}
+
 impl Piece {
+    /// Notes what a step of an operation of so many records is measured as, unless it began in the warm-up. What is tried again
+    /// has not ended.
+    pub(super) fn note(
+        &mut self,
+        moments: Moments,
+        records: u64,
+        step: &Step,
+        tried_again: bool,
+        shared: &Shared,
+        now_ns: u64,
+    ) {
+        if let Some(failure) = &step.failure {
+            note_refusal(&mut self.failures, failure);
+        }
+        if moments.due_ns < shared.warm_ns {
+            return;
+        }
+        let since = |from_ns: u64| now_ns.saturating_sub(from_ns);
+        let mut record = |metric, status, service_ns, response_ns| {
+            self.record(metric, status, service_ns, response_ns);
+            if shared.points {
+                self.points.push(Point { metric, status, end_ns: now_ns, service_ns, response_ns });
+            }
+        };
+        if let Some((metric, status)) = step.part {
+            // The first message was due when the operation was; those behind it when the one before was answered.
+            let due_ns = if moments.sent_ns == moments.begun_ns { moments.due_ns } else { moments.sent_ns };
+            record(metric, status, since(moments.sent_ns), since(due_ns));
+        }
+        if let Some((metric, status, took_ns)) = step.aside {
+            record(metric, status, took_ns, took_ns);
+        }
+        if let Some((metric, status)) = step.whole.filter(|_| !tried_again) {
+            record(metric, status, since(moments.begun_ns), since(moments.due_ns));
+            let others = records.saturating_sub(1);
+            let failed = if status.is_success() { step.failed_documents.min(others) } else { others };
+            self.count(metric, Status::Error, failed);
+            self.count(metric, Status::BatchedOk, others - failed);
+            self.operations += records;
+        }
+    }
+
     #[inline]
     pub(super) fn metric(&mut self, metric: Metric) -> Option<&mut Measured> {
         if self.metrics.len() <= metric {

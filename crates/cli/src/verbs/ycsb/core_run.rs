@@ -11,9 +11,9 @@ use fathom_load::properties::Properties;
 use fathom_load::servers::Servers;
 use fathom_process::Signals;
 
-use super::drive::Drive;
+use super::drive::{Drive, Way};
 use super::find_max::Search;
-use super::{Config, check_export_file, environment, report_settings, warn};
+use super::{Config, Driver, check_export_file, environment, report_settings, warn};
 use crate::output;
 use crate::verbs::Outcome;
 
@@ -40,11 +40,16 @@ pub(super) fn run(config: &Config, properties: &Properties, signals: Signals) ->
     let server = binding.target.to_string();
     let shared = Arc::new(CoreShared::new(workload, binding, settings.retry, next));
     if let Some(slo) = &config.slo {
+        if config.driver == Driver::Official {
+            let what = "--find-max asks what a server can do, so it goes without --driver official";
+            return Err(Error::usage(what).into());
+        }
         let (step, json) = (config.step()?, config.json);
         let search = Search { slo, step, plan: &settings.plan, shared: &shared, servers: &servers, json };
         return search.run(&signals);
     }
-    let mut drive = Drive::new(config, &settings, &report, &servers, server, signals)?;
+    let way = Way::of(config, &servers, properties, &shared.binding);
+    let mut drive = Drive::new(config, &settings, &report, way, server, signals)?;
     let (name, news) = match phase {
         Phase::Load => ("load", "Loading workload..."),
         Phase::Run => ("run", "Starting test."),

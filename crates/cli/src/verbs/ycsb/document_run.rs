@@ -13,7 +13,7 @@ use fathom_load::properties::Properties;
 use fathom_load::servers::Servers;
 use fathom_process::Signals;
 
-use super::drive::Drive;
+use super::drive::{Drive, Way};
 use super::{Config, check_export_file, environment, report_settings, warn};
 use crate::output;
 use crate::verbs::Outcome;
@@ -53,9 +53,10 @@ pub(super) fn run(
     check_export_file(&settings)?;
     let servers = Servers::discover(&binding, true).map_err(environment)?;
     let server = binding.target.to_string();
-    let shared =
-        workload.prepare(&mut servers.connect(0).map_err(environment)?, binding, phase == Phase::Load)?;
-    let mut drive = Drive::new(config, &settings, &report, &servers, server, signals)?;
+    let mut connection = servers.connect(0).map_err(environment)?;
+    let shared = workload.prepare(&mut connection, binding.clone(), phase == Phase::Load)?;
+    let way = Way::of(config, &servers, properties, &binding);
+    let mut drive = Drive::new(config, &settings, &report, way, server, signals)?;
     let seed = settings.plan.seed;
     if phase == Phase::Load {
         let plan = workload.load().plan(shared.documents_to_load(), &settings.plan);

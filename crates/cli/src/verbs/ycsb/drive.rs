@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use anyhow::Result;
 use fathom_errors::Error;
+use fathom_load::binding::{Binding, url};
 use fathom_load::client_settings::ClientSettings;
 use fathom_load::driving::{self, End, Ended};
+use fathom_load::properties::Properties;
 use fathom_load::servers::Servers;
 use fathom_load::source::Source;
 use fathom_load::ycsb_report::{ReportSettings, RunTotals, report};
@@ -14,16 +16,40 @@ use fathom_process::Signals;
 use serde_json::{Value, json};
 
 use super::observe::Watcher;
-use super::{Config, document, environment, points, summary};
+use super::{Config, Driver, document, environment, points, summary};
 use crate::metrics::LoadMetrics;
 use crate::verbs::Outcome;
 use crate::{loading, output, probing};
+
+/// Who talks to the server.
+#[derive(Clone, Copy)]
+pub(super) enum Way<'d> {
+    /// Event loops of our own.
+    Own(&'d Servers),
+    /// MongoDB's driver for Rust, with this connection string.
+    Official(&'d str, &'d Binding),
+}
+
+impl<'d> Way<'d> {
+    /// As the command line has it.
+    pub(super) fn of(
+        config: &Config,
+        servers: &'d Servers,
+        properties: &'d Properties,
+        binding: &'d Binding,
+    ) -> Way<'d> {
+        match config.driver {
+            Driver::Own => Way::Own(servers),
+            Driver::Official => Way::Official(url(properties), binding),
+        }
+    }
+}
 
 /// What all parts of a load have in common.
 pub(super) struct Drive<'d> {
     config: &'d Config,
     report: &'d ReportSettings,
-    servers: &'d Servers,
+    way: Way<'d>,
     /// The server's address, for the record.
     server: String,
     watcher: Watcher<'d>,
@@ -41,7 +67,7 @@ impl<'d> Drive<'d> {
         config: &'d Config,
         settings: &ClientSettings,
         report: &'d ReportSettings,
-        servers: &'d Servers,
+        way: Way<'d>,
         server: String,
         signals: Signals,
     ) -> Result<Self> {
@@ -58,7 +84,7 @@ impl<'d> Drive<'d> {
         Ok(Drive {
             config,
             report,
-            servers,
+            way,
             server,
             watcher,
             failed: false,
@@ -69,7 +95,7 @@ impl<'d> Drive<'d> {
     }
 
     /// Drives one part, and reports it. `tag` stands in front of its names in the run folder.
-    pub(super) fn part<S: Source>(
+    pub(super) fn part<S: Source + 'static>(
         &mut self,
         name: &str,
         tag: &str,
@@ -78,8 +104,11 @@ impl<'d> Drive<'d> {
     ) -> Result<()> {
         self.watcher.begin(settings, tag);
         let begun = Instant::now();
-        let servers = self.servers;
-        let ended = driving::run(&settings.plan, &|number| servers.open(number), source, &mut self.watcher);
+        let (plan, watcher) = (&settings.plan, &mut self.watcher);
+        let ended = match self.way {
+            Way::Own(servers) => driving::run(plan, &|number| servers.open(number), source, watcher),
+            Way::Official(url, binding) => driving::run_by_driver(plan, url, binding, source, watcher),
+        };
         let ended = match ended {
             Ok(ended) => ended,
             Err(error) => {

@@ -83,6 +83,10 @@ pub(crate) struct Config {
     /// run, where no phase is named (-t)
     #[arg(long)]
     run: bool,
+    /// Who talks to the server. official is MongoDB's Rust driver, which shows what a driver
+    /// costs: closed loops and rates, but no pipelinedepth and no w=0
+    #[arg(long, value_enum, value_name = "WHO", default_value_t = Driver::Own, hide_possible_values = true)]
+    driver: Driver,
     /// Exit with 0 also when operations failed, as YCSB does
     #[arg(long)]
     ycsb_exit_codes: bool,
@@ -122,6 +126,15 @@ pub(crate) struct Config {
 enum Word {
     Load,
     Run,
+}
+
+/// Who talks to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Driver {
+    /// Event loops of our own
+    Own,
+    /// MongoDB's official driver for Rust
+    Official,
 }
 
 /// The command line of the verb.

@@ -18,9 +18,10 @@ use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::OwnedFd;
 
+use super::Plan;
 use super::arrivals::Schedule;
 use super::budget::Budget;
-use super::clock::{Clock, thread_cpu_ns};
+use super::clock::{Clock, nanos, thread_cpu_ns};
 use super::connector::{Mailbox, Wish, Wishes};
 use super::failures;
 use super::link::{Job, Link};
@@ -30,10 +31,10 @@ use crate::source::Source;
 /// What the bell of the mailbox is called among the sockets.
 const BELL: u64 = u64::MAX;
 /// How often a loop looks at what has no event: deadlines, the end of the time, the end of a second.
-const TICK_NS: u64 = 10_000_000;
+pub(super) const TICK_NS: u64 = 10_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 /// How long operations that are under way may take when the run stops.
-const GRACE_NS: u64 = 5 * SECOND_NS;
+pub(super) const GRACE_NS: u64 = 5 * SECOND_NS;
 /// Events taken from the kernel at once.
 const EVENTS: usize = 256;
 /// What is read at once: most replies, whole.
@@ -62,6 +63,41 @@ pub(super) struct Shared {
     pub(super) depth: usize,
     /// Whether each latency is kept by itself.
     pub(super) points: bool,
+}
+
+impl Shared {
+    pub(super) fn new(plan: &Plan) -> Arc<Shared> {
+        let warm_ns = nanos(plan.warmup);
+        Arc::new(Shared {
+            clock: Clock::start(),
+            budget: Budget::new(plan.operations),
+            stop: AtomicBool::new(false),
+            stopped_by: Mutex::new(None),
+            warm_ns,
+            end_ns: plan.time.map(|time| warm_ns.saturating_add(nanos(time))),
+            deadline_ns: plan.deadline.map(nanos),
+            batch: plan.batch.max(1),
+            depth: plan.depth.max(1),
+            points: plan.points,
+        })
+    }
+
+    /// The second of a time, counted from when measuring begins.
+    pub(super) fn second_of(&self, now_ns: u64) -> i64 {
+        let since = i128::from(now_ns) - i128::from(self.warm_ns);
+        i64::try_from(since.div_euclid(i128::from(SECOND_NS))).unwrap_or(i64::MAX)
+    }
+
+    /// Whether no operation begins any more.
+    pub(super) fn is_over(&self, now_ns: u64) -> bool {
+        self.end_ns.is_some_and(|end| now_ns >= end) || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Stops the whole run; the first reason counts.
+    pub(super) fn stop_because(&self, why: &str) {
+        self.stopped_by.lock().get_or_insert_with(|| why.to_owned());
+        self.stop.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What a loop shows at any time.
@@ -189,7 +225,7 @@ impl<S: Source> EventLoop<S> {
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         self.cpu_ns = thread_cpu_ns();
         let clock = self.place.shared.clock;
-        self.second = self.second_of(clock.now_ns());
+        self.second = self.place.shared.second_of(clock.now_ns());
         for place in 0..self.links.len() {
             for _ in 0..self.place.shared.depth {
                 self.go_on(place);
@@ -264,24 +300,18 @@ impl<S: Source> EventLoop<S> {
         }
     }
 
-    fn second_of(&self, now_ns: u64) -> i64 {
-        let since = i128::from(now_ns) - i128::from(self.place.shared.warm_ns);
-        i64::try_from(since.div_euclid(i128::from(SECOND_NS))).unwrap_or(i64::MAX)
-    }
-
     /// What is due without an event.
     fn tick(&mut self, now_ns: u64) {
         self.next_tick_ns = now_ns - now_ns % TICK_NS + TICK_NS;
         let overdue = self.place.schedule.as_ref().is_some_and(|schedule| schedule.due_ns() <= now_ns);
         self.place.gauge.overdue.store(overdue && !self.draining, Ordering::Relaxed);
-        let second = self.second_of(now_ns);
+        let second = self.place.shared.second_of(now_ns);
         if second != self.second {
             self.tell();
             self.second = second;
         }
         let shared = Arc::clone(&self.place.shared);
-        let over = shared.end_ns.is_some_and(|end| now_ns >= end) || shared.stop.load(Ordering::Relaxed);
-        if over {
+        if shared.is_over(now_ns) {
             self.drain(now_ns);
         }
         if let Some(deadline_ns) = shared.deadline_ns {
@@ -315,8 +345,7 @@ impl<S: Source> EventLoop<S> {
 
     /// Stops the whole run.
     fn stop(&mut self, why: &str) {
-        self.place.shared.stopped_by.lock().get_or_insert_with(|| why.to_owned());
-        self.place.shared.stop.store(true, Ordering::Relaxed);
+        self.place.shared.stop_because(why);
         self.drain(self.place.shared.clock.now_ns());
     }
 

@@ -4,9 +4,8 @@ use bson::RawDocument;
 use fathom_wire::OpMsgWriter;
 
 use super::super::clock::nanos;
-use super::super::failures::note_refusal;
 use super::super::link::Job;
-use super::super::recorder::Point;
+use super::super::recorder::Moments;
 use super::{EventLoop, Resting, UNANSWERED_AT_ONCE};
 use crate::measurements::Status;
 use crate::source::{Metric, Source, Step};
@@ -258,38 +257,10 @@ impl<S: Source> EventLoop<S> {
         job.due_ns >= self.place.shared.warm_ns
     }
 
-    fn record(&mut self, metric: Metric, status: Status, end_ns: u64, service_ns: u64, response_ns: u64) {
-        self.piece.record(metric, status, service_ns, response_ns);
-        if self.place.shared.points {
-            self.piece.points.push(Point { metric, status, end_ns, service_ns, response_ns });
-        }
-    }
-
     /// Notes what a step is measured as.
     fn measure(&mut self, job: &Job<S::State>, step: &Step, now_ns: u64) {
-        if let Some(failure) = &step.failure {
-            note_refusal(&mut self.piece.failures, failure);
-        }
-        if !self.is_measured(job) {
-            return;
-        }
-        let since = |from_ns: u64| now_ns.saturating_sub(from_ns);
-        if let Some((metric, status)) = step.part {
-            // The first message was due when the operation was; those behind it when the one before was answered.
-            let due_ns = if job.sent_ns == job.begun_ns { job.due_ns } else { job.sent_ns };
-            self.record(metric, status, now_ns, since(job.sent_ns), since(due_ns));
-        }
-        if let Some((metric, status, took_ns)) = step.aside {
-            self.record(metric, status, now_ns, took_ns, took_ns);
-        }
+        let moments = Moments { due_ns: job.due_ns, begun_ns: job.begun_ns, sent_ns: job.sent_ns };
         let tried_again = step.again_after.is_some() && !self.draining;
-        if let Some((metric, status)) = step.whole.filter(|_| !tried_again) {
-            self.record(metric, status, now_ns, since(job.begun_ns), since(job.due_ns));
-            let others = job.records.saturating_sub(1);
-            let failed = if status.is_success() { step.failed_documents.min(others) } else { others };
-            self.piece.count(metric, Status::Error, failed);
-            self.piece.count(metric, Status::BatchedOk, others - failed);
-            self.piece.operations += job.records;
-        }
+        self.piece.note(moments, job.records, step, tried_again, &self.place.shared, now_ns);
     }
 }

@@ -1,0 +1,168 @@
+//! The same workload through the official Rust driver, to show what a driver costs.
+//!
+//! What a source writes as a message is taken apart into the call that a program would make: reads, inserts, updates and
+//! removals go through the driver's typed collections, the rest through its raw commands (`command.rs`). So an operation pays
+//! for what each user of the driver pays for: choosing a server, a pool's connection, an implicit session, documents put
+//! together and taken apart, a runtime's tasks. A task stands for a connection, with a source of its own, on as many threads as
+//! there would be loops; the same collector gets the same measurements.
+//!
+//! Processor time is that of the process without the two threads of ours that only collect and pace; the driver's own helpers
+//! (monitors, look-ups of names) are part of its cost.
+//!
+//! Refused are several operations under way on one connection and writes that nothing answers (`w=0`): the driver has neither.
+//! Its pool fills while the run begins, so that the first operations also wait for connections; a warm-up leaves that out.
+
+mod answers;
+mod command;
+mod connecting;
+mod execution;
+mod pace;
+mod pacer;
+mod worker;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use fathom_errors::{Error, Kind};
+use fathom_stats::Seeded;
+use mongodb::Client;
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Runtime};
+
+use self::command::Usual;
+use self::execution::Execution;
+use self::pace::Pace;
+use self::pacer::Pacer;
+use self::worker::{Leaving, Worker};
+use super::clock::thread_cpu_ns;
+use super::collector::Collector;
+use super::event_loop::{Gauge, Shared};
+use super::recorder::Piece;
+use super::{Ended, Interval, Observer, Plan, raise_file_limit};
+use crate::binding::Binding;
+use crate::source::Source;
+
+/// How long the driver may take to close its connections.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Where tasks put what they measure: as many as threads, so that few wait for each other.
+#[derive(Debug, Default)]
+struct Lane {
+    piece: Mutex<Piece>,
+    gauge: Arc<Gauge>,
+}
+
+/// [`super::run`] by the official driver, which reads the connection string `url` itself; what goes with reads and writes is the
+/// binding's. `source` makes the source of each connection, by its number.
+///
+/// # Errors
+/// If the driver cannot do what is asked for, cannot make out the connection string, or is not let in; what goes wrong later
+/// is counted.
+pub fn run_by_driver<S>(
+    plan: &Plan,
+    url: &str,
+    binding: &Binding,
+    source: impl Fn(usize) -> S,
+    observer: &mut dyn Observer,
+) -> Result<Ended, Error>
+where
+    S: Source + 'static,
+{
+    refuse(plan, binding)?;
+    let connections = plan.connections.max(1);
+    let loops = plan.loops.clamp(1, connections);
+    raise_file_limit(connections);
+    let runtime =
+        Builder::new_multi_thread().worker_threads(loops).thread_name("driver").enable_all().build();
+    let runtime = runtime
+        .map_err(|error| Error::new(Kind::Unsupported, "cannot start the driver's runtime").because(error))?;
+    let client = runtime.block_on(connecting::connect(url, binding, connections))?;
+    let lanes: Vec<Arc<Lane>> = (0..loops).map(|_| Arc::default()).collect();
+    let shared = Shared::new(plan);
+    let sources: Vec<S> = (0..connections).map(source).collect();
+    let metrics = sources.first().map(|source| source.metrics()).unwrap_or_default();
+    let (words, heard) = mpsc::channel();
+    let mut collector = Collector::new(&shared, plan, heard);
+    lanes.iter().for_each(|lane| collector.add(&lane.gauge, metrics.clone()));
+    let schedule = plan.arrivals.schedule(1.0, 0.0, Seeded::from_seed(plan.seed).split(1 << 32));
+    let pace = schedule.clone().map(|schedule| Arc::new(Pace::new(schedule)));
+    let running = Arc::new(AtomicUsize::new(connections));
+    let collecting_ns = Arc::new(AtomicU64::new(thread_cpu_ns()));
+    let pacer = Pacer {
+        shared: Arc::clone(&shared),
+        lanes: lanes.clone(),
+        words,
+        schedule,
+        pace: pace.clone(),
+        running: Arc::clone(&running),
+        collecting_ns: Arc::clone(&collecting_ns),
+    };
+    let ended = thread::scope(|scope| {
+        let pacer = thread::Builder::new().name("pacer".to_owned()).spawn_scoped(scope, || pacer.run());
+        let pacer =
+            pacer.map_err(|error| Error::new(Kind::Unsupported, "cannot start a thread").because(error))?;
+        let usual = Arc::new(Usual::of(binding));
+        for (number, source) in sources.into_iter().enumerate() {
+            let Some(lane) = lanes.get(number % loops) else { continue };
+            let worker = Worker {
+                shared: Arc::clone(&shared),
+                lane: Arc::clone(lane),
+                pace: pace.clone(),
+                source,
+                usual: Arc::clone(&usual),
+                execution: Execution::new(client.database(&binding.database)),
+                frame: Vec::new(),
+                reply: Vec::new(),
+                leaving: Leaving::new(&shared, &running, pacer.thread()),
+            };
+            runtime.spawn(worker.run());
+        }
+        Ok::<_, Error>(collector.collect(&mut Metered { observer, collecting_ns }))
+    })?;
+    say_goodbye(runtime, client);
+    Ok(ended)
+}
+
+fn refuse(plan: &Plan, binding: &Binding) -> Result<(), Error> {
+    let cannot = |what: &str, advice: &str| {
+        let what = format!("the official driver {what}");
+        Err(Error::new(Kind::Usage, what).advise(advice))
+    };
+    if plan.depth > 1 {
+        return cannot("has one operation under way on a connection", "leave pipelinedepth at 1");
+    }
+    if !binding.acknowledged {
+        return cannot("refuses writes that nothing answers (w=0)", "use w=1, or --driver own");
+    }
+    Ok(())
+}
+
+/// Closes what the driver has open, as far as it goes at once.
+fn say_goodbye(runtime: Runtime, client: Client) {
+    // A server that is gone needs no goodbye.
+    let _ = runtime.block_on(async {
+        tokio::time::timeout(FAREWELL, client.shutdown().immediate(true).into_future()).await
+    });
+    runtime.shutdown_timeout(FAREWELL);
+}
+
+/// An observer that lets the pacer know what collecting costs.
+struct Metered<'a> {
+    observer: &'a mut dyn Observer,
+    collecting_ns: Arc<AtomicU64>,
+}
+
+impl Observer for Metered<'_> {
+    fn second(&mut self, interval: &Interval<'_>) {
+        self.observer.second(interval);
+    }
+
+    fn stop_asked(&mut self) -> bool {
+        // Asked every few milliseconds.
+        self.collecting_ns.store(thread_cpu_ns(), Ordering::Relaxed);
+        self.observer.stop_asked()
+    }
+}

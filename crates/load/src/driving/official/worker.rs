@@ -1,0 +1,254 @@
+//! A task of the driver's runtime: one operation after another, as a program's thread would call the driver.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Thread;
+use std::time::Duration;
+
+use bson::RawDocument;
+use fathom_wire::{Message, OpMsgWriter};
+
+use super::super::event_loop::Shared;
+use super::super::failures;
+use super::super::recorder::Moments;
+use super::Lane;
+use super::answers::Lost;
+use super::command::{Command, Usual};
+use super::execution::Execution;
+use super::pace::Pace;
+use crate::source::{Source, Step};
+
+/// How long a task that found nothing left waits for what another may give back.
+const SECOND_LOOK: Duration = Duration::from_millis(1);
+/// How often a task that pauses looks whether the run is over.
+const LOOK_UP: Duration = Duration::from_millis(50);
+const UNANSWERED: &str = "the official driver refuses writes that nothing answers (w=0)";
+
+pub(super) struct Worker<S> {
+    pub(super) shared: Arc<Shared>,
+    pub(super) lane: Arc<Lane>,
+    pub(super) pace: Option<Arc<Pace>>,
+    pub(super) source: S,
+    pub(super) usual: Arc<Usual>,
+    pub(super) execution: Execution,
+    /// The message that the source wrote.
+    pub(super) frame: Vec<u8>,
+    /// What the driver answered, as a reply.
+    pub(super) reply: Vec<u8>,
+    pub(super) leaving: Leaving,
+}
+
+/// Tells that a task has ended, whatever the reason.
+pub(super) struct Leaving {
+    shared: Arc<Shared>,
+    running: Arc<AtomicUsize>,
+    pacer: Thread,
+}
+
+impl Leaving {
+    pub(super) fn new(shared: &Arc<Shared>, running: &Arc<AtomicUsize>, pacer: &Thread) -> Leaving {
+        Leaving { shared: Arc::clone(shared), running: Arc::clone(running), pacer: pacer.clone() }
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.stop_because("a task that called the driver ended in a panic");
+        }
+        self.running.fetch_sub(1, Ordering::AcqRel);
+        self.pacer.unpark();
+    }
+}
+
+/// An operation under way.
+struct Job<State> {
+    state: State,
+    records: u64,
+    moments: Moments,
+}
+
+impl<S: Source> Worker<S> {
+    /// Works until nothing is left to do or the run is over.
+    pub(super) async fn run(mut self) {
+        while !self.is_over() {
+            let due_ns = match &self.pace {
+                None => None,
+                Some(pace) => match pace.next().await {
+                    Some(due_ns) => Some(due_ns),
+                    None => break,
+                },
+            };
+            if !self.operation(due_ns).await {
+                self.pace.iter().for_each(|pace| pace.close());
+                break;
+            }
+        }
+        drop(self.leaving);
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.is_over(self.shared.clock.now_ns())
+    }
+
+    /// Takes up to a batch of what is left to do; 0 if nothing is.
+    async fn claim(&mut self) -> u64 {
+        let batch = self.shared.batch;
+        match self.shared.budget.claim(batch) {
+            0 if batch > 1 => {
+                tokio::time::sleep(SECOND_LOOK).await;
+                self.shared.budget.claim(batch)
+            }
+            claimed => claimed,
+        }
+    }
+
+    /// Does the next operation; `false` if there is none.
+    async fn operation(&mut self, due_ns: Option<u64>) -> bool {
+        // As in an event loop: operations that warm up are none of those that are wanted, where they may be done beside them.
+        let now_ns = self.shared.clock.now_ns();
+        let warms = due_ns.unwrap_or(now_ns) < self.shared.warm_ns && self.source.repeats();
+        let claimed = if warms { self.shared.batch } else { self.claim().await };
+        if claimed == 0 {
+            return false;
+        }
+        self.frame.clear();
+        let mut message = OpMsgWriter::begin(&mut self.frame, 0, 0);
+        let begun = self.source.begin(claimed, &mut message);
+        if !warms {
+            let used = begun.as_ref().map_or(0, |begun| begun.records);
+            self.shared.budget.give_back(claimed.saturating_sub(used));
+        }
+        let Some(begun) = begun else { return false };
+        if let Err(failure) = message.finish() {
+            self.shared.stop_because(&format!("a request is too large: {}", failure.message()));
+            return false;
+        }
+        if begun.unanswered.is_some() {
+            self.shared.stop_because(UNANSWERED);
+            return false;
+        }
+        let sent_ns = self.shared.clock.now_ns();
+        let was_due_ns = due_ns.unwrap_or(if warms { now_ns } else { sent_ns });
+        let moments = Moments { due_ns: was_due_ns, begun_ns: sent_ns, sent_ns };
+        if due_ns.is_some() && moments.due_ns >= self.shared.warm_ns {
+            self.lane.piece.lock().lag.record(sent_ns.saturating_sub(moments.due_ns));
+        }
+        self.lane.gauge.in_flight.fetch_add(1, Ordering::Relaxed);
+        self.carry_out(Job { state: begun.state, records: begun.records, moments }).await;
+        self.lane.gauge.in_flight.fetch_sub(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Sees an operation through, all its messages.
+    async fn carry_out(&mut self, mut job: Job<S::State>) {
+        loop {
+            let command = match self.command() {
+                Ok(command) => command,
+                Err(why) => return self.shared.stop_because(&why),
+            };
+            let answered = self.ask(command).await;
+            let now_ns = self.shared.clock.now_ns();
+            let (step, whole) = self.judge(&mut job.state, answered.as_ref().err());
+            let pause = step.again_after.filter(|_| !self.shared.is_over(now_ns));
+            self.note(&job, &step, answered, pause.is_some(), now_ns);
+            if step.unanswered.is_some() {
+                return self.shared.stop_because(UNANSWERED);
+            }
+            if step.more && whole {
+                job.moments.sent_ns = self.shared.clock.now_ns();
+                continue;
+            }
+            let Some(pause) = pause else {
+                if step.stop {
+                    let said =
+                        step.failure.as_ref().map_or("the connection was lost", |failure| failure.message());
+                    self.shared.stop_because(&format!("an insert failed: {said}"));
+                }
+                return;
+            };
+            if !self.rest(pause).await {
+                let lost = self.source.lost(&mut job.state);
+                let now_ns = self.shared.clock.now_ns();
+                return self.note(&job, &lost, Ok(()), false, now_ns);
+            }
+            self.frame.clear();
+            let mut message = OpMsgWriter::begin(&mut self.frame, 0, 0);
+            self.source.again(&mut job.state, &mut message);
+            // It was sent once already, so it is not too large.
+            let _ = message.finish();
+            job.moments.sent_ns = self.shared.clock.now_ns();
+        }
+    }
+
+    fn note(
+        &self,
+        job: &Job<S::State>,
+        step: &Step,
+        answered: Result<(), Lost>,
+        tried_again: bool,
+        now_ns: u64,
+    ) {
+        let mut piece = self.lane.piece.lock();
+        match answered {
+            Ok(()) => piece.answered += 1,
+            Err(lost) => failures::note(&mut piece.failures, lost.kind, &lost.said),
+        }
+        piece.note(job.moments, job.records, step, tried_again, &self.shared, now_ns);
+    }
+
+    /// The call that the message in the frame stands for.
+    fn command(&self) -> Result<Command, String> {
+        match Message::parse(&self.frame) {
+            Ok(Message::Msg(message)) => Command::of(&message, &self.usual),
+            Ok(_) => Err("the source wrote something else than OP_MSG".to_owned()),
+            Err(failure) => Err(format!("the source wrote a wrong message: {}", failure.message())),
+        }
+    }
+
+    /// Has the driver carry it out; the answer lies in the reply.
+    async fn ask(&mut self, command: Command) -> Result<(), Lost> {
+        self.reply.clear();
+        let Some(deadline_ns) = self.shared.deadline_ns else {
+            return self.execution.execute(command, &mut self.reply).await;
+        };
+        let deadline = Duration::from_nanos(deadline_ns);
+        let asked = self.execution.execute(command, &mut self.reply);
+        match tokio::time::timeout(deadline, asked).await {
+            Ok(answered) => answered,
+            Err(_) => Err(Lost { kind: "no reply", said: format!("no reply within {deadline:?}") }),
+        }
+    }
+
+    /// What the answer comes to; and whether the message behind it is whole.
+    fn judge(&mut self, state: &mut S::State, lost: Option<&Lost>) -> (Step, bool) {
+        if lost.is_some() {
+            return (self.source.lost(state), false);
+        }
+        match RawDocument::from_bytes(&self.reply) {
+            Ok(reply) => {
+                self.frame.clear();
+                let mut message = OpMsgWriter::begin(&mut self.frame, 0, 0);
+                let step = self.source.answer(state, reply, &mut message);
+                let whole = !step.more || message.finish().is_ok();
+                (step, whole)
+            }
+            Err(_) => (self.source.lost(state), false),
+        }
+    }
+
+    /// Pauses; `false` if the run is over before the pause is.
+    async fn rest(&mut self, pause: Duration) -> bool {
+        let until_ns = self.shared.clock.now_ns().saturating_add(super::super::clock::nanos(pause));
+        loop {
+            if self.is_over() {
+                return false;
+            }
+            let left_ns = until_ns.saturating_sub(self.shared.clock.now_ns());
+            if left_ns == 0 {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_nanos(left_ns).min(LOOK_UP)).await;
+        }
+    }
+}
