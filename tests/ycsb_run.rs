@@ -158,6 +158,36 @@ fn reports_in_all_their_forms() {
 }
 
 #[test]
+fn each_latency_by_itself_and_logs_of_histograms() {
+    let scratch = Scratch::new().unwrap();
+    let server = loaded(&scratch, 100, &[]);
+    let url = url(&server, "y", "");
+    let points = scratch.path().join("points");
+    let logs = scratch.path().join("log-");
+    let words = [
+        "recordcount=100".to_owned(),
+        "operationcount=200".to_owned(),
+        "--no-record".to_owned(),
+        "measurementtype=raw".to_owned(),
+        format!("measurement.raw.output_file={}", points.display()),
+        "hdrhistogram.fileoutput=true".to_owned(),
+        format!("hdrhistogram.output.path={}", logs.display()),
+    ];
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let output = ycsb("run", "workloada", &url, &words).run().expect_code(0);
+    let all = report(&output);
+    assert_eq!(all.number("READ", "Total Operations") + all.number("UPDATE", "Total Operations"), 200.0);
+    let points = std::fs::read_to_string(&points).unwrap();
+    let rows = points.lines().filter(|line| line.starts_with("READ,") || line.starts_with("UPDATE,"));
+    assert_eq!(rows.count(), 200, "{points}");
+    for name in ["READ", "UPDATE"] {
+        let log = std::fs::read_to_string(format!("{}{name}.hdr", logs.display())).unwrap();
+        assert!(log.contains("HISTFAAAA"), "{log}");
+    }
+    stop(server);
+}
+
+#[test]
 fn files_and_flags_in_their_order_and_blanks() {
     let scratch = Scratch::new().unwrap();
     let server = loaded(&scratch, 100, &[]);

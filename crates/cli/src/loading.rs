@@ -168,8 +168,9 @@ fn tag(server: &str, workload: &str) -> String {
 fn run_properties(properties: &Properties, tag: &str, live: &mut Live, signals: &Signals) -> Result<Ended> {
     let workload = CoreWorkload::of(properties, phase_of(properties), operation_count(properties)?)?;
     let (binding, _) = Binding::of(properties)?;
-    let (settings, _) = ClientSettings::of(properties, &workload, &binding)?;
-    let servers = Servers::discover(&binding, &workload)?;
+    let load_count = workload.load_count(properties)?;
+    let (settings, _) = ClientSettings::of(properties, workload.phase, load_count, &binding)?;
+    let servers = Servers::discover(&binding, workload.writes())?;
     let next = match workload.phase {
         fathom_load::core_workload::Phase::Load => workload.records.first,
         fathom_load::core_workload::Phase::Run => workload.records.table,

@@ -6,7 +6,7 @@ use fathom_errors::Error;
 use fathom_stats::Seeded;
 
 use crate::binding::Binding;
-use crate::core_workload::{CoreWorkload, Phase, Retry};
+use crate::core_workload::{Phase, Retry};
 use crate::driving::{Arrivals, Plan};
 use crate::properties::{Properties, default_number};
 
@@ -48,23 +48,25 @@ pub fn operation_count(properties: &Properties) -> Result<Option<u64>, Error> {
 }
 
 impl ClientSettings {
-    /// Reads the properties; with it, sentences for what is worth a warning.
+    /// Reads the properties; with it, sentences for what is worth a warning. `load_count` is how many records a load inserts, if it
+    /// has an end.
     ///
     /// # Errors
     /// `Kind::Usage` with one sentence for the first property that cannot be.
     pub fn of(
         properties: &Properties,
-        workload: &CoreWorkload,
+        phase: Phase,
+        load_count: Option<u64>,
         binding: &Binding,
     ) -> Result<(ClientSettings, Vec<String>), Error> {
         let mut warnings = Vec::new();
-        let operations = match workload.phase {
-            Phase::Load => workload.load_count(properties)?,
+        let operations = match phase {
+            Phase::Load => load_count,
             Phase::Run => operation_count(properties)?.filter(|count| *count > 0),
         };
         let time = seconds(properties, "maxexecutiontime")?;
         if operations.is_none() && time.is_none() {
-            warnings.push(match workload.phase {
+            warnings.push(match phase {
                 Phase::Load => "recordcount is 0, so this load has no end; stop it with Ctrl-C".to_owned(),
                 Phase::Run => {
                     "operationcount and maxexecutiontime are 0, so this run has no end; stop it with Ctrl-C"
@@ -96,6 +98,7 @@ impl ClientSettings {
             no_progress: seconds(properties, "noprogress")?,
             batch: binding.batch,
             seed,
+            points: false,
         };
         Ok((
             ClientSettings {
@@ -166,6 +169,7 @@ fn retry(properties: &Properties) -> Result<Retry, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core_workload::CoreWorkload;
 
     fn settings(text: &str) -> Result<(ClientSettings, Vec<String>), Error> {
         let mut properties = Properties::default();
@@ -174,7 +178,7 @@ mod tests {
         let phase = phase_of(&properties);
         let workload = CoreWorkload::of(&properties, phase, operation_count(&properties)?)?;
         let (binding, _) = Binding::of(&properties)?;
-        ClientSettings::of(&properties, &workload, &binding)
+        ClientSettings::of(&properties, phase, workload.load_count(&properties)?, &binding)
     }
 
     #[test]

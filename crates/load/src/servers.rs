@@ -11,7 +11,6 @@ use fathom_errors::{Error, Kind};
 use parking_lot::Mutex;
 
 use crate::binding::Binding;
-use crate::core_workload::{CoreWorkload, Operation, Phase};
 
 /// Many connections fail at once; the servers are asked once for all of them.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
@@ -33,27 +32,24 @@ struct Known {
 }
 
 impl Servers {
-    /// Finds out what is there.
+    /// Finds out what is there; `writes` tells whether anything but reads will be sent.
     ///
     /// # Errors
     /// Where no server answers or lets us in, in one sentence; and a mix that needs two servers for one connection.
-    pub fn discover(binding: &Binding, workload: &CoreWorkload) -> Result<Servers, Error> {
+    pub fn discover(binding: &Binding, writes: bool) -> Result<Servers, Error> {
         let mut target = binding.target.clone();
         target.connect_timeout = target.connect_timeout.min(FIRST_CONNECT);
         let preference = ReadPreference::of(&target)?;
         let deployment = Deployment::discover(&target)?;
-        let share = |operation: Operation| workload.mix.share(operation);
-        let reads_only =
-            workload.phase == Phase::Run && share(Operation::Read) + share(Operation::Scan) > 1.0 - 1e-9;
         let elsewhere = preference.mode != ReadMode::Primary;
         let is_set = matches!(deployment.kind(), DeploymentKind::ReplicaSet { .. });
-        if elsewhere && is_set && !reads_only && workload.phase == Phase::Run {
+        if elsewhere && is_set && writes {
             let what =
                 "a read preference other than primary goes with runs that only read: writes need the primary";
             return Err(Error::new(Kind::Unsupported, what)
                 .advise("run reads and writes as two commands, side by side"));
         }
-        let reads = Some(preference).filter(|_| elsewhere && reads_only);
+        let reads = Some(preference).filter(|_| elsewhere && !writes);
         let servers = Servers { known: Mutex::new(Known { deployment, asked: Instant::now() }), reads };
         servers.addresses()?;
         Ok(servers)

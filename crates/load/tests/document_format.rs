@@ -49,9 +49,10 @@ fn operation(text: &str) -> String {
     with(&format!("operations: {{o: {text}}}"))
 }
 
-/// Table: what is wrong, and words of what is said.
-fn mistakes() -> Vec<(String, &'static str)> {
-    let document = |text: &str| format!("collections: {{c: {{document: {{a: {text}}}}}}}");
+/// What is wrong, and words of what is said.
+type Mistakes = Vec<(String, &'static str)>;
+
+fn mistakes_in_collections() -> Mistakes {
     vec![
         (String::new(), "names with values"),
         ("a: [1".to_owned(), "it is not YAML: did not find expected"),
@@ -73,6 +74,12 @@ fn mistakes() -> Vec<(String, &'static str)> {
         ("collections: {c: {indexes: [{key: {a: !int 1}}]}}".to_owned(), "here it must stay the same"),
         ("collections: {c: {document: {1: 2}}}".to_owned(), "1 cannot be a name; put it in quotes"),
         ("collections: {c: {document: [1]}}".to_owned(), "a list is no document"),
+    ]
+}
+
+fn mistakes_in_generators() -> Mistakes {
+    let document = |text: &str| format!("collections: {{c: {{document: {{a: {text}}}}}}}");
+    vec![
         (document("!intt 1"), "no generator 'intt'; did you mean 'int'"),
         (document("!int [5, 1]"), "'to' must not be below 'from'"),
         (document("!int [1, 2, 3]"), "a range has two ends"),
@@ -94,6 +101,11 @@ fn mistakes() -> Vec<(String, &'static str)> {
         (document("!existing {collection: c, by: zipfain}"), "did you mean 'zipfian'"),
         (document("!var x"), "no value under 'let' 'x'"),
         (document(".nan"), ""),
+    ]
+}
+
+fn mistakes_in_operations() -> Mistakes {
+    vec![
         (with("operations: {LOAD: {count: {collection: c}}}"), "and is not LOAD"),
         (operation("{fnid: {collection: c}}"), "no kind of operation 'fnid'; did you mean 'find'"),
         (operation("{find: {collection: c}, count: {collection: c}}"), "exactly one of find, insert"),
@@ -126,6 +138,11 @@ fn mistakes() -> Vec<(String, &'static str)> {
             "not always a number",
         ),
         (operation("{insert: {collection: c, documents: 0}}"), "from 1 to 100000"),
+    ]
+}
+
+fn mistakes_in_phases() -> Mistakes {
+    vec![
         (with("load: {batch: 1000000}"), "load.batch"),
         (with("phases: [{name: p, mix: {x: 1}}]"), "there is no operation 'x'"),
         (
@@ -153,7 +170,9 @@ fn mistakes() -> Vec<(String, &'static str)> {
 
 #[test]
 fn mistakes_are_told_with_their_place() {
-    for (text, words) in mistakes() {
+    let all =
+        [mistakes_in_collections(), mistakes_in_generators(), mistakes_in_operations(), mistakes_in_phases()];
+    for (text, words) in all.into_iter().flatten() {
         match DocumentWorkload::parse(&text) {
             Ok(_) if words.is_empty() => {}
             Ok(_) => panic!("taken: {text}"),
@@ -197,6 +216,7 @@ fn phases_change_the_plan_where_they_say_so() {
         no_progress: None,
         batch: 1,
         seed: 1,
+        points: false,
     };
     let plan = workload.phases()[0].plan(&base);
     assert_eq!((plan.connections, plan.operations, plan.time), (7, None, Some(Duration::from_secs(90))));

@@ -93,6 +93,7 @@ fn plan() -> Plan {
         no_progress: Some(Duration::from_secs(30)),
         batch: 1,
         seed: 11,
+        points: false,
     }
 }
 
@@ -224,4 +225,19 @@ phases: [{name: p, mix: {count: 1, distinct: 1, all: 1, part: 1, many: 1, remove
     let open =
         status.get_document("metrics").unwrap().get_document("cursor").unwrap().get_document("open").unwrap();
     assert_eq!(open.get_i32("total").unwrap(), 0);
+}
+
+#[test]
+fn the_example_of_the_page_runs() {
+    let page = include_str!("../../../docs/workloads.md");
+    let example = page.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let example = example.replace("documents: 50000", "documents: 1000").replace("rate: 2000", "rate: 500");
+    let served = Served::start();
+    let shared = served.prepare(&DocumentWorkload::parse(&example).unwrap(), true);
+    served.load(&shared);
+    for place in 0..2 {
+        let ended = served.phase(&shared, place, 300);
+        assert!(ended.failures.is_empty(), "{:?}", ended.failures);
+        assert!(measured(&ended).values().all(|measured| measured.failures() == 0));
+    }
 }

@@ -48,6 +48,7 @@ fn plan(arrivals: Arrivals, time: Duration) -> Plan {
         no_progress: Some(Duration::from_secs(10)),
         batch: 1,
         seed: 7,
+        points: false,
     }
 }
 

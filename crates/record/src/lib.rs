@@ -14,6 +14,7 @@
 
 pub mod disk;
 mod finding;
+mod latency_log;
 pub mod load;
 mod manifest;
 mod redact;
@@ -23,6 +24,7 @@ mod series;
 mod writer;
 
 pub use finding::{Confidence, Finding, Severity};
+pub use latency_log::LatencyLog;
 pub use manifest::{Manifest, SCHEMA, State};
 pub use redact::without_secrets;
 pub use run::Run;

@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_stats::Histogram;
-use hdrhistogram::serialization::V2DeflateSerializer;
-use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 use serde::Serialize;
 
 use crate::disk::Entry;
-use crate::{Finding, Manifest, Reading, State, run, seal};
+use crate::{Finding, LatencyLog, Manifest, Reading, State, run, seal};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const RESULTS: &str = "results.jsonl";
@@ -31,7 +29,7 @@ pub struct RunWriter {
     started_wall: SystemTime,
     series: File,
     results: File,
-    logs: BTreeMap<String, File>,
+    logs: BTreeMap<String, LatencyLog>,
 }
 
 impl RunWriter {
@@ -105,29 +103,12 @@ impl RunWriter {
         if histogram.is_empty() {
             return Ok(());
         }
-        let path = self.folder.join(LATENCY).join(format!("{name}.hlog"));
-        let mut text = Vec::new();
-        let mut builder = IntervalLogWriterBuilder::new();
         if !self.logs.contains_key(name) {
-            // Start and base both, since readers guess when one is missing (hdrhistogram's own docs).
-            builder.add_comment("latency in ns, maximum in ms; times in seconds from the run's start");
-            builder.with_start_time(self.started_wall).with_base_time(self.started_wall);
-            self.logs.insert(name.to_owned(), append(&path)?);
+            let path = self.folder.join(LATENCY).join(format!("{name}.hlog"));
+            self.logs.insert(name.to_owned(), LatencyLog::create(path, self.started_wall)?);
         }
-        // Each block names the divisor again; readers take the last one.
-        builder.with_max_value_divisor(1e6);
-        let mut serializer = V2DeflateSerializer::new();
-        let begin = Duration::from_nanos(window_ns.0);
-        let length = Duration::from_nanos(window_ns.1.saturating_sub(window_ns.0));
-        let written = builder
-            .begin_log_with(&mut text, &mut serializer)
-            .map_err(|e| Error::io("write", &path, e))?
-            .write_histogram(histogram.counts(), begin, length, None);
-        written.map_err(|e| {
-            Error::new(Kind::Io, format!("cannot encode {}", path.display())).because(e.to_string())
-        })?;
         match self.logs.get_mut(name) {
-            Some(log) => log.write_all(&text).map_err(|e| Error::io("write", &path, e)),
+            Some(log) => log.add(window_ns, histogram),
             None => Ok(()),
         }
     }

@@ -6,6 +6,7 @@ use fathom_errors::{Error, Kind};
 use fathom_stats::Seeded;
 
 use crate::generators::{YCSB_SKEW, Zipf};
+use crate::properties::read_small;
 
 /// A distribution of lengths, both ends included.
 #[derive(Clone, Debug)]
@@ -46,11 +47,18 @@ impl Lengths {
     /// # Errors
     /// `Kind::Usage` if the file is missing or says something else.
     pub fn histogram(path: &Path) -> Result<Lengths, Error> {
-        let text = std::fs::read_to_string(path)
+        let bytes = read_small(path)
             .map_err(|error| Error::io("read the lengths in", path, error).with_kind(Kind::Usage))?;
-        let wrong = |line: usize, wanted: &str| {
-            Error::usage(format!("{}, line {line}: {wanted} is wanted", path.display()))
-        };
+        Lengths::histogram_in(&String::from_utf8_lossy(&bytes), &path.display().to_string())
+    }
+
+    /// The histogram in the text of a file that is called `shown`.
+    ///
+    /// # Errors
+    /// `Kind::Usage` if it says something else.
+    pub fn histogram_in(text: &str, shown: &str) -> Result<Lengths, Error> {
+        let wrong =
+            |line: usize, wanted: &str| Error::usage(format!("{shown}, line {line}: {wanted} is wanted"));
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let block = lines
             .next()

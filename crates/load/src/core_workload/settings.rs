@@ -99,6 +99,12 @@ impl CoreWorkload {
         })
     }
 
+    /// Whether anything but reads is sent.
+    pub fn writes(&self) -> bool {
+        let reads = self.mix.share(Operation::Read) + self.mix.share(Operation::Scan);
+        self.phase == Phase::Load || reads < 1.0 - 1e-9
+    }
+
     /// How many records `load` inserts; none if it has no end.
     pub fn load_count(&self, properties: &Properties) -> Result<Option<u64>, Error> {
         let given = properties.whole("insertcount")?;

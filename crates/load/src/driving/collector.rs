@@ -13,7 +13,7 @@ use fathom_stats::Histogram;
 
 use super::event_loop::{Gauge, Shared, Word};
 use super::failures::{FailuresByKind, merge};
-use super::recorder::Piece;
+use super::recorder::{Piece, Point};
 use super::{Arrivals, End, Ended, Interval, Observer, Plan};
 use crate::measurements::Measured;
 
@@ -26,6 +26,7 @@ const SECOND_NS: f64 = 1e9;
 struct Gathered {
     told: usize,
     metrics: Vec<Option<Box<Measured>>>,
+    points: Vec<Point>,
     lag: Histogram,
     operations: u64,
     cpu_ns: u64,
@@ -149,6 +150,7 @@ impl Collector {
         self.reconnects += piece.reconnects;
         let gathered = self.seconds.entry(second).or_default();
         gathered.told += 1;
+        gathered.points.extend(piece.points);
         gathered.lag.merge(&piece.lag);
         gathered.operations += piece.operations;
         gathered.cpu_ns += piece.cpu_ns;
@@ -197,6 +199,8 @@ impl Collector {
         observer.second(&Interval {
             second,
             metrics: &metrics,
+            points: &gathered.points,
+            names: &self.names,
             operations: gathered.operations,
             total_operations: self.operations,
             lag: &gathered.lag,

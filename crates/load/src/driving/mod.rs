@@ -28,6 +28,7 @@ pub use arrivals::Arrivals;
 pub use connector::Opener;
 pub use failures::{Failures, FailuresByKind};
 pub use official::run_by_driver;
+pub use recorder::Point;
 
 use self::collector::Collector;
 use self::connector::{Mailbox, connect_all, reconnect};
@@ -60,6 +61,8 @@ pub struct Plan {
     pub batch: u64,
     /// What the schedules are drawn from.
     pub seed: u64,
+    /// Whether each latency is handed out by itself, beside the histograms.
+    pub points: bool,
 }
 
 /// What was measured in one second, over all loops.
@@ -69,6 +72,10 @@ pub struct Interval<'a> {
     pub second: i64,
     /// By kind of operation; those that did not occur are left out.
     pub metrics: &'a [(String, Measured)],
+    /// Each latency by itself, where the plan wants them; [`Point::metric`] is a place in [`Interval::names`].
+    pub points: &'a [Point],
+    /// The names of all kinds of operations.
+    pub names: &'a [String],
     /// Operations that ended in it, and all that ended before; 0 while it warms up.
     pub operations: u64,
     /// All since measuring began.

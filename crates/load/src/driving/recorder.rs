@@ -2,15 +2,33 @@
 
 use fathom_stats::Histogram;
 
+use super::event_loop::Shared;
 use super::failures::{FailuresByKind, note_refusal};
 use crate::measurements::{Measured, Status};
 use crate::source::{Metric, Step};
+
+/// One latency by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// The place of its kind of operation.
+    pub metric: Metric,
+    /// How it ended.
+    pub status: Status,
+    /// When, in nanoseconds since the run began.
+    pub end_ns: u64,
+    /// From the sending of the request.
+    pub service_ns: u64,
+    /// From when it was due.
+    pub response_ns: u64,
+}
 
 /// What one loop measured in a second.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
     /// By the metric's place; kinds that did not occur have none, and take no memory.
     pub(super) metrics: Vec<Option<Box<Measured>>>,
+    /// Each latency by itself, where that is wanted.
+    pub(super) points: Vec<Point>,
     /// How much later than due operations were sent; empty in a closed loop.
     pub(super) lag: Histogram,
     /// Operations that ended, and documents of batches.
@@ -44,26 +62,32 @@ impl Piece {
         records: u64,
         step: &Step,
         tried_again: bool,
-        warm_ns: u64,
+        shared: &Shared,
         now_ns: u64,
     ) {
         if let Some(failure) = &step.failure {
             note_refusal(&mut self.failures, failure);
         }
-        if moments.due_ns < warm_ns {
+        if moments.due_ns < shared.warm_ns {
             return;
         }
         let since = |from_ns: u64| now_ns.saturating_sub(from_ns);
+        let mut record = |metric, status, service_ns, response_ns| {
+            self.record(metric, status, service_ns, response_ns);
+            if shared.points {
+                self.points.push(Point { metric, status, end_ns: now_ns, service_ns, response_ns });
+            }
+        };
         if let Some((metric, status)) = step.part {
             // The first message was due when the operation was; those behind it when the one before was answered.
             let due_ns = if moments.sent_ns == moments.begun_ns { moments.due_ns } else { moments.sent_ns };
-            self.record(metric, status, since(moments.sent_ns), since(due_ns));
+            record(metric, status, since(moments.sent_ns), since(due_ns));
         }
         if let Some((metric, status, took_ns)) = step.aside {
-            self.record(metric, status, took_ns, took_ns);
+            record(metric, status, took_ns, took_ns);
         }
         if let Some((metric, status)) = step.whole.filter(|_| !tried_again) {
-            self.record(metric, status, since(moments.begun_ns), since(moments.due_ns));
+            record(metric, status, since(moments.begun_ns), since(moments.due_ns));
             let others = records.saturating_sub(1);
             let failed = if status.is_success() { step.failed_documents.min(others) } else { others };
             self.count(metric, Status::Error, failed);

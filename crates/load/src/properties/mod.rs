@@ -9,11 +9,25 @@ mod syntax;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, Read};
 use std::path::Path;
 
 use fathom_errors::{Error, Kind};
 
 pub use known::{KNOWN, Property, default_number};
+
+/// The largest file of properties or lengths; a device that never ends is no such file.
+const MOST_FILE_BYTES: u64 = 16 << 20;
+
+/// Reads a file that a person wrote.
+pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(MOST_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_FILE_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 16 MiB"));
+    }
+    Ok(bytes)
+}
 
 /// A name that is so much like a known one is taken for a slip of the pen (0 to 1, after Jaro and Winkler).
 const ALIKE: f64 = 0.85;
@@ -38,13 +52,20 @@ impl Properties {
     /// # Errors
     /// `Kind::Usage` if there is no such file or it has a character that is none; otherwise as the file system has it.
     pub fn add_file(&mut self, path: &Path) -> Result<(), Error> {
-        let bytes = fs::read(path).map_err(|error| {
+        let bytes = read_small(path).map_err(|error| {
             let missing = error.kind() == std::io::ErrorKind::NotFound;
             let error = Error::io("read the properties in", path, error);
             if missing { error.with_kind(Kind::Usage) } else { error }
         })?;
-        let shown = path.display();
-        let entries = syntax::parse(&bytes)
+        self.add_text(&bytes, &path.display().to_string())
+    }
+
+    /// Adds the text of a file that is called `shown`.
+    ///
+    /// # Errors
+    /// `Kind::Usage` if it has a character that is none.
+    pub fn add_text(&mut self, bytes: &[u8], shown: &str) -> Result<(), Error> {
+        let entries = syntax::parse(bytes)
             .map_err(|error| Error::new(error.kind(), format!("{shown}, {}", error.what())))?;
         for entry in entries {
             let origin = format!("{shown}, line {}", entry.line);

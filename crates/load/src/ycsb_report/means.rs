@@ -62,7 +62,7 @@ mod tests {
         for (second, service_ns) in [(0, 1000), (1, 3000), (2, 8000)] {
             let mut measured = Measured::default();
             measured.record(Status::Ok, service_ns, 2 * service_ns);
-            means.add(&settings, second, &[("READ", measured)]);
+            means.add(&settings, second, &[("READ".to_owned(), measured)]);
         }
         let series = means.series();
         assert_eq!(series[0].metric, "Intended-READ");

@@ -66,6 +66,7 @@ pub struct ReportSettings {
     pub(super) raw_summary: bool,
     granularity_ms: u64,
     raw_file: Option<String>,
+    histogram_files: Option<String>,
     /// The statuses whose latencies stand by themselves.
     tracked: Vec<Status>,
 }
@@ -103,6 +104,9 @@ impl ReportSettings {
             raw_summary: !properties.truth("measurement.raw.no_summary", false),
             granularity_ms: whole_ms,
             raw_file: properties.text("measurement.raw.output_file").map(str::to_owned),
+            histogram_files: properties
+                .truth("hdrhistogram.fileoutput", false)
+                .then(|| properties.text("hdrhistogram.output.path").unwrap_or_default().to_owned()),
             tracked: tracked(properties, &mut warnings),
         };
         Ok((settings, warnings))
@@ -131,6 +135,11 @@ impl ReportSettings {
     /// Where these go; to standard output if there is none.
     pub fn raw_file(&self) -> Option<&str> {
         self.raw_file.as_deref()
+    }
+
+    /// What the names of histogram logs begin with, where these are wanted.
+    pub fn histogram_files(&self) -> Option<&str> {
+        self.histogram_files.as_deref()
     }
 
     /// The statuses that failed operations of the kind are shown by, each by itself; the others are `-FAILED`.

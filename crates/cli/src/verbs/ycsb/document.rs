@@ -1,14 +1,12 @@
 //! `--json`: what a run came to as one document, with both clocks of every operation.
 
-use std::path::Path;
-
 use fathom_load::driving::{End, Ended};
 use fathom_load::measurements::{Latencies, Measured, Status};
 use fathom_stats::Histogram;
 use serde_json::{Map, Value, json};
 
-/// The document; percentiles with fewer than ten operations beyond them are null.
-pub(super) fn document(ended: &Ended, folder: Option<&Path>) -> Value {
+/// The document of one part of a load; percentiles with fewer than ten operations beyond them are null.
+pub(super) fn document(name: &str, ended: &Ended) -> Value {
     let operations: Map<String, Value> =
         ended.metrics.iter().map(|(name, measured)| ((*name).to_owned(), operation(measured))).collect();
     let failures: Vec<Value> = ended
@@ -25,9 +23,7 @@ pub(super) fn document(ended: &Ended, folder: Option<&Path>) -> Value {
         End::GaveUp(_) => "gave up",
     };
     json!({
-        "schema": fathom_record::SCHEMA,
-        "fathom_version": env!("CARGO_PKG_VERSION"),
-        "verb": "ycsb",
+        "name": name,
         "end": end,
         "seconds": seconds,
         "operations": ended.operations,
@@ -43,7 +39,6 @@ pub(super) fn document(ended: &Ended, folder: Option<&Path>) -> Value {
             "in_flight": ended.in_flight,
             "schedule_lag": histogram(&ended.lag),
         },
-        "run_folder": folder,
     })
 }
 

@@ -2,37 +2,33 @@
 //!
 //! What the properties mean is decided in `fathom_load`; here they become a run, status lines, a report and a run folder.
 
+mod core_run;
 mod document;
+mod document_run;
+mod drive;
 mod find_max;
 mod observe;
+mod points;
 mod summary;
 mod words;
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, Command, ValueEnum};
 use fathom_errors::{Error, Kind};
-use fathom_load::binding::{Binding, url};
-use fathom_load::client_settings::{ClientSettings, operation_count, phase_of};
-use fathom_load::core_workload::{CoreShared, CoreSource, CoreWorkload, Mix, Operation, Phase, first_free};
-use fathom_load::driving::{self, Arrivals, End, Ended, Observer};
+use fathom_load::client_settings::ClientSettings;
+use fathom_load::driving::Arrivals;
 use fathom_load::properties::Properties;
-use fathom_load::servers::Servers;
-use fathom_load::ycsb_report::{ReportSettings, RunTotals, report};
+use fathom_load::ycsb_report::ReportSettings;
 use fathom_process::Signals;
 use fathom_stats::Slo;
 use fathom_units::Nanos;
 
 pub(crate) use words::plain;
 
-use self::find_max::Search;
-use self::observe::Watcher;
 use super::Outcome;
-use crate::metrics::LoadMetrics;
-use crate::{loading, output, probing};
+use crate::output;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -42,6 +38,7 @@ EXAMPLES:
   fathom ycsb run mongodb -P workloads/workloadb -target 5000 -p arrivals=poisson
       -p operationcount=0 -p maxexecutiontime=60
   fathom ycsb run mongodb -P workloads/workloadb --find-max --slo 'p99<10ms'
+  fathom ycsb load mongodb --workload workloads/nested-orders.yaml -threads 8
   fathom ycsb -load -db site.ycsb.db.MongoDbClient -P workloads/workloada
 
 The report goes to standard output, all else to standard error. Ctrl-C ends a run
@@ -93,6 +90,9 @@ pub(crate) struct Config {
     /// Exit with 0 also when operations failed, as YCSB does
     #[arg(long)]
     ycsb_exit_codes: bool,
+    /// A workload of any documents and commands (YAML) in place of YCSB's; see docs/workloads.md
+    #[arg(long, value_name = "FILE", conflicts_with = "find_max")]
+    workload: Option<PathBuf>,
     /// Find the highest rate that holds --slo: Poisson arrivals at rising rates
     #[arg(long, requires = "slo", conflicts_with = "target")]
     find_max: bool,
@@ -145,188 +145,39 @@ pub(crate) fn command() -> Command {
         .after_help(EXAMPLES)
 }
 
-/// What is run: all that the properties say, checked.
-struct Job {
-    workload: CoreWorkload,
-    binding: Binding,
-    settings: ClientSettings,
-    report: ReportSettings,
-}
-
 /// Loads or runs, and reports.
 pub(crate) fn run(config: Config) -> Result<Outcome> {
     let signals = Signals::install()?;
     let properties = config.properties()?;
-    let (job, warnings) = job(&properties)?;
-    for warning in &warnings {
-        output::note(&format!("fathom: {warning}"));
+    match &config.workload {
+        Some(file) => document_run::run(&config, file, &properties, signals),
+        None => core_run::run(&config, &properties, signals),
     }
-    let settings = &job.settings;
+}
+
+fn warn(warnings: &[String]) {
+    warnings.iter().for_each(|warning| output::note(&format!("fathom: {warning}")));
+}
+
+/// How the report looks; where operations are due at a rate, the two clocks differ, and both are worth seeing.
+fn report_settings(
+    properties: &Properties,
+    settings: &ClientSettings,
+) -> Result<(ReportSettings, Vec<String>)> {
+    let mut clocks = properties.clone();
+    if properties.get("measurement.interval").is_none() && settings.plan.arrivals != Arrivals::Closed {
+        clocks.set("measurement.interval", "both", "default");
+    }
+    Ok(ReportSettings::of(&clocks)?)
+}
+
+/// A report's file that cannot be written is better refused now than when there is something to write.
+fn check_export_file(settings: &ClientSettings) -> Result<()> {
     if let Some(file) = &settings.export_file {
-        // Better refused now than when there is something to write.
         let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
         opened.map_err(|error| Error::io("write the report to", file, error))?;
     }
-    // The official driver finds the servers by itself.
-    let servers = match config.driver {
-        Driver::Own => Some(Servers::discover(&job.binding, &job.workload).map_err(environment)?),
-        Driver::Official => None,
-    };
-    let next = first_number(&job, servers.as_ref(), &properties)?;
-    let shared = Arc::new(CoreShared::new(job.workload.clone(), job.binding.clone(), settings.retry, next));
-    if let Some(slo) = &config.slo {
-        let Some(servers) = &servers else {
-            return Err(Error::usage(
-                "--find-max asks what a server can do, so it goes without --driver official",
-            )
-            .into());
-        };
-        let (step, json) = (config.step()?, config.json);
-        let search = Search { slo, step, plan: &settings.plan, shared: &shared, servers, json };
-        return search.run(&signals);
-    }
-    if !config.json {
-        output::line(&format!("mongo client connection created with {}", job.binding.target))?;
-    }
-    let run = if config.no_record {
-        None
-    } else {
-        probing::open_run("ycsb", config.runs.clone(), settings.plan.seed, std::path::Path::new("."))
-    };
-    output::note(match job.workload.phase {
-        Phase::Load => "Loading workload...",
-        Phase::Run => "Starting test.",
-    });
-    let metrics = config.metrics.as_deref().map(LoadMetrics::serve).transpose()?;
-    let mut watcher = Watcher::new(settings, &job.report, run, metrics, signals);
-    watcher.first_status();
-    let begun = Instant::now();
-    let ended = match drive(&job, servers.as_ref(), &properties, &shared, &mut watcher) {
-        Ok(ended) => ended,
-        Err(error) => {
-            watcher.close(Some(error.to_string()));
-            return Err(environment(error).into());
-        }
-    };
-    let wall = begun.elapsed().saturating_sub(settings.plan.warmup);
-    let metrics: Vec<_> =
-        ended.metrics.iter().map(|(name, measured)| ((*name).to_owned(), measured.clone())).collect();
-    let totals = RunTotals {
-        run_time_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX).max(1),
-        operations: ended.operations,
-        metrics: &metrics,
-        series: &watcher.series(),
-        ..RunTotals::default()
-    };
-    watcher.last_status();
-    let what = match job.workload.phase {
-        Phase::Load => "load",
-        Phase::Run => "run",
-    };
-    let server = job.binding.target.to_string();
-    watcher.result(&loading::entry(&server, what, settings.plan.connections as u64, &ended));
-    let shown = match config.json {
-        true => Ok(()),
-        false => show(&report(&job.report, &totals), settings.export_file.as_deref()),
-    };
-    let failed = summary::show(&ended, settings);
-    let broken = match &ended.end {
-        End::NoProgress(limit) => {
-            Some(format!("nothing was answered for {limit:?}, so the run was given up"))
-        }
-        End::GaveUp(why) => Some(format!("the run was given up: {why}")),
-        End::Done | End::TimeOver | End::Stopped => None,
-    };
-    let folder = watcher.close(broken.clone());
-    if let Some(folder) = &folder {
-        output::note(&format!("Run folder: {}", folder.display()));
-    }
-    shown?;
-    if config.json {
-        output::line(&document::document(&ended, folder.as_deref()).to_string())?;
-    }
-    if let Some(broken) = broken {
-        output::note(&format!("fathom: {broken}"));
-        return Ok(Outcome::Findings);
-    }
-    Ok(if failed && !config.ycsb_exit_codes { Outcome::Findings } else { Outcome::Clean })
-}
-
-/// Does the work, through the official driver if no servers were found before.
-fn drive(
-    job: &Job,
-    servers: Option<&Servers>,
-    properties: &Properties,
-    shared: &Arc<CoreShared>,
-    observer: &mut dyn Observer,
-) -> Result<Ended, Error> {
-    let plan = &job.settings.plan;
-    let source = |number: usize| CoreSource::new(shared, plan.seed, number as u64);
-    match servers {
-        Some(servers) => driving::run(plan, &|number| servers.open(number), source, observer),
-        None => driving::run_by_driver(plan, url(properties), &job.binding, source, observer),
-    }
-}
-
-/// The report, to where it belongs; what a file does not take goes to standard output.
-fn show(text: &str, file: Option<&str>) -> Result<()> {
-    let Some(file) = file else { return Ok(output::line(text.trim_end())?) };
-    let written = std::fs::write(file, text).map_err(|error| Error::io("write the report to", file, error));
-    if written.is_err() {
-        output::line(text.trim_end())?;
-    }
-    Ok(written?)
-}
-
-fn job(properties: &Properties) -> Result<(Job, Vec<String>)> {
-    let mut warnings = properties.unknown();
-    let phase = phase_of(properties);
-    let workload = CoreWorkload::of(properties, phase, operation_count(properties)?)?;
-    if phase == Phase::Run {
-        warnings.extend(Mix::surprise(properties));
-    }
-    let (binding, more) = Binding::of(properties)?;
-    warnings.extend(more);
-    let (settings, more) = ClientSettings::of(properties, &workload, &binding)?;
-    warnings.extend(more);
-    let mut clocks = properties.clone();
-    if properties.get("measurement.interval").is_none() && settings.plan.arrivals != Arrivals::Closed {
-        // Where operations are due at a rate, the two clocks differ, and both are worth seeing.
-        clocks.set("measurement.interval", "both", "default");
-    }
-    let (report, more) = ReportSettings::of(&clocks)?;
-    warnings.extend(more);
-    Ok((Job { workload, binding, settings, report }, warnings))
-}
-
-/// The number of the first record that is inserted.
-fn first_number(job: &Job, servers: Option<&Servers>, properties: &Properties) -> Result<u64> {
-    let records = job.workload.records;
-    if job.workload.phase == Phase::Load {
-        return Ok(records.first);
-    }
-    let inserts = job.workload.mix.share(Operation::Insert) > 0.0;
-    if !inserts || !properties.truth("insertresume", true) {
-        return Ok(records.table);
-    }
-    let discovered;
-    let servers = match servers {
-        Some(servers) => servers,
-        None => {
-            discovered = Servers::discover(&job.binding, &job.workload).map_err(environment)?;
-            &discovered
-        }
-    };
-    let mut connection = servers.connect(0).map_err(environment)?;
-    let first =
-        first_free(&mut connection, &job.binding, &job.workload, records.table).map_err(Error::from)?;
-    if first > records.table {
-        let more = first - records.table;
-        output::note(&format!(
-            "fathom: {more} records behind recordcount are there already; inserts go on behind them"
-        ));
-    }
-    Ok(first)
+    Ok(())
 }
 
 /// A server that cannot be reached, refuses the login or speaks something else is the environment's fault, not an operation's.

@@ -9,21 +9,24 @@ use fathom_load::client_settings::ClientSettings;
 use fathom_load::driving::{Interval, Observer};
 use fathom_load::measurements::Measured;
 use fathom_load::ycsb_report::{
-    Means, Progress, ReportSettings, Series, seconds_left, status_line, wall_clock,
+    Means, Progress, RawPoints, ReportSettings, Series, seconds_left, status_line, wall_clock,
 };
 use fathom_process::Signals;
 use fathom_record::disk::Entry;
 use fathom_record::{RunWriter, State};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::points::{HistogramFiles, Points};
 use crate::loading::keep_second;
 use crate::metrics::LoadMetrics;
 use crate::output;
 
-/// Watches a load.
+/// Watches a load, or the phases of one after another.
 pub(super) struct Watcher<'s> {
-    settings: &'s ClientSettings,
+    settings: ClientSettings,
     report: &'s ReportSettings,
+    /// What stands in front of the phase's names in the run folder.
+    tag: String,
     run: Option<RunWriter>,
     metrics: Option<LoadMetrics>,
     signals: Signals,
@@ -38,37 +41,60 @@ pub(super) struct Watcher<'s> {
     operations: u64,
     /// The points of `measurementtype=timeseries`.
     means: Means,
+    points: Points,
+    histogram_files: Option<HistogramFiles>,
     stopped: bool,
 }
 
 impl<'s> Watcher<'s> {
     pub(super) fn new(
-        settings: &'s ClientSettings,
+        settings: &ClientSettings,
         report: &'s ReportSettings,
         run: Option<RunWriter>,
         metrics: Option<LoadMetrics>,
         signals: Signals,
     ) -> Self {
-        let warmup_ns = u64::try_from(settings.plan.warmup.as_nanos()).unwrap_or(u64::MAX);
-        let zero_ns = run.as_ref().map_or(0, RunWriter::now_ns).saturating_add(warmup_ns);
-        let bar = (std::io::stderr().is_terminal() && !settings.status).then(|| bar(settings));
         let now = Instant::now();
         Watcher {
-            settings,
+            settings: settings.clone(),
             report,
+            tag: String::new(),
             run,
             metrics,
             signals,
             begun: now,
-            zero_ns,
-            bar,
+            zero_ns: 0,
+            bar: None,
             since: BTreeMap::new(),
             since_operations: 0,
             since_when: now,
             operations: 0,
             means: Means::default(),
+            points: Points::new(),
+            histogram_files: report.histogram_files().map(HistogramFiles::new),
             stopped: false,
         }
+    }
+
+    /// Begins with what is driven so; `tag` stands in front of its names in the run folder.
+    pub(super) fn begin(&mut self, settings: &ClientSettings, tag: &str) {
+        let warmup_ns = u64::try_from(settings.plan.warmup.as_nanos()).unwrap_or(u64::MAX);
+        self.zero_ns = self.run.as_ref().map_or(0, RunWriter::now_ns).saturating_add(warmup_ns);
+        self.settings = settings.clone();
+        tag.clone_into(&mut self.tag);
+        self.bar = (std::io::stderr().is_terminal() && !settings.status).then(|| bar(settings));
+        self.begun = Instant::now();
+        self.since_when = self.begun;
+        self.since.clear();
+        (self.since_operations, self.operations) = (0, 0);
+        self.means = Means::default();
+        self.points = Points::new();
+        self.first_status();
+    }
+
+    /// Whether somebody asked it to stop.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped
     }
 
     /// The points of `measurementtype=timeseries`.
@@ -76,8 +102,13 @@ impl<'s> Watcher<'s> {
         self.means.series()
     }
 
+    /// The points of `measurementtype=raw`; they are gone then.
+    pub(super) fn take_points(&mut self) -> Vec<RawPoints> {
+        std::mem::replace(&mut self.points, Points::new()).taken()
+    }
+
     /// The status line of the start, as YCSB has it.
-    pub(super) fn first_status(&mut self) {
+    fn first_status(&mut self) {
         if self.settings.status {
             self.status();
         }
@@ -132,7 +163,7 @@ impl<'s> Watcher<'s> {
 
     fn keep(&mut self, interval: &Interval<'_>) {
         let Some(run) = &mut self.run else { return };
-        if let Err(error) = keep_second(run, interval, "", self.zero_ns) {
+        if let Err(error) = keep_second(run, interval, &self.tag, self.zero_ns) {
             output::note(&format!("fathom: the run folder is given up: {error}"));
             self.run = None;
         }
@@ -171,6 +202,13 @@ impl Observer for Watcher<'_> {
             self.means.add(self.report, second, interval.metrics);
         }
         self.keep(interval);
+        self.points.add(self.report, interval);
+        if let Some(files) = &mut self.histogram_files
+            && let Err(error) = files.add(self.report, interval)
+        {
+            output::note(&format!("fathom: the histogram logs are given up: {error}"));
+            self.histogram_files = None;
+        }
         if let Some(metrics) = &self.metrics {
             metrics.second(interval);
         }

@@ -114,7 +114,10 @@ fn little(ended: &Ended, rate_per_s: f64) -> Option<String> {
             count += histogram.len();
         }
     }
-    if reads || count == 0 || ended.elapsed.as_secs_f64() < 2.0 {
+    // Operations that took a good part of the run are cut off at its ends: the law is one of long runs.
+    let longest = ended.metrics.iter().filter_map(|(_, measured)| measured.succeeded.service.max_ns()).max();
+    let cut = longest.unwrap_or(0) as f64 / 1e9 > ended.elapsed.as_secs_f64() / 50.0 || ended.abandoned > 0;
+    if reads || cut || count == 0 || ended.elapsed.as_secs_f64() < 2.0 {
         return None;
     }
     let seconds = ended.elapsed.as_secs_f64();

@@ -9,6 +9,7 @@ use bson::RawDocument;
 use fathom_stats::Seeded;
 use fathom_wire::OpMsgWriter;
 
+use super::DocumentWorkload;
 use super::operations::{Command, Operation};
 use super::requests::{Fixed, InTransaction, Requests};
 use super::sessions::Sessions;
@@ -29,6 +30,8 @@ const LOAD_METRIC: Metric = 0;
 #[derive(Debug)]
 pub struct DocumentSource {
     shared: Arc<DocumentShared>,
+    /// A copy of the workload: loops that counted references to one would wait for each other's caches.
+    workload: Arc<DocumentWorkload>,
     fixed: Fixed,
     part: Part,
     choosers: Vec<Option<KeyChooser>>,
@@ -55,6 +58,7 @@ impl DocumentSource {
             sessions: Sessions::default(),
             parts: part_metrics(&shared.workload.operations),
             scratch: Vec::new(),
+            workload: Arc::new(shared.workload.clone()),
             shared: Arc::clone(shared),
         }
     }
@@ -98,9 +102,9 @@ impl DocumentSource {
         most: u64,
         message: &mut OpMsgWriter<'_>,
     ) -> Option<Begun<DocumentState>> {
-        let shared = Arc::clone(&self.shared);
-        let place = shared.workload.phases.get(phase)?.at(self.random.uniform());
-        let operation = shared.workload.operations.get(place)?;
+        let workload = Arc::clone(&self.workload);
+        let place = workload.phases.get(phase)?.at(self.random.uniform());
+        let operation = workload.operations.get(place)?;
         let mut state = DocumentState::operation(place);
         self.draw_variables(operation, &mut state);
         if operation.transaction.is_some() {
@@ -241,9 +245,9 @@ impl Source for DocumentSource {
         reply: &RawDocument,
         message: &mut OpMsgWriter<'_>,
     ) -> Step {
-        let shared = Arc::clone(&self.shared);
+        let workload = Arc::clone(&self.workload);
         let answer = Answer::of(reply);
-        let Some(operation) = state.operation.and_then(|place| shared.workload.operations.get(place)) else {
+        let Some(operation) = state.operation.and_then(|place| workload.operations.get(place)) else {
             return self.loaded(state, &answer, reply);
         };
         match state.turn {
@@ -258,11 +262,15 @@ impl Source for DocumentSource {
 
     fn again(&mut self, state: &mut DocumentState, message: &mut OpMsgWriter<'_>) {
         // No step asks for a pause; what would be sent is what was sent last.
-        let shared = Arc::clone(&self.shared);
-        match state.operation.and_then(|place| shared.workload.operations.get(place)) {
+        let workload = Arc::clone(&self.workload);
+        match state.operation.and_then(|place| workload.operations.get(place)) {
             Some(operation) => self.write_step(operation, state, message),
             None => self.write_load(state, message),
         }
+    }
+
+    fn repeats(&self) -> bool {
+        matches!(self.part, Part::Phase(_))
     }
 
     fn lost(&mut self, state: &mut DocumentState) -> Step {

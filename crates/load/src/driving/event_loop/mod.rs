@@ -61,6 +61,8 @@ pub(super) struct Shared {
     pub(super) batch: u64,
     /// Operations under way on a connection.
     pub(super) depth: usize,
+    /// Whether each latency is kept by itself.
+    pub(super) points: bool,
 }
 
 impl Shared {
@@ -76,6 +78,7 @@ impl Shared {
             deadline_ns: plan.deadline.map(nanos),
             batch: plan.batch.max(1),
             depth: plan.depth.max(1),
+            points: plan.points,
         })
     }
 

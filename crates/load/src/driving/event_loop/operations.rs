@@ -261,6 +261,6 @@ impl<S: Source> EventLoop<S> {
     fn measure(&mut self, job: &Job<S::State>, step: &Step, now_ns: u64) {
         let moments = Moments { due_ns: job.due_ns, begun_ns: job.begun_ns, sent_ns: job.sent_ns };
         let tried_again = step.again_after.is_some() && !self.draining;
-        self.piece.note(moments, job.records, step, tried_again, self.place.shared.warm_ns, now_ns);
+        self.piece.note(moments, job.records, step, tried_again, &self.place.shared, now_ns);
     }
 }

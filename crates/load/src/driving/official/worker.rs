@@ -194,7 +194,7 @@ impl<S: Source> Worker<S> {
             Ok(()) => piece.answered += 1,
             Err(lost) => failures::note(&mut piece.failures, lost.kind, &lost.said),
         }
-        piece.note(job.moments, job.records, step, tried_again, self.shared.warm_ns, now_ns);
+        piece.note(job.moments, job.records, step, tried_again, &self.shared, now_ns);
     }
 
     /// The call that the message in the frame stands for.

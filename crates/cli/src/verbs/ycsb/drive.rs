@@ -1,0 +1,195 @@
+//! One part of a load from its start to its report: the whole of a property workload, or a phase of a described one.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Result;
+use fathom_errors::Error;
+use fathom_load::binding::{Binding, url};
+use fathom_load::client_settings::ClientSettings;
+use fathom_load::driving::{self, End, Ended};
+use fathom_load::properties::Properties;
+use fathom_load::servers::Servers;
+use fathom_load::source::Source;
+use fathom_load::ycsb_report::{ReportSettings, RunTotals, report};
+use fathom_process::Signals;
+use serde_json::{Value, json};
+
+use super::observe::Watcher;
+use super::{Config, Driver, document, environment, points, summary};
+use crate::metrics::LoadMetrics;
+use crate::verbs::Outcome;
+use crate::{loading, output, probing};
+
+/// Who talks to the server.
+#[derive(Clone, Copy)]
+pub(super) enum Way<'d> {
+    /// Event loops of our own.
+    Own(&'d Servers),
+    /// MongoDB's driver for Rust, with this connection string.
+    Official(&'d str, &'d Binding),
+}
+
+impl<'d> Way<'d> {
+    /// As the command line has it.
+    pub(super) fn of(
+        config: &Config,
+        servers: &'d Servers,
+        properties: &'d Properties,
+        binding: &'d Binding,
+    ) -> Way<'d> {
+        match config.driver {
+            Driver::Own => Way::Own(servers),
+            Driver::Official => Way::Official(url(properties), binding),
+        }
+    }
+}
+
+/// What all parts of a load have in common.
+pub(super) struct Drive<'d> {
+    config: &'d Config,
+    report: &'d ReportSettings,
+    way: Way<'d>,
+    /// The server's address, for the record.
+    server: String,
+    watcher: Watcher<'d>,
+    failed: bool,
+    /// Why it was given up.
+    broken: Option<String>,
+    /// What went wrong with a report.
+    unshown: Option<anyhow::Error>,
+    documents: Vec<Value>,
+}
+
+impl<'d> Drive<'d> {
+    /// Opens the run folder and the page of metrics.
+    pub(super) fn new(
+        config: &'d Config,
+        settings: &ClientSettings,
+        report: &'d ReportSettings,
+        way: Way<'d>,
+        server: String,
+        signals: Signals,
+    ) -> Result<Self> {
+        if !config.json {
+            output::line(&format!("mongo client connection created with {server}"))?;
+        }
+        let run = if config.no_record {
+            None
+        } else {
+            probing::open_run("ycsb", config.runs.clone(), settings.plan.seed, Path::new("."))
+        };
+        let metrics = config.metrics.as_deref().map(LoadMetrics::serve).transpose()?;
+        let watcher = Watcher::new(settings, report, run, metrics, signals);
+        Ok(Drive {
+            config,
+            report,
+            way,
+            server,
+            watcher,
+            failed: false,
+            broken: None,
+            unshown: None,
+            documents: Vec::new(),
+        })
+    }
+
+    /// Drives one part, and reports it. `tag` stands in front of its names in the run folder.
+    pub(super) fn part<S: Source + 'static>(
+        &mut self,
+        name: &str,
+        tag: &str,
+        settings: &ClientSettings,
+        source: impl Fn(usize) -> S,
+    ) -> Result<()> {
+        self.watcher.begin(settings, tag);
+        let begun = Instant::now();
+        let (plan, watcher) = (&settings.plan, &mut self.watcher);
+        let ended = match self.way {
+            Way::Own(servers) => driving::run(plan, &|number| servers.open(number), source, watcher),
+            Way::Official(url, binding) => driving::run_by_driver(plan, url, binding, source, watcher),
+        };
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                self.watcher.close(Some(error.to_string()));
+                return Err(environment(error).into());
+            }
+        };
+        let wall = begun.elapsed().saturating_sub(settings.plan.warmup);
+        let raw = self.watcher.take_points();
+        let totals = RunTotals {
+            run_time_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX).max(1),
+            operations: ended.operations,
+            metrics: &ended.metrics,
+            series: &self.watcher.series(),
+            raw: &raw,
+        };
+        self.watcher.last_status();
+        self.watcher.result(&loading::entry(&self.server, name, settings.plan.connections as u64, &ended));
+        if !self.config.json {
+            // The measurement is worth more than its report: what is kept of it is kept first.
+            if self.report.wants_raw() {
+                let written = points::write(self.report, &raw).err();
+                self.unshown = self.unshown.take().or(written.map(Into::into));
+            }
+            let shown = show(&report(self.report, &totals), settings.export_file.as_deref());
+            self.unshown = self.unshown.take().or(shown.err());
+        }
+        self.failed |= summary::show(&ended, settings);
+        self.documents.push(document::document(name, &ended));
+        self.broken = self.broken.take().or_else(|| broken(&ended));
+        Ok(())
+    }
+
+    /// Whether the parts to come shall be left out.
+    pub(super) fn is_over(&self) -> bool {
+        self.broken.is_some() || self.unshown.is_some() || self.watcher.is_stopped()
+    }
+
+    /// Closes the run folder; how it all ended.
+    pub(super) fn end(mut self) -> Result<Outcome> {
+        let folder = self.watcher.close(self.broken.clone());
+        if let Some(folder) = &folder {
+            output::note(&format!("Run folder: {}", folder.display()));
+        }
+        self.unshown.map_or(Ok(()), Err)?;
+        if self.config.json {
+            let document = json!({
+                "schema": fathom_record::SCHEMA,
+                "fathom_version": env!("CARGO_PKG_VERSION"),
+                "verb": "ycsb",
+                "server": self.server,
+                "error": self.broken,
+                "run_folder": folder,
+                "parts": self.documents,
+            });
+            output::line(&document.to_string())?;
+        }
+        if let Some(broken) = self.broken {
+            output::note(&format!("fathom: {broken}"));
+            return Ok(Outcome::Findings);
+        }
+        Ok(if self.failed && !self.config.ycsb_exit_codes { Outcome::Findings } else { Outcome::Clean })
+    }
+}
+
+fn broken(ended: &Ended) -> Option<String> {
+    match &ended.end {
+        End::NoProgress(limit) => {
+            Some(format!("nothing was answered for {limit:?}, so the run was given up"))
+        }
+        End::GaveUp(why) => Some(format!("the run was given up: {why}")),
+        End::Done | End::TimeOver | End::Stopped => None,
+    }
+}
+
+/// The report, to where it belongs; what a file does not take goes to standard output.
+fn show(text: &str, file: Option<&str>) -> Result<()> {
+    let Some(file) = file else { return Ok(output::line(text.trim_end())?) };
+    let written = std::fs::write(file, text).map_err(|error| Error::io("write the report to", file, error));
+    if written.is_err() {
+        output::line(text.trim_end())?;
+    }
+    Ok(written?)
+}
