@@ -76,7 +76,7 @@ impl Verdict {
 }
 
 /// What the search found.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// The highest rate that was sustained each time it was tried; none if none was.
     pub rate_per_s: Option<f64>,
@@ -134,18 +134,6 @@ pub fn find_max(
     }
     search.confirm(seed, &mut run)?;
     Ok(search.end())
-}
-
-impl Default for Found {
-    fn default() -> Self {
-        Found {
-            rate_per_s: None,
-            broken_per_s: None,
-            client_limited: false,
-            interrupted: false,
-            steps: Vec::new(),
-        }
-    }
 }
 
 struct Search<'s> {

@@ -84,7 +84,11 @@ impl Requests {
         body.i64("getMore", id);
         body.string("collection", &self.shared.workload.table);
         number_field(&mut body, "batchSize", left);
-        end_of_read(&self.shared, self.read_preference.as_deref(), &mut body);
+        // A cursor keeps the read concern that it was opened with, and mongod refuses another one here.
+        if let Some(preference) = &self.read_preference {
+            body.document("$readPreference", preference);
+        }
+        body.string("$db", &self.shared.binding.database);
     }
 
     /// An update of one field of a record, or of all.
