@@ -29,7 +29,8 @@ fuzz_target!(|bytes: &[u8]| {
         let Ok(operations) = operation_count(&properties) else { return };
         let Ok(workload) = CoreWorkload::of(&properties, phase, operations) else { continue };
         let Ok((binding, _)) = Binding::of(&properties) else { continue };
-        let Ok((settings, _)) = ClientSettings::of(&properties, &workload, &binding) else { continue };
+        let Ok(count) = workload.load_count(&properties) else { continue };
+        let Ok((settings, _)) = ClientSettings::of(&properties, phase, count, &binding) else { continue };
         let longest = match workload.values.lengths {
             Lengths::Constant(bytes) => bytes,
             Lengths::Uniform { most, .. } => most,
