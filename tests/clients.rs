@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fathom_testkit::{Fathom, LabServer, Output, Scratch};
+use fathom_testkit::{Fathom, LabServer, Output, Running, Scratch};
 
 pub(crate) const WIRED_TIGER: &str = "wiredTiger";
 pub(crate) const ROCKSDB: &str = "rocksdb";
@@ -208,17 +208,46 @@ clients! {
     mongosh_over_tls: "mongosh", Tls, WIRED_TIGER;
 }
 
+/// FerretDB, another server, on any port; none where it is not installed.
+fn ferretdb(scratch: &Scratch) -> Option<(Running, u16)> {
+    let ferretdb = client("ferretdb")?;
+    let data = scratch.path().join("ferretdb");
+    std::fs::create_dir(&data).unwrap();
+    let mut server = Fathom::new(ferretdb.join("ferretdb")).arg(&data).current_dir(scratch.path()).spawn();
+    if !server.wait_for_stdout("\n") {
+        panic!("{:?}", server.wait());
+    }
+    let port = server.stdout().trim_end().parse().unwrap();
+    Some((server, port))
+}
+
+/// `fathom ycsb` loads a server that is not ours.
+#[test]
+#[ignore = "FerretDB is installed for the long tests only: make soak"]
+fn ycsb_on_ferretdb() {
+    let scratch = Scratch::new().unwrap();
+    let Some((_server, port)) = ferretdb(&scratch) else { return };
+    let workloads = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/");
+    for (phase, workload) in
+        [("load", "workloada"), ("run", "workloada"), ("run", "workloadc"), ("run", "workloadf")]
+    {
+        let file = format!("{workloads}{workload}");
+        let url = format!("mongodb.url=mongodb://127.0.0.1:{port}/ycsb");
+        let output = Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+            .args(["ycsb", phase, "mongodb", "--no-record", "-P", &file, "-p", &url, "-threads", "4"])
+            .args(["-p", "recordcount=300", "-p", "operationcount=100"])
+            .run()
+            .expect_code(0);
+        assert!(output.stdout.contains("Return=OK"), "{}", output.stdout);
+    }
+}
+
 /// What FerretDB, another server, makes of the same program: it lacks some of this, and the list is only told.
 #[test]
 #[ignore = "a comparison, not a test: make soak"]
 fn pymongo_on_ferretdb() {
-    let Some(ferretdb) = client("ferretdb") else { return };
     let scratch = Scratch::new().unwrap();
-    let data = scratch.path().join("ferretdb");
-    std::fs::create_dir(&data).unwrap();
-    let mut server = Fathom::new(ferretdb.join("ferretdb")).arg(&data).current_dir(scratch.path()).spawn();
-    assert!(server.wait_for_stdout("\n"), "{:?}", server.wait());
-    let port = server.stdout().trim_end().parse().unwrap();
+    let Some((_server, port)) = ferretdb(&scratch) else { return };
     let Some(call) = call("python", Mode::Plain, port, &scratch.path()) else { return };
     let output = call.run();
     eprintln!("{}", output.stdout);

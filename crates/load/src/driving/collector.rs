@@ -1,7 +1,7 @@
 //! Puts together what the loops tell: each second over all of them, and the whole.
 //!
-//! It also samples how many operations are under way, which is what Little's law is checked against, and looks for what no loop
-//! can see: that nothing moves any more, or that somebody wants it to stop.
+//! How many operations were under way, against which Little's law is checked, the loops sum up over time, apart from all
+//! latencies; where a driver hides it, it is sampled. The collector also looks for what no loop can see: that nothing moves any more, or that somebody wants it to stop.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,6 +30,7 @@ struct Gathered {
     points: Vec<Point>,
     lag: Histogram,
     operations: u64,
+    in_flight_ns: u64,
     cpu_ns: u64,
 }
 
@@ -45,6 +46,7 @@ pub(super) struct Collector {
     whole: Vec<Measured>,
     lag: Histogram,
     operations: u64,
+    in_flight_ns: u64,
     cpu_ns: u64,
     failures: FailuresByKind,
     reconnects: u64,
@@ -69,6 +71,7 @@ impl Collector {
             whole: Vec::new(),
             lag: Histogram::new(),
             operations: 0,
+            in_flight_ns: 0,
             cpu_ns: 0,
             failures: FailuresByKind::new(),
             reconnects: 0,
@@ -160,6 +163,7 @@ impl Collector {
         gathered.points.extend(piece.points);
         gathered.lag.merge(&piece.lag);
         gathered.operations += piece.operations;
+        gathered.in_flight_ns += piece.in_flight_ns;
         gathered.cpu_ns += piece.cpu_ns;
         for (place, measured) in piece.metrics.into_iter().enumerate() {
             let Some(measured) = measured else { continue };
@@ -200,6 +204,7 @@ impl Collector {
         self.operations += gathered.operations;
         if second >= 0 {
             self.lag.merge(&gathered.lag);
+            self.in_flight_ns += gathered.in_flight_ns;
             self.cpu_ns += gathered.cpu_ns;
         }
         let (sum, count) = std::mem::take(&mut self.sampled);
@@ -212,7 +217,7 @@ impl Collector {
             total_operations: self.operations,
             lag: &gathered.lag,
             cpu_share: gathered.cpu_ns as f64 / (SECOND_NS * self.gauges.len().max(1) as f64),
-            in_flight: if count == 0 { 0.0 } else { sum as f64 / count as f64 },
+            in_flight: in_flight(gathered.in_flight_ns, SECOND_NS, (sum, count)),
         });
     }
 
@@ -233,11 +238,20 @@ impl Collector {
             lag: self.lag,
             cpu: Duration::from_nanos(self.cpu_ns),
             loops: self.gauges.len(),
-            in_flight: if count == 0 { 0.0 } else { sum as f64 / count as f64 },
+            in_flight: in_flight(self.in_flight_ns, elapsed_ns as f64, (sum, count)),
             failures: self.failures,
             reconnects: self.reconnects,
             abandoned: self.abandoned,
             end,
         }
+    }
+}
+
+/// How many operations were under way on average: from what was summed up over a time, or else from the samples' sum and number.
+fn in_flight(in_flight_ns: u64, time_ns: f64, (sum, count): (u64, u64)) -> f64 {
+    match in_flight_ns {
+        0 if count == 0 => 0.0,
+        0 => sum as f64 / count as f64,
+        in_flight_ns => in_flight_ns as f64 / time_ns.max(1.0),
     }
 }

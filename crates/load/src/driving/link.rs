@@ -49,7 +49,7 @@ pub(super) struct Link<State> {
     pub(super) resting: usize,
 }
 
-/// What [`Link::receive`] came to.
+/// What [`Link::read`] came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Received {
     /// More may be there at once.

@@ -84,7 +84,7 @@ pub struct Interval<'a> {
     pub lag: &'a Histogram,
     /// Processor time of the loops, as a share of what their threads can have, 0 to 1.
     pub cpu_share: f64,
-    /// Operations under way, by samples.
+    /// Operations under way, on average.
     pub in_flight: f64,
 }
 
@@ -127,7 +127,7 @@ pub struct Ended {
     pub cpu: Duration,
     /// How many loops there were.
     pub loops: usize,
-    /// Operations under way, on average over samples.
+    /// Operations under way, on average.
     pub in_flight: f64,
     /// What went wrong, by kind.
     pub failures: FailuresByKind,

@@ -35,6 +35,8 @@ pub(super) struct Piece {
     pub(super) operations: u64,
     /// Messages that were answered, or sent where nothing answers, in the warm-up too: signs of life.
     pub(super) answered: u64,
+    /// The time that operations were under way, each by itself: their number over time, summed up. 0 where nobody sums it.
+    pub(super) in_flight_ns: u64,
     /// Time that the loop was on a processor, in nanoseconds.
     pub(super) cpu_ns: u64,
     pub(super) failures: FailuresByKind,

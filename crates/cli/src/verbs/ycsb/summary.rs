@@ -127,9 +127,7 @@ fn little(ended: &Ended, rate_per_s: f64) -> Option<String> {
         mean_latency_ns: sum_ns / count as f64,
     };
     let gap = check.relative_gap();
-    // Few under way, counted a hundred times a second: chance alone moves their mean by so much.
-    let chance = 3.0 / (ended.in_flight * seconds * 100.0).sqrt();
-    (rate_per_s > 0.0 && gap > GAP.max(chance)).then(|| {
+    (rate_per_s > 0.0 && gap > GAP).then(|| {
         format!(
             "fathom: Little's law is off by {:.1} %: {:.2} operations were under way, and {:.2} follow from rate and latency",
             gap * 100.0,

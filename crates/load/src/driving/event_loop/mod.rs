@@ -160,6 +160,8 @@ pub(super) struct EventLoop<S: Source> {
     cpu_ns: u64,
     next_tick_ns: u64,
     under_way: u64,
+    /// When these changed last.
+    changed_ns: u64,
     /// No operation begins any more.
     draining: bool,
     /// When it began to drain.
@@ -191,6 +193,7 @@ impl<S: Source> EventLoop<S> {
             cpu_ns: 0,
             next_tick_ns: 0,
             under_way: 0,
+            changed_ns: 0,
             draining: false,
             drain_ns: 0,
             scratch: vec![0; SCRATCH_BYTES],
@@ -329,6 +332,7 @@ impl<S: Source> EventLoop<S> {
 
     /// Hands out what was measured since the last second ended.
     fn tell(&mut self) {
+        self.add_up_to(self.place.shared.clock.now_ns());
         let cpu_ns = thread_cpu_ns();
         self.piece.cpu_ns = cpu_ns.saturating_sub(self.cpu_ns);
         self.cpu_ns = cpu_ns;
@@ -393,7 +397,15 @@ impl<S: Source> EventLoop<S> {
         let _ = self.place.wishes.send(Wish { mailbox, link: place, number });
     }
 
-    fn count_under_way(&mut self, change: i64) {
+    /// Adds the time that operations were under way since the last change.
+    fn add_up_to(&mut self, now_ns: u64) {
+        self.piece.in_flight_ns += self.under_way * now_ns.saturating_sub(self.changed_ns);
+        self.changed_ns = self.changed_ns.max(now_ns);
+    }
+
+    /// Takes note that operations under way become more or fewer at a time.
+    fn count_under_way(&mut self, change: i64, now_ns: u64) {
+        self.add_up_to(now_ns);
         self.under_way = self.under_way.saturating_add_signed(change);
         self.place.gauge.in_flight.store(self.under_way, Ordering::Relaxed);
     }

@@ -102,7 +102,7 @@ impl<S: Source> EventLoop<S> {
         let sent_ns = clock.now_ns();
         let due_ns = due_ns.unwrap_or(sent_ns);
         let sent = link.send(&self.frame, &mut self.packed);
-        self.count_under_way(1);
+        self.count_under_way(1, sent_ns);
         let job = Job {
             state: begun.state,
             records: begun.records,
@@ -133,7 +133,7 @@ impl<S: Source> EventLoop<S> {
         let step = Step { whole: Some((metric, Status::Ok)), ..Step::default() };
         self.piece.answered += 1;
         self.measure(job, &step, now_ns);
-        self.count_under_way(-1);
+        self.count_under_way(-1, now_ns);
         // Not at once: where nothing is waited for, other connections would wait for this one.
         self.ready.push_back(place);
     }
@@ -180,7 +180,7 @@ impl<S: Source> EventLoop<S> {
         let step =
             Step { part: Some((part, Status::Ok)), whole: Some((whole, Status::Ok)), ..Step::default() };
         self.measure(&job, &step, now_ns);
-        self.count_under_way(-1);
+        self.count_under_way(-1, now_ns);
         self.ready.push_back(place);
     }
 
@@ -212,7 +212,7 @@ impl<S: Source> EventLoop<S> {
             self.resting.push(Resting { due_ns: now_ns.saturating_add(nanos(pause)), link: place, job });
             return;
         }
-        self.count_under_way(-1);
+        self.count_under_way(-1, now_ns);
         if step.stop {
             let said = step.failure.as_ref().map_or("the connection was lost", |failure| failure.message());
             self.stop(&format!("an insert failed: {said}"));
