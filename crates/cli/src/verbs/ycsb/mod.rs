@@ -32,17 +32,18 @@ use crate::output;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
-  fathom ycsb load mongodb -P workloads/workloada -p recordcount=100000 -threads 16
-  fathom ycsb run mongodb -P workloads/workloada -p operationcount=1000000 -threads 16 -s
-  fathom ycsb run mongodb -P workloads/workloadc -p mongodb.url=mongodb://db1/ycsb -target 5000
-  fathom ycsb run mongodb -P workloads/workloadb -target 5000 -p arrivals=poisson
-      -p operationcount=0 -p maxexecutiontime=60
+  fathom ycsb load mongodb -P workloads/workloada -threads 16
+  fathom ycsb run mongodb -P workloads/workloada -p operationcount=100000 -s
+  fathom ycsb run mongodb -P workloads/workloadc -target 5000 \\
+      -p mongodb.url=mongodb://db1/ycsb
+  fathom ycsb run mongodb -P workloads/workloadb -target 5000 \\
+      -p arrivals=poisson -p operationcount=0 -p maxexecutiontime=60
   fathom ycsb run mongodb -P workloads/workloadb --find-max --slo 'p99<10ms'
-  fathom ycsb load mongodb --workload workloads/nested-orders.yaml -threads 8
+  fathom ycsb load mongodb --workload workloads/nested-orders.yaml
   fathom ycsb -load -db site.ycsb.db.MongoDbClient -P workloads/workloada
 
-The report goes to standard output, all else to standard error. Ctrl-C ends a run
-with its report. Properties are YCSB's; docs/ycsb.md lists them, and ours.
+The report goes to standard output, all else to standard error. Ctrl-C ends a
+run with its report. Properties are YCSB's and ours; docs/ycsb.md lists them.
 Exit codes: 0 ok, 1 operations failed, 2 usage, 3 environment.";
 
 /// Connections of a search, where nobody says how many.
