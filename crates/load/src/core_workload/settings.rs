@@ -296,6 +296,8 @@ mod tests {
             ("fieldlengthdistribution=zipfian minfieldlength=200", "more than fieldlength"),
             ("fieldlengthdistribution=histogram fieldlengthhistogram=/nonexistent", "/nonexistent"),
             ("maxscanlength=0", "cannot be"),
+            ("minscanlength=0 maxscanlength=18446744073709551615", "more than"),
+            ("recordcount=18446744073709551615", "more than"),
             ("fieldcount=1000000", "more than"),
             ("zipfianconstant=1", "between 0 and 1"),
             ("hotspotdatafraction=2", "a share"),

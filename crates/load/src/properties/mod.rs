@@ -32,6 +32,9 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
 /// A name that is so much like a known one is taken for a slip of the pen (0 to 1, after Jaro and Winkler).
 const ALIKE: f64 = 0.85;
 
+/// No count is larger, so that a few of them can be added up.
+const MOST: u64 = 1 << 62;
+
 /// Properties with where they come from.
 #[derive(Clone, Debug, Default)]
 pub struct Properties {
@@ -114,7 +117,12 @@ impl Properties {
     /// # Errors
     /// `Kind::Usage` if it is something else.
     pub fn whole(&self, name: &str) -> Result<Option<u64>, Error> {
-        self.parsed(name, "a whole number from 0 on", |text| text.parse().ok())
+        match self.parsed(name, "a whole number from 0 on", |text| text.parse().ok())? {
+            Some(number) if number > MOST => {
+                Err(Error::usage(format!("{name}={number} is more than {MOST}")))
+            }
+            number => Ok(number),
+        }
     }
 
     /// A number from 0 on, if it is there.
