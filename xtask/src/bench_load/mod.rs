@@ -6,23 +6,21 @@
 mod bare_loop;
 mod rows;
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use fathom_process::Signals;
-use fathom_testkit::NullResponder;
 
-use crate::lab::{Engine, LabServer, Ycsb, beside};
+use crate::lab::{Engine, LabServer, RESPOND, Ycsb, beside, respond};
 use rows::{Bench, recording};
 
-/// The word that makes this program the responder.
-pub(super) const RESPOND: &str = "--respond";
+/// The name of this task.
+const TASK: &str = "bench-load";
 
 /// Runs every row, or those that are named; `false` when something broke.
 pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     if arguments.first().is_some_and(|argument| argument == RESPOND) {
-        return respond();
+        return respond(&record());
     }
     let signals = Signals::install()?;
     let wants = |row: &str| arguments.is_empty() || arguments.iter().any(|argument| argument == row);
@@ -64,12 +62,4 @@ fn record() -> bson::RawDocumentBuf {
         document.append(name, bson::Binary { subtype: bson::spec::BinarySubtype::Generic, bytes });
     }
     document
-}
-
-/// Answers until standard input ends, which it does when the bench goes; the port is the only line printed.
-fn respond() -> Result<bool> {
-    let responder = NullResponder::start(&record())?;
-    writeln!(io::stdout(), "{}", responder.port())?;
-    io::copy(&mut io::stdin(), &mut io::sink())?;
-    Ok(true)
 }

@@ -1,8 +1,8 @@
 //! The rows of the bench: what each compares, and the target that its ratio is held against (issue 4, "It must show").
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -11,9 +11,9 @@ use fathom_process::Signals;
 use fathom_stats::{Seeded, median};
 use fathom_units::count;
 
-use super::RESPOND;
+use super::TASK;
 use super::bare_loop::{self, Bare};
-use crate::lab::{LabServer, Ycsb, cpu_of_children_s, cpu_s, resident_bytes};
+use crate::lab::{LabServer, Responder, Ycsb, cpu_of_children_s, cpu_s, resident_bytes, span, verdict};
 
 /// The rate beside the bare loop's, at least.
 const CEILING_TARGET: f64 = 0.8;
@@ -61,7 +61,7 @@ pub(super) struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     pub(super) fn new(program: PathBuf, signals: &'a Signals) -> Result<Self> {
-        Ok(Bench { program, signals, responder: Responder::start()? })
+        Ok(Bench { program, signals, responder: Responder::start(TASK)? })
     }
 
     /// `fathom ycsb` with these properties; its processor time and what it printed.
@@ -102,7 +102,7 @@ impl<'a> Bench<'a> {
             return say("ceiling: skipped: it needs a processor for the client and one for the responder");
         }
         self.responder.pin(1)?;
-        let port = self.responder.port;
+        let port = self.responder.port();
         let (mut ratios, mut ours_us, mut bare_us, mut rates) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
@@ -137,7 +137,7 @@ impl<'a> Bench<'a> {
 
     /// Memory with many connections.
     pub(super) fn memory(&mut self) -> Result<()> {
-        let port = self.responder.port;
+        let port = self.responder.port();
         let mut child = Command::new(&self.program)
             .args(["ycsb", "run", "mongodb", "--no-record", "-p", "workload=CoreWorkload"])
             .args(["-p", &format!("mongodb.url=mongodb://127.0.0.1:{port}/ycsb")])
@@ -269,53 +269,4 @@ fn figure(text: &str, start: &str) -> Result<f64> {
 
 fn say(text: &str) -> Result<()> {
     Ok(writeln!(io::stdout(), "{text}")?)
-}
-
-fn span(ratios: &[f64]) -> String {
-    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    format!("{least:.2}-{most:.2}")
-}
-
-fn verdict(ok: bool) -> &'static str {
-    if ok { "ok" } else { "missed" }
-}
-
-/// This program as the responder, a process of its own.
-struct Responder {
-    child: Child,
-    port: u16,
-}
-
-impl Responder {
-    fn start() -> Result<Responder> {
-        let own = std::env::current_exe().context("cannot tell where this program is")?;
-        let mut command = Command::new(own);
-        command.args(["bench-load", RESPOND]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().context("cannot start the responder")?;
-        let mut line = String::new();
-        let read = child.stdout.take().map(|out| io::BufReader::new(out).read_line(&mut line));
-        read.transpose()?;
-        let responder = Responder { child, port: line.trim().parse().unwrap_or(0) };
-        ensure!(responder.port != 0, "the responder did not come up");
-        Ok(responder)
-    }
-
-    /// Keeps it to one processor; its threads to come inherit it.
-    fn pin(&self, cpu: usize) -> Result<()> {
-        let mut cpus = rustix::thread::CpuSet::new();
-        cpus.set(cpu);
-        for task in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            let id: i32 = task?.file_name().to_string_lossy().parse()?;
-            rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(id), &cpus)?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Responder {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

@@ -8,24 +8,22 @@ mod client;
 mod options;
 mod rows;
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use fathom_process::Signals;
-use fathom_testkit::NullResponder;
 
-use crate::lab::{LabServer, Ycsb, beside};
+use crate::lab::{LabServer, RESPOND, Ycsb, beside, respond};
 use options::Options;
 use rows::Bench;
 
-/// The word that makes this program the responder.
-const RESPOND: &str = "--respond";
+/// The name of this task.
+const TASK: &str = "bench-server";
 
 /// Runs every row on the engines that are asked for; `false` when something broke.
 pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     if arguments.first().is_some_and(|argument| argument == RESPOND) {
-        return respond();
+        return respond(&client::document(1));
     }
     let options = Options::read(arguments)?;
     let signals = Signals::install()?;
@@ -40,13 +38,5 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
         let start = || LabServer::start(engine, folder.path(), &flags, &signals);
         Bench::new(start()?, engine, &options, &ycsb, &signals).run(&start)?;
     }
-    Ok(true)
-}
-
-/// Answers until standard input ends, which it does when the bench goes; the port is the only line printed.
-fn respond() -> Result<bool> {
-    let responder = NullResponder::start(&client::document(1))?;
-    writeln!(io::stdout(), "{}", responder.port())?;
-    io::copy(&mut io::stdin(), &mut io::sink())?;
     Ok(true)
 }

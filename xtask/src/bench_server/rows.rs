@@ -1,7 +1,6 @@
 //! The rows of the bench: what each does to the server, and the target that its ratio is held against.
 
 use std::io::{self, Write};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -9,10 +8,10 @@ use fathom_process::Signals;
 use fathom_stats::{median, theil_sen_slope};
 use fathom_units::count;
 
-use super::RESPOND;
+use super::TASK;
 use super::client::{Done, Work, work};
 use super::options::Options;
-use crate::lab::{Engine, LabServer, Ycsb, cpu_s, number, resident_bytes};
+use crate::lab::{Engine, LabServer, Responder, Ycsb, cpu_s, number, resident_bytes, span, verdict};
 
 /// Documents in the cache.
 const DOCUMENTS: u64 = 200_000;
@@ -122,15 +121,15 @@ impl<'a> Bench<'a> {
 
     /// Point reads beside the responder that does nothing, in turns.
     fn reads(&mut self) -> Result<()> {
-        let responder = Responder::start()?;
+        let responder = Responder::start(TASK)?;
         let (mut ratios, mut rates, mut cpu_us) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..self.options.rounds {
             let before_s = cpu_s(self.server.pid())?;
             let (ours, nothing) = if round % 2 == 0 {
                 let ours = self.read(self.server.port(), round)?;
-                (ours, self.read(responder.port, round)?)
+                (ours, self.read(responder.port(), round)?)
             } else {
-                let nothing = self.read(responder.port, round)?;
+                let nothing = self.read(responder.port(), round)?;
                 (self.read(self.server.port(), round)?, nothing)
             };
             cpu_us.push((cpu_s(self.server.pid())? - before_s) * 1e6 / ours.operations as f64);
@@ -270,45 +269,4 @@ fn workload(reads: &str, operations: u64) -> Vec<(&'static str, String)> {
         ("scanproportion", "0".to_owned()),
         ("insertproportion", "0".to_owned()),
     ]
-}
-
-fn span(ratios: &[f64]) -> String {
-    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    format!("{least:.2}-{most:.2}")
-}
-
-fn verdict(ok: bool) -> &'static str {
-    if ok { "ok" } else { "missed" }
-}
-
-/// This program as the responder, a process of its own like the server.
-struct Responder {
-    child: Child,
-    port: u16,
-}
-
-impl Responder {
-    fn start() -> Result<Responder> {
-        let own = std::env::current_exe().context("cannot tell where this program is")?;
-        let mut command = Command::new(own);
-        command.args(["bench-server", RESPOND]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().context("cannot start the responder")?;
-        let mut line = String::new();
-        let read =
-            child.stdout.take().map(|out| io::BufRead::read_line(&mut io::BufReader::new(out), &mut line));
-        let port = read.transpose()?.and_then(|_| line.trim().parse().ok());
-        let responder = Responder { child, port: port.unwrap_or(0) };
-        if responder.port == 0 {
-            bail!("the responder did not come up");
-        }
-        Ok(responder)
-    }
-}
-
-impl Drop for Responder {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

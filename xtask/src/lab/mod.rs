@@ -1,12 +1,16 @@
-//! What the tasks share that run the lab server: the server and go-ycsb as child processes, and the kernel's accounts of
-//! them. Nothing here judges.
+//! What the tasks share that run the lab server: the server, go-ycsb and a responder as child processes, the kernel's accounts
+//! of them, and how ratios are shown. Nothing here judges.
 
 mod accounts;
 mod cargo;
+mod ratios;
+mod responder;
 mod server;
 mod ycsb;
 
 pub(crate) use accounts::{Device, ProcessIo, cpu_of_children_s, cpu_s, resident_bytes};
 pub(crate) use cargo::beside;
+pub(crate) use ratios::{span, verdict};
+pub(crate) use responder::{RESPOND, Responder, respond};
 pub(crate) use server::{Engine, LabServer, number};
 pub(crate) use ycsb::Ycsb;
