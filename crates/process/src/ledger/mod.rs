@@ -102,27 +102,23 @@ impl Ledger {
 
     /// Makes a folder that was not there, recorded before and identified after.
     pub fn create_directory(&self, path: &Path) -> Result<Entry> {
-        let path = absolute(path)?;
-        let mut entry = self.will_make(Thing::directory(&path))?;
-        if let Err(e) = fs::create_dir(&path) {
-            entry.undone()?;
-            return Err(refused_to_create(&path, e));
-        }
-        let identity = Some(Identity::at(&path)?);
-        entry.made_as(Thing::Directory { path, identity })?;
-        Ok(entry)
+        self.create_folder(path, |path, identity| Thing::Directory { path, identity })
     }
 
     /// Makes a folder that was not there and will be removed with all that comes into it; recorded before and identified after.
     pub fn create_tree(&self, path: &Path) -> Result<Entry> {
+        self.create_folder(path, |path, identity| Thing::Tree { path, identity })
+    }
+
+    fn create_folder(&self, path: &Path, thing: fn(PathBuf, Option<Identity>) -> Thing) -> Result<Entry> {
         let path = absolute(path)?;
-        let mut entry = self.will_make(Thing::Tree { path: path.clone(), identity: None })?;
+        let mut entry = self.will_make(thing(path.clone(), None))?;
         if let Err(e) = fs::create_dir(&path) {
             entry.undone()?;
             return Err(refused_to_create(&path, e));
         }
         let identity = Some(Identity::at(&path)?);
-        entry.made_as(Thing::Tree { path, identity })?;
+        entry.made_as(thing(path, identity))?;
         Ok(entry)
     }
 
