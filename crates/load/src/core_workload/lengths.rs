@@ -8,6 +8,9 @@ use fathom_stats::Seeded;
 use crate::generators::{YCSB_SKEW, Zipf};
 use crate::properties::read_small;
 
+/// The longest field, in bytes: what a whole document may take in MongoDB.
+pub(super) const MOST_BYTES: u64 = 16 << 20;
+
 /// A distribution of lengths, both ends included.
 #[derive(Clone, Debug)]
 pub enum Lengths {
@@ -42,7 +45,8 @@ impl Lengths {
         Lengths::Zipfian { least, zipf: Box::new(Zipf::new(most.saturating_sub(least) + 1, YCSB_SKEW)) }
     }
 
-    /// Reads a histogram: `BlockSize<TAB>n`, then a line `bucket<TAB>count` for each bucket from 0 on.
+    /// Reads a histogram: `BlockSize<TAB>n`, then a line `bucket<TAB>count` for each bucket from 0 on. No bucket that
+    /// has a count may end above [`MOST_BYTES`].
     ///
     /// # Errors
     /// `Kind::Usage` if the file is missing or says something else.
@@ -63,9 +67,9 @@ impl Lengths {
         let block = lines
             .next()
             .and_then(|(_, line)| line.strip_prefix("BlockSize")?.trim().parse().ok())
-            .filter(|block| *block > 0)
+            .filter(|block: &u64| *block > 0)
             .ok_or_else(|| wrong(1, "BlockSize, a tab and a number from 1 on"))?;
-        let (mut sums, mut sum) = (Vec::new(), 0_u64);
+        let (mut sums, mut sum) = (Vec::<u64>::new(), 0_u64);
         for (number, line) in lines {
             let pair = line.split_once(['\t', ' ']).and_then(|(bucket, count)| {
                 Some((bucket.trim().parse::<usize>().ok()?, count.trim().parse::<u64>().ok()?))
@@ -73,6 +77,10 @@ impl Lengths {
             let Some((_, count)) = pair.filter(|(bucket, _)| *bucket == sums.len()) else {
                 return Err(wrong(number + 1, &format!("the bucket {}, a tab and a count", sums.len())));
             };
+            let end = block.saturating_mul(sums.len() as u64 + 1);
+            if count > 0 && end > MOST_BYTES {
+                return Err(wrong(number + 1, &format!("a bucket that ends at {MOST_BYTES} bytes or below")));
+            }
             sum = sum.saturating_add(count);
             sums.push(sum);
         }
@@ -134,6 +142,9 @@ mod tests {
             "BlockSize\t1\n1\t1\n",
             "BlockSize\t1\n0\tx\n",
             "BlockSize\t1\n0\t0\n",
+            "BlockSize\t16777217\n0\t1\n",
+            "BlockSize\t8388608\n0\t0\n1\t0\n2\t1\n",
+            "BlockSize\t18446744073709551615\n0\t0\n1\t1\n",
         ] {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             file.write_all(wrong.as_bytes()).unwrap();

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fathom_errors::Error;
 
+use super::lengths::MOST_BYTES;
 use super::{Lengths, Mix, Operation, Values};
 use crate::documents::Fields;
 use crate::generators::{Distribution, Records};
@@ -15,8 +16,6 @@ const CLASSES: [&str; 3] =
     ["site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload", "CoreWorkload"];
 /// More fields than this in a record are a slip of the pen: the documents would be refused.
 const MOST_FIELDS: u64 = 100_000;
-/// The most bytes of a document; longer fields cannot be stored.
-const MOST_BYTES: u64 = 16 << 20;
 /// The key space where `recordcount` is 0, as in YCSB.
 const ENDLESS: u64 = i32::MAX as u64;
 
