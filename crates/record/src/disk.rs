@@ -26,6 +26,8 @@ pub enum Entry {
     Verdict(Verdict),
     /// A load on a server.
     Load(crate::load::Load),
+    /// Where the mean time of operations went.
+    Budget(crate::budget::Budget),
 }
 
 /// What was probed and how it was reached.

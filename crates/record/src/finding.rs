@@ -31,8 +31,21 @@ pub enum Confidence {
     CannotTell,
 }
 
+/// What a change would bring, as far as the evidence tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gain {
+    /// Of what (`mean latency of reads`).
+    pub of: String,
+    /// By how much it would fall, as a share of it, 0 to 1.
+    pub share: f64,
+    /// 95 % interval of that.
+    pub interval: (f64, f64),
+    /// How that was computed, as a sentence.
+    pub basis: String,
+}
+
 /// One claim, its evidence, and the way out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Stable kebab-case name (`readahead-too-large`), the same across versions.
     pub id: String,
@@ -54,6 +67,21 @@ pub struct Finding {
     /// The page, paper or ticket that says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// What following the advice would bring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain: Option<Gain>,
+    /// What to look at next, to be surer or to go deeper.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_look: Option<String>,
+    /// How to undo what the advice changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<String>,
+    /// The windows that the evidence is from, in nanoseconds since the run's start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows_ns: Vec<(u64, u64)>,
+    /// The series that the evidence is from, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<String>,
 }
 
 impl Finding {
@@ -68,6 +96,11 @@ impl Finding {
             advice: None,
             command: None,
             source: None,
+            gain: None,
+            next_look: None,
+            undo: None,
+            windows_ns: Vec::new(),
+            series: Vec::new(),
         }
     }
 
@@ -103,6 +136,41 @@ impl Finding {
     #[must_use]
     pub fn source(mut self, source: impl Into<String>) -> Self {
         self.source = Some(source.into());
+        self
+    }
+
+    /// Sets what following the advice would bring.
+    #[must_use]
+    pub fn gain(mut self, gain: Gain) -> Self {
+        self.gain = Some(gain);
+        self
+    }
+
+    /// Sets what to look at next.
+    #[must_use]
+    pub fn next_look(mut self, sentence: impl Into<String>) -> Self {
+        self.next_look = Some(sentence.into());
+        self
+    }
+
+    /// Sets how to undo what the advice changes.
+    #[must_use]
+    pub fn undo(mut self, sentence: impl Into<String>) -> Self {
+        self.undo = Some(sentence.into());
+        self
+    }
+
+    /// Adds a window that the evidence is from.
+    #[must_use]
+    pub fn window(mut self, window_ns: (u64, u64)) -> Self {
+        self.windows_ns.push(window_ns);
+        self
+    }
+
+    /// Adds series that the evidence is from.
+    #[must_use]
+    pub fn series(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.series.extend(names.into_iter().map(Into::into));
         self
     }
 

@@ -12,6 +12,8 @@
 //! All of it is written as the run goes, so that a killed run is readable up to its last second. A folder of an
 //! older schema still opens; one of a newer schema is refused by name. Nothing here judges or prints.
 
+pub mod budget;
+pub mod catalog;
 pub mod disk;
 mod finding;
 mod latency_log;
@@ -21,12 +23,14 @@ mod redact;
 mod run;
 mod seal;
 mod series;
+mod series_set;
 mod writer;
 
-pub use finding::{Confidence, Finding, Severity};
+pub use finding::{Confidence, Finding, Gain, Severity};
 pub use latency_log::LatencyLog;
 pub use manifest::{Manifest, SCHEMA, State};
 pub use redact::without_secrets;
 pub use run::Run;
 pub use series::Reading;
+pub use series_set::{Point, Series, SeriesSet};
 pub use writer::RunWriter;

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::disk::Entry;
 use crate::writer::{FINDINGS, LATENCY, MANIFEST, RESULTS, SERIES, SERIES_LINES};
-use crate::{Finding, Manifest, Reading, SCHEMA, seal};
+use crate::{Finding, Manifest, Point, Reading, SCHEMA, SeriesSet, seal};
 
 /// A run folder opened for reading.
 #[derive(Debug)]
@@ -58,6 +58,25 @@ impl Run {
     pub fn readings(&self) -> Result<Vec<Reading>> {
         let sealed = self.folder.join(SERIES);
         if sealed.exists() { seal::read(&sealed) } else { read_lines(&self.folder.join(SERIES_LINES)) }
+    }
+
+    /// Its readings by name.
+    pub fn series(&self) -> Result<SeriesSet> {
+        let mut set = SeriesSet::default();
+        self.each_reading(&mut |name, unit, point| set.add(name, unit, point))?;
+        Ok(set)
+    }
+
+    fn each_reading(&self, take: &mut dyn FnMut(&str, &str, Point)) -> Result<()> {
+        let sealed = self.folder.join(SERIES);
+        if sealed.exists() {
+            return seal::each(&sealed, take);
+        }
+        let lines: Vec<Reading> = read_lines(&self.folder.join(SERIES_LINES))?;
+        for Reading { name, unit, begin_ns, end_ns, value } in &lines {
+            take(name, unit, Point { begin_ns: *begin_ns, end_ns: *end_ns, value: *value });
+        }
+        Ok(())
     }
 
     /// Its findings; none where the run ended before judging.

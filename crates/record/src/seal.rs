@@ -16,7 +16,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::record::RowAccessor;
 use parquet::schema::parser::parse_message_type;
 
-use crate::Reading;
+use crate::{Point, Reading};
 
 const COLUMNS: &str = "message readings {
     required binary name (UTF8);
@@ -63,23 +63,30 @@ fn write_columns(file: File, readings: &[Reading]) -> Result<(), ParquetError> {
 
 /// Reads all readings of `path`.
 pub(crate) fn read(path: &Path) -> Result<Vec<Reading>> {
+    let mut readings = Vec::new();
+    each(path, &mut |name, unit, point| {
+        readings.push(Reading::new(name, unit, (point.begin_ns, point.end_ns), point.value));
+    })?;
+    Ok(readings)
+}
+
+/// Hands every reading of `path` to `take`: name, unit, and value with its window.
+pub(crate) fn each(path: &Path, take: &mut dyn FnMut(&str, &str, Point)) -> Result<()> {
     let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
-    read_rows(file)
+    each_row(file, take)
         .map_err(|e| Error::new(Kind::Malformed, format!("cannot read {}", path.display())).because(e))
 }
 
-fn read_rows(file: File) -> Result<Vec<Reading>, ParquetError> {
+fn each_row(file: File, take: &mut dyn FnMut(&str, &str, Point)) -> Result<(), ParquetError> {
     let reader = SerializedFileReader::new(file)?;
-    let mut readings = Vec::new();
     for row in reader.get_row_iter(None)? {
         let row = row?;
-        readings.push(Reading {
-            name: row.get_string(0)?.clone(),
-            unit: row.get_string(1)?.clone(),
+        let point = Point {
             begin_ns: u64::try_from(row.get_long(2)?).unwrap_or(0),
             end_ns: u64::try_from(row.get_long(3)?).unwrap_or(0),
             value: row.get_double(4)?,
-        });
+        };
+        take(row.get_string(0)?, row.get_string(1)?, point);
     }
-    Ok(readings)
+    Ok(())
 }

@@ -9,6 +9,7 @@ use fathom_record::disk::{
 };
 use fathom_units::{Bytes, Nanos, count, decimal};
 
+use crate::budget::budget_lines;
 use crate::load::load_lines;
 use crate::wrap::wrap;
 
@@ -26,6 +27,7 @@ pub fn entry_lines(entry: &Entry, header: bool, width: usize) -> Vec<String> {
         Entry::Knee(knee) => knee_lines(knee, width),
         Entry::Objective(objective) => objective_lines(objective, width),
         Entry::Load(load) => load_lines(load, header),
+        Entry::Budget(budget) => budget_lines(budget, width),
         Entry::Verdict(verdict) => {
             let mut lines = vec![String::new()];
             lines.extend(wrap(&format!("Verdict: {}", verdict.words), "", "  ", width));

@@ -180,14 +180,12 @@ impl Verdict {
             _ => self.wanted,
         };
         Finding {
-            id: rule.id.to_owned(),
-            severity,
             confidence: self.confidence,
-            claim: self.claim,
             evidence: self.evidence,
             advice,
             command: self.command.filter(|_| self.outcome != Outcome::Passes),
-            source: Some(rule.page.to_owned()),
+            ..Finding::new(rule.id, severity, self.claim)
         }
+        .source(rule.page)
     }
 }

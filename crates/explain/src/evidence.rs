@@ -1,0 +1,74 @@
+//! What a judgement may look at: the series of a run, its environment, and its results.
+
+use std::collections::BTreeMap;
+
+use fathom_errors::Result;
+use fathom_record::disk::Entry;
+use fathom_record::{Run, SeriesSet};
+
+/// A run, or the part of one that a live view has seen.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// Every series by name (`fathom_record::catalog`).
+    pub series: SeriesSet,
+    /// Facts of the manifest: `server.0`, `server.0.engine`, `server.0.version`, `server.0.device`, the devices' caps.
+    pub environment: BTreeMap<String, String>,
+    /// The typed results: steps of the probe, loads.
+    pub results: Vec<Entry>,
+    /// The part that is judged, in nanoseconds since the run's start; warm-up and cool-down lie outside.
+    pub window_ns: (u64, u64),
+    /// Seed of resampling.
+    pub seed: u64,
+}
+
+impl Evidence {
+    /// All that a run folder holds, from its first reading to its last.
+    ///
+    /// # Errors
+    /// When the folder's series or results cannot be read.
+    pub fn of(run: &Run) -> Result<Evidence> {
+        let series = run.series()?;
+        let points =
+            || series.iter().flat_map(|(_, series)| [series.points.first(), series.points.last()]).flatten();
+        let begin_ns = points().map(|point| point.begin_ns).min().unwrap_or(0);
+        let end_ns = points().map(|point| point.end_ns).max().unwrap_or(0);
+        Ok(Evidence {
+            results: run.results()?,
+            environment: run.manifest.environment.clone(),
+            window_ns: (begin_ns, end_ns),
+            seed: run.manifest.seed,
+            series,
+        })
+    }
+
+    /// The numbers of the servers in the run, in order.
+    pub fn members(&self) -> Vec<String> {
+        let mut members: Vec<String> = Vec::new();
+        for (name, _) in self.series.starting("server.") {
+            let member = name.split_once('.').map_or(name, |(member, _)| member);
+            if members.last().is_none_or(|last| last != member) {
+                members.push(member.to_owned());
+            }
+        }
+        members
+    }
+
+    /// The sum of a [`fathom_record::catalog::Kind::Sum`] series over the window, or `None` where it was not read.
+    pub fn sum(&self, name: &str) -> Option<f64> {
+        let series = self.series.get(name)?;
+        Some(series.within(self.window_ns.0, self.window_ns.1).iter().map(|point| point.value).sum())
+    }
+
+    /// The mean of a gauge over the window, or `None` where it was not read.
+    pub fn mean(&self, name: &str) -> Option<f64> {
+        let points = self.series.get(name)?.within(self.window_ns.0, self.window_ns.1);
+        (!points.is_empty())
+            .then(|| points.iter().map(|point| point.value).sum::<f64>() / points.len() as f64)
+    }
+
+    /// The same evidence over another window.
+    #[must_use]
+    pub fn over(&self, window_ns: (u64, u64)) -> Evidence {
+        Evidence { window_ns, ..self.clone() }
+    }
+}

@@ -1,0 +1,13 @@
+//! Records in, findings out: where the mean time of an operation lies, which queue is at its cap, what makes the spikes, how much
+//! is written for each user byte; how sure, and what to look at next.
+//!
+//! No device and no socket: everything is computed from the series of a run, so that each verdict can be tested on simulations
+//! whose truth is known, and an old run can be judged again. Where the series cannot bear a verdict it says so, and what would.
+
+mod evidence;
+mod judgement;
+mod rules;
+
+pub use evidence::Evidence;
+pub use judgement::{Judgement, judge};
+pub use rules::{RULES, Rule};

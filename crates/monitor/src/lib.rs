@@ -1,0 +1,15 @@
+//! Samplers of client, server, host and devices, on one clock.
+//!
+//! Each sampler reads one source and gives readings under the names of `fathom_record::catalog`; one table lists them all.
+//! What a source lacks is left out, never zero, and said once as a note. Nothing here judges, and nothing here changes what it
+//! watches.
+
+mod batch;
+mod clock;
+mod sampler;
+mod sums;
+
+pub use batch::Batch;
+pub use clock::Clock;
+pub use sampler::Sampler;
+pub use sums::Sums;

@@ -1,0 +1,318 @@
+//! Table: every series that samplers write, with its unit and its kind: the contract between what measures and what judges.
+//!
+//! A name is a path of words joined by dots. A word in braces stands for what it names: `{member}` the number of a server in
+//! the run (`0`; who it is stands in the manifest's environment as `server.0`), `{device}` a block device, `{operation}` an
+//! operation of the load, `{sampler}` a sampler. A [`Kind::Sum`] holds what was added within the reading's window, so that
+//! values of windows may be added; a window in which the counter was set back (a restart) is left out. A [`Kind::Gauge`]
+//! holds what was read at the window's end. Where the source lacks a counter its series is absent, never zero.
+
+/// Whether values of windows may be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// What was added within the window.
+    Sum,
+    /// What was read at the window's end.
+    Gauge,
+}
+
+/// One series, or a family with names in braces.
+#[derive(Clone, Copy, Debug)]
+pub struct SeriesKind {
+    /// The name.
+    pub name: &'static str,
+    /// The unit of its values.
+    pub unit: &'static str,
+    /// Whether windows may be added.
+    pub kind: Kind,
+    /// What it is, and where it is read.
+    pub meaning: &'static str,
+}
+
+const fn sum(name: &'static str, unit: &'static str, meaning: &'static str) -> SeriesKind {
+    SeriesKind { name, unit, kind: Kind::Sum, meaning }
+}
+
+const fn gauge(name: &'static str, unit: &'static str, meaning: &'static str) -> SeriesKind {
+    SeriesKind { name, unit, kind: Kind::Gauge, meaning }
+}
+
+/// All series of samplers and of the load's client.
+pub static CATALOG: &[SeriesKind] = &[
+    // The client: what the load itself measured, a second each.
+    gauge("client.operations.per_s", "1/s", "operations that ended"),
+    gauge("client.cpu_share", "1", "processor time of the client's loops, of what they can have"),
+    gauge("client.in_flight", "1", "operations under way, on average over the window"),
+    gauge("client.connections", "1", "connections, each with one operation under way at most"),
+    sum("client.user_bytes", "bytes", "BSON bytes of inserted documents and of updated fields"),
+    gauge("client.{operation}.per_s", "1/s", "operations of a kind that succeeded"),
+    gauge("client.{operation}.failed.per_s", "1/s", "operations of a kind that failed"),
+    gauge("client.{operation}.service.mean_ns", "ns", "mean time from the send"),
+    gauge("client.{operation}.service.p50_ns", "ns", "median time from the send"),
+    gauge("client.{operation}.service.p99_ns", "ns", "99th percentile of the time from the send"),
+    gauge("client.{operation}.response.mean_ns", "ns", "mean time from when it was due"),
+    gauge("client.{operation}.response.p50_ns", "ns", "median time from when it was due"),
+    gauge("client.{operation}.response.p99_ns", "ns", "99th percentile of the time from when it was due"),
+    // Each server: the path of an operation. opLatencies, and latencyStats of the namespace under load.
+    gauge("server.{member}.up", "1", "1 where it answered within the window, else 0"),
+    gauge("server.{member}.ping_us", "us", "round trip of a ping: the network and the client's socket"),
+    sum("server.{member}.reads.operations", "1", "opLatencies.reads.ops"),
+    sum("server.{member}.reads.latency_us", "us", "opLatencies.reads.latency"),
+    sum("server.{member}.writes.operations", "1", "opLatencies.writes.ops"),
+    sum("server.{member}.writes.latency_us", "us", "opLatencies.writes.latency"),
+    sum("server.{member}.commands.operations", "1", "opLatencies.commands.ops"),
+    sum("server.{member}.commands.latency_us", "us", "opLatencies.commands.latency"),
+    sum(
+        "server.{member}.collection.reads.operations",
+        "1",
+        "$collStats latencyStats.reads.ops of the namespace watched",
+    ),
+    sum("server.{member}.collection.reads.latency_us", "us", "$collStats latencyStats.reads.latency"),
+    sum("server.{member}.collection.writes.operations", "1", "$collStats latencyStats.writes.ops"),
+    sum("server.{member}.collection.writes.latency_us", "us", "$collStats latencyStats.writes.latency"),
+    sum("server.{member}.opcounters.insert", "1", "opcounters.insert: documents"),
+    sum("server.{member}.opcounters.query", "1", "opcounters.query"),
+    sum("server.{member}.opcounters.update", "1", "opcounters.update: statements"),
+    sum("server.{member}.opcounters.delete", "1", "opcounters.delete: statements"),
+    sum("server.{member}.opcounters.getmore", "1", "opcounters.getmore"),
+    sum("server.{member}.opcounters.command", "1", "opcounters.command"),
+    sum("server.{member}.documents.inserted", "1", "metrics.document.inserted"),
+    sum("server.{member}.documents.updated", "1", "metrics.document.updated"),
+    sum("server.{member}.documents.deleted", "1", "metrics.document.deleted"),
+    sum("server.{member}.documents.returned", "1", "metrics.document.returned"),
+    sum("server.{member}.network.in_bytes", "bytes", "network.bytesIn"),
+    sum("server.{member}.network.out_bytes", "bytes", "network.bytesOut"),
+    sum("server.{member}.network.requests", "1", "network.numRequests"),
+    gauge("server.{member}.connections.current", "1", "connections.current"),
+    gauge("server.{member}.clients.readers", "1", "globalLock.activeClients.readers"),
+    gauge("server.{member}.clients.writers", "1", "globalLock.activeClients.writers"),
+    gauge("server.{member}.queue.readers", "1", "globalLock.currentQueue.readers"),
+    gauge("server.{member}.queue.writers", "1", "globalLock.currentQueue.writers"),
+    gauge(
+        "server.{member}.tickets.read.out",
+        "1",
+        "read tickets in use (queues.execution, or concurrentTransactions)",
+    ),
+    gauge("server.{member}.tickets.read.total", "1", "read tickets there are"),
+    gauge("server.{member}.tickets.write.out", "1", "write tickets in use"),
+    gauge("server.{member}.tickets.write.total", "1", "write tickets there are"),
+    // Waits of operations, summed over them.
+    sum(
+        "server.{member}.wait.ticket_us",
+        "us",
+        "queues.execution.*.totalTimeQueuedMicros, or concurrentTransactions' twin",
+    ),
+    sum("server.{member}.wait.lock_us", "us", "locks.*.timeAcquiringMicros, all modes"),
+    sum("server.{member}.wait.flow_control_us", "us", "flowControl.timeAcquiringMicros"),
+    sum(
+        "server.{member}.wait.replication_us",
+        "us",
+        "metrics.getLastError.wtime.totalMillis, in microseconds",
+    ),
+    sum(
+        "server.{member}.wait.page_read_us",
+        "us",
+        "cache: application threads page read from disk to cache time (usecs)",
+    ),
+    sum(
+        "server.{member}.wait.page_write_us",
+        "us",
+        "cache: application threads page write from cache to disk time (usecs)",
+    ),
+    sum(
+        "server.{member}.wait.evict_us",
+        "us",
+        "thread-yield or cache: application thread time evicting (usecs)",
+    ),
+    sum(
+        "server.{member}.wait.cache_us",
+        "us",
+        "thread-yield or cache: application thread time waiting for cache (usecs)",
+    ),
+    sum(
+        "server.{member}.wait.journal_us",
+        "us",
+        "operations' waits for the journal, where the server counts them",
+    ),
+    sum("server.{member}.wait.io_capacity_us", "us", "capacity: time waiting due to total capacity (usecs)"),
+    sum("server.{member}.pages.read", "1", "cache: application threads page read from disk to cache count"),
+    sum(
+        "server.{member}.pages.written",
+        "1",
+        "cache: application threads page write from cache to disk count",
+    ),
+    sum("server.{member}.pages.evicted_by_operations", "1", "cache: pages evicted by application threads"),
+    // The journal, checkpoints, the cache, the block manager.
+    sum("server.{member}.journal.syncs", "1", "log: log sync operations"),
+    sum("server.{member}.journal.sync_us", "us", "log: log sync time duration (usecs)"),
+    sum("server.{member}.journal.written_bytes", "bytes", "log: log bytes written"),
+    sum("server.{member}.journal.payload_bytes", "bytes", "log: log bytes of payload data"),
+    gauge("server.{member}.checkpoint.running", "1", "1 while a checkpoint runs"),
+    sum("server.{member}.checkpoint.count", "1", "checkpoints that ended"),
+    sum("server.{member}.checkpoint.total_ms", "ms", "time of checkpoints that ended"),
+    gauge("server.{member}.checkpoint.last_ms", "ms", "how long the last checkpoint took"),
+    gauge("server.{member}.cache.used_bytes", "bytes", "cache: bytes currently in the cache"),
+    gauge("server.{member}.cache.most_bytes", "bytes", "cache: maximum bytes configured"),
+    gauge("server.{member}.cache.dirty_bytes", "bytes", "cache: tracked dirty bytes in the cache"),
+    sum("server.{member}.cache.read_bytes", "bytes", "cache: bytes read into cache"),
+    sum("server.{member}.cache.written_bytes", "bytes", "cache: bytes written from cache"),
+    sum("server.{member}.engine.reads", "1", "block-manager: blocks read"),
+    sum(
+        "server.{member}.engine.read_bytes",
+        "bytes",
+        "block-manager: bytes read; RocksDB: of point look-ups, scans and compaction",
+    ),
+    sum("server.{member}.engine.writes", "1", "block-manager: blocks written"),
+    sum(
+        "server.{member}.engine.written_bytes",
+        "bytes",
+        "block-manager: bytes written; RocksDB: flush and compaction",
+    ),
+    sum("server.{member}.engine.checkpoint_bytes", "bytes", "block-manager: bytes written for checkpoint"),
+    sum("server.{member}.flush.written_bytes", "bytes", "RocksDB counters: flush-bytes-written"),
+    sum("server.{member}.compaction.read_bytes", "bytes", "RocksDB counters: compaction-bytes-read"),
+    sum("server.{member}.compaction.written_bytes", "bytes", "RocksDB counters: compaction-bytes-written"),
+    gauge("server.{member}.compaction.pending", "1", "RocksDB: compaction-pending"),
+    gauge(
+        "server.{member}.storage.allocated_bytes",
+        "bytes",
+        "collStats storageSize and index sizes of the namespace watched",
+    ),
+    gauge("server.{member}.storage.logical_bytes", "bytes", "collStats size of the namespace watched"),
+    gauge("server.{member}.parameter.syncdelay_s", "s", "getParameter syncdelay, read every ten seconds"),
+    // The set and the cluster.
+    gauge("server.{member}.replication.state", "1", "replSetGetStatus myState"),
+    gauge(
+        "server.{member}.replication.lag_ms",
+        "ms",
+        "how far this member's last operation is behind the primary's",
+    ),
+    gauge("server.{member}.sharding.chunks", "1", "chunks of the namespace watched on this shard"),
+    gauge("server.{member}.sharding.balancing", "1", "1 while the balancer moves chunks"),
+    // The server's process, where it runs on this host.
+    sum(
+        "server.{member}.process.cpu_us",
+        "us",
+        "user and system time of the process (/proc/PID/stat, else extra_info)",
+    ),
+    sum(
+        "server.{member}.process.run_wait_us",
+        "us",
+        "time its threads were runnable without a processor (schedstat)",
+    ),
+    sum("server.{member}.process.read_bytes", "bytes", "/proc/PID/io read_bytes"),
+    sum("server.{member}.process.written_bytes", "bytes", "/proc/PID/io write_bytes"),
+    gauge("server.{member}.process.resident_bytes", "bytes", "mem.resident, or /proc/PID/status"),
+    // Block devices: the one under the data, and the bottom ones below it.
+    sum("device.{device}.reads", "1", "diskstats field 1"),
+    sum("device.{device}.read_bytes", "bytes", "diskstats field 3"),
+    sum("device.{device}.read_ms", "ms", "diskstats field 4: summed over reads"),
+    sum(
+        "device.{device}.writes",
+        "1",
+        "diskstats field 5, less the empty flushes where they are counted apart",
+    ),
+    sum("device.{device}.written_bytes", "bytes", "diskstats field 7"),
+    sum("device.{device}.write_ms", "ms", "diskstats field 8: summed over writes"),
+    sum("device.{device}.flushes", "1", "diskstats field 16"),
+    sum("device.{device}.flush_ms", "ms", "diskstats field 17: summed over flushes"),
+    gauge("device.{device}.in_flight", "1", "requests in flight, /sys/block/*/inflight, 20 times a second"),
+    gauge(
+        "device.{device}.queue.requests",
+        "1",
+        "queue/nr_requests, or the depth of the device below where it is smaller",
+    ),
+    gauge(
+        "device.{device}.cap.read_iops",
+        "1/s",
+        "the smallest cap on reads of a control group of the watched process",
+    ),
+    gauge("device.{device}.cap.write_iops", "1/s", "the same on writes"),
+    gauge("device.{device}.cap.read_bytes_per_s", "bytes/s", "the same on bytes read"),
+    gauge("device.{device}.cap.write_bytes_per_s", "bytes/s", "the same on bytes written"),
+    gauge(
+        "device.{device}.queued.mean_us",
+        "us",
+        "block tracepoints: mean time from queueing to issue (Q2D)",
+    ),
+    gauge(
+        "device.{device}.served.mean_us",
+        "us",
+        "block tracepoints: mean time from issue to completion (D2C)",
+    ),
+    sum("device.{device}.traced", "1", "block tracepoints: requests that were matched"),
+    // The host of the server.
+    gauge("host.cpu.count", "1", "processors"),
+    gauge("host.cpu.user_pct", "%", "/proc/stat: user and nice"),
+    gauge("host.cpu.system_pct", "%", "/proc/stat: system and interrupts"),
+    gauge("host.cpu.iowait_pct", "%", "/proc/stat: iowait"),
+    gauge("host.cpu.steal_pct", "%", "/proc/stat: steal"),
+    gauge("host.cpu.idle_pct", "%", "/proc/stat: idle"),
+    gauge("host.runnable", "1", "/proc/loadavg: tasks that run or want to"),
+    sum("host.run_wait_us", "us", "/proc/schedstat: tasks' waits for a processor, all processors"),
+    sum("host.pressure.cpu.some_us", "us", "/proc/pressure/cpu: at least one task waited"),
+    sum("host.pressure.io.some_us", "us", "/proc/pressure/io"),
+    sum("host.pressure.io.full_us", "us", "/proc/pressure/io: all tasks waited"),
+    sum("host.pressure.memory.some_us", "us", "/proc/pressure/memory"),
+    gauge("host.memory.available_bytes", "bytes", "/proc/meminfo MemAvailable"),
+    gauge("host.memory.dirty_bytes", "bytes", "/proc/meminfo Dirty"),
+    gauge("host.memory.writeback_bytes", "bytes", "/proc/meminfo Writeback"),
+    sum("host.network.received_bytes", "bytes", "/proc/net/dev, all but lo"),
+    sum("host.network.sent_bytes", "bytes", "/proc/net/dev, all but lo"),
+    sum("host.network.retransmits", "1", "/proc/net/snmp Tcp RetransSegs"),
+    sum("host.journal.{device}.commits", "1", "ext4: commits of jbd2; XFS: log writes of xs_log"),
+    sum("host.journal.{device}.commit_us", "us", "ext4: time of commits of jbd2"),
+    // What watching costs.
+    sum("monitor.{sampler}.cpu_us", "us", "processor time of the sampler"),
+    sum("monitor.{sampler}.samples", "1", "samples it took"),
+    gauge(
+        "monitor.{sampler}.acquisition_us",
+        "us",
+        "how long the last sample took: the width of its window's edge",
+    ),
+    gauge("monitor.run_wait_pct", "%", "share of time the samplers waited for a processor"),
+    sum(
+        "monitor.server.{member}.command_us",
+        "us",
+        "time the server spent on our commands, round trips less the ping",
+    ),
+];
+
+/// The entry for a name, if there is one: literal words must be equal, a word in braces stands for one or more.
+pub fn kind_of(name: &str) -> Option<&'static SeriesKind> {
+    CATALOG.iter().find(|kind| matches(kind.name, name))
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((before, rest)) = pattern.split_once('{') else { return pattern == name };
+    let Some((_, after)) = rest.split_once('}') else { return false };
+    let Some(tail) = name.strip_prefix(before) else { return false };
+    // A device or a tag may hold dots, so every end that fits is tried.
+    tail.char_indices().skip(1).map(|(at, _)| at).chain([tail.len()]).any(|at| {
+        let (word, tail) = tail.split_at(at);
+        !word.is_empty() && matches(after, tail)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_whatever_stands_in_the_braces() {
+        let unit = |name| kind_of(name).map(|kind| kind.unit);
+        assert_eq!(unit("server.0.wait.ticket_us"), Some("us"));
+        assert_eq!(unit("device.nvme0n1.read_ms"), Some("ms"));
+        assert_eq!(unit("client.server-on-rocksdb.workload-a.read.service.mean_ns"), Some("ns"));
+        assert_eq!((unit("server..up"), unit("server.0.no"), unit("x")), (None, None, None));
+    }
+
+    #[test]
+    fn no_name_stands_twice_and_units_end_names() {
+        for (at, kind) in CATALOG.iter().enumerate() {
+            assert!(CATALOG[at + 1..].iter().all(|other| other.name != kind.name), "{}", kind.name);
+            for unit in ["us", "ms", "ns"] {
+                assert_eq!(kind.name.ends_with(&format!("_{unit}")), kind.unit == unit, "{}", kind.name);
+            }
+        }
+    }
+}

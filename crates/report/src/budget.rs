@@ -1,0 +1,96 @@
+//! Where the mean time of operations went, in lines for people: a row a layer with a bar, the largest first.
+
+use fathom_record::budget::{Budget, Layer};
+
+use crate::wrap::wrap;
+
+/// Columns of a bar for the whole mean.
+const BAR: usize = 24;
+
+/// A heading, a row for each layer that took anything, what is unexplained, and what could not be read.
+pub fn budget_lines(budget: &Budget, width: usize) -> Vec<String> {
+    let (whole_us, who) = match budget.client_mean_us {
+        Some(mean_us) => (mean_us, "the client waits"),
+        None => (budget.server_mean_us, "the server takes"),
+    };
+    let title = format!(
+        "Server {}, {}: {who} {} on average; the layers add up to {:.0} % of it{}",
+        budget.member,
+        budget.operations,
+        time(whole_us),
+        100.0 * budget.closure,
+        if budget.closes { "" } else { ", which does not close" }
+    );
+    let mut lines = wrap(&title, "", "  ", width);
+    let mut layers: Vec<&Layer> = budget.layers.iter().filter(|layer| layer.share >= 0.0005).collect();
+    layers.sort_by(|a, b| b.share.total_cmp(&a.share));
+    for layer in layers {
+        lines.push(row(&layer.name, layer));
+        lines.extend(layer.within.iter().map(|part| row(&format!("  {}", part.name), part)));
+    }
+    if budget.unexplained_us.abs() >= 0.0005 * whole_us {
+        let share = budget.unexplained_us / whole_us.max(f64::MIN_POSITIVE);
+        lines.push(format!(
+            "  {:<20} {:>10} {:>5.1} %",
+            "unexplained",
+            time(budget.unexplained_us),
+            100.0 * share
+        ));
+    }
+    for missing in &budget.missing {
+        lines.extend(wrap(missing, "  ? ", "    ", width));
+    }
+    lines
+}
+
+fn row(name: &str, layer: &Layer) -> String {
+    let filled = (layer.share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+    let line = format!(
+        "  {:<20} {:>10} {:>5.1} % {}",
+        name.replace('_', " "),
+        time(layer.mean_us),
+        100.0 * layer.share,
+        "#".repeat(filled)
+    );
+    line.trim_end().to_owned()
+}
+
+fn time(us: f64) -> String {
+    let sign = if us < 0.0 { "-" } else { "" };
+    format!("{sign}{}", fathom_units::Nanos((us.abs() * 1000.0).round() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_layer_stands_first() {
+        let layer = |name: &str, mean_us: f64| Layer {
+            name: name.into(),
+            mean_us,
+            interval_us: None,
+            share: mean_us / 1000.0,
+            series: Vec::new(),
+            within: Vec::new(),
+        };
+        let budget = Budget {
+            member: "0".into(),
+            operations: "reads".into(),
+            count: 10.0,
+            window_ns: (0, 1),
+            client_mean_us: Some(1000.0),
+            server_mean_us: 600.0,
+            layers: vec![layer("network", 200.0), layer("page_read", 700.0), layer("ticket", 0.0)],
+            unexplained_us: 100.0,
+            closure: 0.9,
+            closes: false,
+            missing: vec!["No ping.".into()],
+        };
+        let lines = budget_lines(&budget, 80);
+        assert!(lines[0].contains("1.00 ms"), "{lines:#?}");
+        let at = |word: &str| lines.iter().position(|line| line.contains(word));
+        assert!(at("page read") < at("network") && at("network") < at("unexplained"), "{lines:#?}");
+        assert!(at("ticket").is_none() && lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
+    }
+}
