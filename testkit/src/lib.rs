@@ -4,6 +4,7 @@
 //! goes out of scope, also in a panic; mounts, devices and cgroups that a killed test run left are taken down by
 //! the next. It is not part of the product.
 
+mod delay_proxy;
 mod fathom;
 mod fuse;
 mod lab_server;
@@ -13,6 +14,7 @@ mod real_disk;
 mod scratch;
 mod tmpfs;
 
+pub use delay_proxy::DelayProxy;
 pub use fathom::{Fathom, Output, Running};
 pub use fuse::FuseMount;
 pub use lab_server::LabServer;
