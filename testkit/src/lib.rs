@@ -12,6 +12,7 @@ mod leftovers;
 mod null_responder;
 mod real_disk;
 mod scratch;
+mod slow_disk;
 mod tmpfs;
 
 pub use delay_proxy::DelayProxy;
@@ -22,6 +23,7 @@ pub use leftovers::leftovers;
 pub use null_responder::{Manner, NullResponder};
 pub use real_disk::RealDisk;
 pub use scratch::{Scratch, fill, is_root};
+pub use slow_disk::{SlowDisk, Speed};
 pub use tmpfs::Tmpfs;
 // What tests need to name when they ask for a disk.
 pub use fathom_process::Ledger;
