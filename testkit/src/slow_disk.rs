@@ -20,8 +20,8 @@ use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, Mou
 use fathom_units::Bytes;
 use fuser::{
     BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, FopenFlags, Generation,
-    INodeNo, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyEmpty,
-    ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 
 use crate::scratch::{Scratch, fixture_ledger, or_skip, root_or_skip};
@@ -87,7 +87,9 @@ fn make(filesystem: Filesystem, size: Bytes, speed: Speed) -> Result<SlowDisk> {
     let session =
         fuser::spawn_mount(file_system, &path, &config).map_err(|e| Error::io("mount FUSE at", &path, e))?;
     let device = LoopDevice::create(&ledger, &path, size, LoopOptions::default())?;
-    let mounted = format_and_mount(&ledger, &device, filesystem, &FilesystemOptions::default())?;
+    // The mount point cannot lie in a folder that holds one file.
+    let options = FilesystemOptions { beside: Some(scratch.path()), ..FilesystemOptions::default() };
+    let mounted = format_and_mount(&ledger, &device, filesystem, &options)?;
     let disk = SlowDisk {
         mounted,
         device,
@@ -166,6 +168,8 @@ impl fuser::Filesystem for SlowFile {
         // What the kernel lets be under way; more than any test's queue.
         let _ = config.set_max_background(1024);
         let _ = config.set_congestion_threshold(1024);
+        // Without these the kernel waits for each request of the loop device before it sends the next.
+        let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO | InitFlags::FUSE_PARALLEL_DIROPS);
         Ok(())
     }
 
@@ -310,6 +314,18 @@ mod tests {
         };
         let slow = time(&disk, Duration::from_millis(50), 40 << 20);
         assert!(slow >= Duration::from_millis(50), "{slow:?}");
+        // Eight side by side take no longer than one.
+        disk.set_service(Duration::from_millis(100));
+        let begun = Instant::now();
+        thread::scope(|scope| {
+            for place in 0..8_u64 {
+                let device = &device;
+                scope.spawn(move || {
+                    File::open(device).unwrap().read_exact_at(&mut [0; 512], (10 + place) << 20).unwrap();
+                });
+            }
+        });
+        assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
         disk.set_service(Duration::ZERO);
     }
 }

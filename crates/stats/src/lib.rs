@@ -5,6 +5,7 @@
 //! Nothing here prints a verdict: it returns numbers, and `None` or a reason where the data cannot bear them.
 //! p-values by resampling are (1 + b) / (1 + B) and never zero.
 
+mod block_bootstrap;
 mod changepoint;
 mod distribution;
 mod histogram;
@@ -18,6 +19,7 @@ mod steady;
 mod summary;
 mod trend;
 
+pub use block_bootstrap::{Resampled, bootstrap_sums};
 pub use changepoint::{FEWEST_VALUES, Step, find_step};
 pub use histogram::Histogram;
 pub use knee::{Knee, LadderLevel, knee, pick_bisection};
