@@ -123,6 +123,7 @@ pub(crate) fn document(explained: &Explained) -> Value {
         "run_folder": folder,
         "layers": judgement.budgets,
         "findings": judgement.findings,
+        "withheld": judgement.withheld,
         "notes": notes,
         "cost": cost(evidence),
     })

@@ -10,6 +10,7 @@ mod metrics;
 mod output;
 mod probing;
 mod verbs;
+mod watched_load;
 mod watching;
 
 use std::process::ExitCode;

@@ -142,4 +142,29 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), count);
     }
+
+    /// The metrics that the expressions of the dashboard name.
+    fn named_in(dashboard: &str) -> Vec<String> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let starts = dashboard.match_indices("fathom_").map(|(at, _)| at);
+        let name = |at: usize| dashboard[at..].chars().take_while(|c| is_part(*c)).collect();
+        starts.map(name).collect()
+    }
+
+    #[test]
+    fn the_dashboard_asks_only_for_what_there_is() {
+        let dashboard = include_str!("../../../../grafana/fathom.json");
+        let name = |kind: &SeriesKind| {
+            let total = if kind.kind == Kind::Sum { "_total" } else { "" };
+            format!("fathom_{}{total}", metric_name(kind))
+        };
+        let known: Vec<String> = CATALOG.iter().map(name).collect();
+        let named = named_in(dashboard);
+        assert!(named.len() > 40, "{named:?}");
+        for metric in named {
+            assert!(known.contains(&metric), "{metric}");
+        }
+        let parsed: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+        assert!(parsed["panels"].as_array().unwrap().len() > 10);
+    }
 }

@@ -139,6 +139,7 @@ fn watched(config: &Config) -> Result<Explained> {
     let mut session = Session::start(&plan, run, None)?;
     follow(&mut session, &plan, Duration::from(time), &signals);
     session.stop();
+    session.gather(Duration::ZERO);
     let recent = std::mem::take(&mut session.recent);
     let judgement: Judgement = judge(&recent.evidence);
     let state = if signals.stopped() { State::Interrupted } else { State::Complete };

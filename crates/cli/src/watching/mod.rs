@@ -7,6 +7,7 @@ mod judging;
 mod keeping;
 mod recent;
 mod source;
+mod under;
 
 use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
@@ -17,7 +18,7 @@ use fathom_monitor::{Batch, Clock};
 use fathom_record::{Reading, RunWriter, State};
 
 pub(crate) use self::judging::Judging;
-pub(crate) use self::keeping::{Kept, notes_of};
+pub(crate) use self::keeping::{Kept, notes_of, write};
 pub(crate) use self::recent::Recent;
 use self::source::Samplers;
 pub(crate) use self::source::{SourceArgs, WatchPlan};
@@ -67,6 +68,11 @@ impl Session {
         })
     }
 
+    /// Nanoseconds since the clock's start.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
     /// Gives a page of metrics what comes from now on.
     pub(crate) fn publish(&mut self, metrics: Option<SeriesMetrics>) {
         self.metrics = metrics;
@@ -103,11 +109,10 @@ impl Session {
         }
     }
 
-    /// Stops the samplers and takes what they still had. Safe to call twice.
+    /// Stops the samplers; what they still had is with [`Session::next`]. Safe to call twice.
     pub(crate) fn stop(&mut self) {
         if let Some(samplers) = self.samplers.take() {
             samplers.stop();
-            while self.next(Duration::ZERO).is_some() {}
         }
     }
 
@@ -119,6 +124,7 @@ impl Session {
         last: impl FnOnce(&mut Kept),
     ) -> Option<PathBuf> {
         self.stop();
+        self.gather(Duration::ZERO);
         let mut kept = self.kept.take()?;
         last(&mut kept);
         kept.close(state, error)

@@ -9,9 +9,6 @@ use fathom_client::Target;
 use fathom_errors::{Error, Result};
 use fathom_monitor::{Batch, Clock, Devices, Monitor, Plan};
 
-/// The samplers whose period is the interval of the command line; the others keep those of their table.
-const SERVER: &str = "server";
-
 /// What to watch, on the command line of every verb that watches.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SourceArgs {
@@ -75,7 +72,12 @@ impl SourceArgs {
 
 impl WatchPlan {
     /// The plan beside a load on a deployment: its servers, and the devices below `dir`.
-    pub(crate) fn of_load(uri: &str, dir: Option<PathBuf>, namespace: Option<String>) -> Result<WatchPlan> {
+    pub(crate) fn of_load(
+        uri: &str,
+        dir: Option<PathBuf>,
+        namespace: Option<String>,
+        _first_member: usize,
+    ) -> Result<WatchPlan> {
         Ok(WatchPlan {
             target: Some(uri.parse()?),
             dir,

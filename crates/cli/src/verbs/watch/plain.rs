@@ -65,7 +65,8 @@ fn one(screen: &Screen, member: Option<&Member>, device: Option<&Device>) -> Str
             .collect();
         let out = tickets.iter().map(|rung| count(rung.now)).collect::<Vec<_>>().join("+");
         set("tickets", (!tickets.is_empty()).then_some(out));
-        let waiting = tickets.iter().filter_map(|rung| rung.waiting).sum();
+        // An empty sum of floats is a negative zero.
+        let waiting = tickets.iter().filter_map(|rung| rung.waiting).fold(0.0, |sum, one| sum + one);
         set("wait", (!tickets.is_empty()).then(|| count(waiting)));
         let checkpoint = screen.checkpoints.iter().find(|one| one.member == number);
         set("dirty", checkpoint.and_then(|one| one.dirty_share).map(percent));

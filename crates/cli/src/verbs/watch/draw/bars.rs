@@ -8,23 +8,21 @@ use crate::verbs::watch::view::LoopPart;
 
 /// Table: the layers with a colour of their own, so that a layer keeps its colour when others come and go. The colours are the
 /// nearest of 256 to those that people with any colour vision tell apart (Okabe and Ito).
-const LAYERS: [(&str, u8, char); 13] = [
+const LAYERS: [(&str, u8, char); 11] = [
     ("schedule", 250, 's'),
-    ("pool", 227, 'o'),
     ("network", 74, 'n'),
     ("ticket", 166, 't'),
-    ("lock", 175, 'l'),
     ("flow control", 132, 'f'),
+    ("lock", 175, 'l'),
     ("replication", 36, 'r'),
     ("page read", 25, 'd'),
-    ("page write", 31, 'w'),
     ("evict", 214, 'v'),
-    ("cache", 178, 'c'),
     ("journal", 99, 'j'),
+    ("engine", 71, 'e'),
     ("unexplained", 244, '?'),
 ];
 /// For layers beyond the table.
-const OTHERS: [(u8, char); 4] = [(71, 'e'), (110, 'x'), (180, 'y'), (139, 'z')];
+const OTHERS: [(u8, char); 3] = [(110, 'x'), (180, 'y'), (139, 'z')];
 
 fn layer(name: &str) -> (u8, char) {
     let known =

@@ -52,13 +52,19 @@ fn loop_line(row: &LoopRow, several: bool, width: usize, paint: Paint) -> Line<'
         spans.push(paint.faint("within the server; its layers need more windows".to_owned()));
         return Line::from(spans);
     }
-    let bar = (width / 3).clamp(8, 40);
+    let bar = (width / 4).clamp(8, 40);
     spans.extend(stack(&row.parts, bar, paint));
     let mut ranked: Vec<_> = row.parts.iter().filter(|part| part.share >= 0.005).collect();
     ranked.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let mut used: usize = spans.iter().map(Span::width).sum();
     for part in ranked {
-        spans.push(Span::raw(" "));
-        spans.push(legend(part, paint));
+        let legend = legend(part, paint);
+        used += 1 + legend.width();
+        // The bar is complete; the names that do not fit are of its smallest parts.
+        if used > width {
+            break;
+        }
+        spans.extend([Span::raw(" "), legend]);
     }
     if !row.closes {
         spans.push(paint.alarm(" does not add up".to_owned()));
@@ -85,7 +91,10 @@ pub(super) fn ladder(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'s
         }
         Line::from(spans)
     };
-    let mut lines = vec![Line::from(paint.heading("queues, of their caps"))];
+    let mut head = vec![paint.heading("queues")];
+    head.extend(screen.io_pressure_share.map(|share| Span::raw(format!("  io PSI {}", percent(share)))));
+    head.extend(screen.cpu_idle_pct.map(|idle| Span::raw(format!("  cpu {:.0}%", 100.0 - idle))));
+    let mut lines = vec![Line::from(head)];
     lines.extend(screen.ladder.iter().map(rung));
     lines
 }
@@ -110,7 +119,8 @@ pub(super) fn checkpoints(screen: &Screen, width: usize, paint: Paint) -> Vec<Li
             format!("{took}{}", written.unwrap_or_default())
         };
         if !one.cycles.is_empty() {
-            let cycles: Vec<String> = one.cycles.iter().map(cycle).collect();
+            // The newest first: where there is no room, the oldest are cut off.
+            let cycles: Vec<String> = one.cycles.iter().rev().map(cycle).collect();
             lines.push(Line::raw(paint.clip(&format!("  last {}", cycles.join(" ")), width)));
         }
     }
@@ -158,16 +168,10 @@ pub(super) fn latency(screen: &Screen, paint: Paint) -> Vec<Line<'static>> {
 
 /// What the devices do.
 pub(super) fn devices(screen: &Screen, paint: Paint) -> Vec<Line<'static>> {
-    let mut head = vec![paint.heading(&format!(
+    let head = paint.heading(&format!(
         "{:<10}{:>7} {:>7} {:>7} {:>6} {:>6} {:>6} {:>6}",
         "device", "read", "write", "flush", "IO/s", "r MB/s", "w MB/s", "queue"
-    ))];
-    if let Some(share) = screen.io_pressure_share {
-        head.push(Span::raw(format!("  io PSI {}", percent(share))));
-    }
-    if let Some(idle) = screen.cpu_idle_pct {
-        head.push(Span::raw(format!(" cpu {:.0}%", 100.0 - idle)));
-    }
+    ));
     let mut lines = vec![Line::from(head)];
     lines.extend(screen.devices.iter().map(|device| {
         Line::raw(format!(
