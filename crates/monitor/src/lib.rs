@@ -6,10 +6,25 @@
 
 mod batch;
 mod clock;
+mod cost;
+mod host;
+mod lane;
+mod notes;
+mod plan;
+mod runner;
 mod sampler;
+mod scheduled;
 mod sums;
+pub mod table;
+mod watcher;
 
 pub use batch::Batch;
 pub use clock::Clock;
+pub use cost::{Cost, SamplerCost};
+pub use host::Devices;
+pub use notes::Notes;
+pub use plan::{Plan, Schedule};
+pub use runner::Monitor;
 pub use sampler::Sampler;
+pub use scheduled::Scheduled;
 pub use sums::Sums;

@@ -212,7 +212,11 @@ pub static CATALOG: &[SeriesKind] = &[
         "diskstats field 5, less the empty flushes where they are counted apart",
     ),
     sum("device.{device}.written_bytes", "bytes", "diskstats field 7"),
-    sum("device.{device}.write_ms", "ms", "diskstats field 8: summed over writes"),
+    sum(
+        "device.{device}.write_ms",
+        "ms",
+        "diskstats field 8: summed over writes, less field 17 where the empty flushes are counted apart",
+    ),
     sum("device.{device}.flushes", "1", "diskstats field 16"),
     sum("device.{device}.flush_ms", "ms", "diskstats field 17: summed over flushes"),
     gauge("device.{device}.in_flight", "1", "requests in flight, /sys/block/*/inflight, 20 times a second"),
@@ -264,6 +268,7 @@ pub static CATALOG: &[SeriesKind] = &[
     // What watching costs.
     sum("monitor.{sampler}.cpu_us", "us", "processor time of the sampler"),
     sum("monitor.{sampler}.samples", "1", "samples it took"),
+    sum("monitor.{sampler}.missed", "1", "samples it skipped because the last one, or the machine, was late"),
     gauge(
         "monitor.{sampler}.acquisition_us",
         "us",

@@ -6,6 +6,7 @@
 //! p-values by resampling are (1 + b) / (1 + B) and never zero.
 
 mod autoregression;
+mod block_bootstrap;
 mod changepoint;
 mod distribution;
 mod fourier;
@@ -25,6 +26,7 @@ mod summary;
 mod trend;
 
 pub use autoregression::Autoregression;
+pub use block_bootstrap::{Resampled, bootstrap_sums};
 pub use changepoint::{FEWEST_VALUES, Step, find_step};
 pub use histogram::Histogram;
 pub use knee::{Knee, LadderLevel, knee, pick_bisection};
