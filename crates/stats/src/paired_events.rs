@@ -78,8 +78,8 @@ pub struct EventEffect {
 pub enum EventVerdict {
     /// Too few of them have calm and readings on both sides.
     TooFew {
-        /// How many have.
-        cycles: usize,
+        /// Those that have.
+        cycles: Vec<EventCycle>,
     },
     /// They last longer than half of their interval, so that there is no calm to compare with.
     Continuous {
@@ -110,15 +110,12 @@ pub fn paired_events(
         readings.iter().filter(|reading| reading.mean > 0.0 && reading.operations > 0.0).copied().collect();
     let cycles: Vec<EventCycle> =
         (0..events.len()).filter_map(|index| cycle(&used, &events, index)).collect();
-    let count = cycles.len();
     let judged = || {
         let total: f64 = used.iter().map(|reading| reading.mean * reading.operations).sum();
-        effect(cycles, (median(&periods)?, median(&durations)?), total, stream)
+        effect(&cycles, (median(&periods)?, median(&durations)?), total, stream)
     };
-    if count < FEWEST_EVENTS {
-        return EventVerdict::TooFew { cycles: count };
-    }
-    judged().map_or(EventVerdict::TooFew { cycles: count }, EventVerdict::Judged)
+    let effect = if cycles.len() < FEWEST_EVENTS { None } else { judged() };
+    effect.map_or(EventVerdict::TooFew { cycles }, EventVerdict::Judged)
 }
 
 /// The events in order, those that touch as one.
@@ -186,7 +183,7 @@ fn between(readings: &[LatencyReading], begin_s: f64, end_s: f64) -> &[LatencyRe
 }
 
 fn effect(
-    cycles: Vec<EventCycle>,
+    cycles: &[EventCycle],
     (period_s, duration_s): (f64, f64),
     total_waiting: f64,
     stream: &mut Seeded,
@@ -204,7 +201,7 @@ fn effect(
     let share = covered * ratio(&mut cycles.iter().copied());
     let expansion = bootstrap_expansion(cycles.len(), cycles.len() - 1, CONFIDENCE);
     let draws = (0..RESAMPLES).map(|_| {
-        let drawn = covered * ratio(&mut (0..cycles.len()).filter_map(|_| stream.pick(&cycles)));
+        let drawn = covered * ratio(&mut (0..cycles.len()).filter_map(|_| stream.pick(cycles)));
         share + expansion * (drawn - share)
     });
     Some(EventEffect {
@@ -216,7 +213,7 @@ fn effect(
         share,
         period_s,
         duration_s,
-        cycles,
+        cycles: cycles.to_vec(),
     })
 }
 
@@ -278,13 +275,14 @@ mod tests {
     fn too_few_events_and_continuous_ones_are_refused() {
         let mut stream = Seeded::from_seed(1);
         let few = every(60.0, 6.0, 7);
-        assert_eq!(paired_events(&stepped(&few, 600), &few, &mut stream), EventVerdict::TooFew { cycles: 7 });
+        let verdict = paired_events(&stepped(&few, 600), &few, &mut stream);
+        assert!(matches!(verdict, EventVerdict::TooFew { cycles } if cycles.len() == 7));
         let long = every(60.0, 40.0, 9);
         let verdict = paired_events(&stepped(&long, 600), &long, &mut stream);
         assert!(
             matches!(verdict, EventVerdict::Continuous { busy_share } if (busy_share - 2.0 / 3.0).abs() < 1e-9)
         );
-        assert_eq!(paired_events(&[], &[], &mut stream), EventVerdict::TooFew { cycles: 0 });
+        assert_eq!(paired_events(&[], &[], &mut stream), EventVerdict::TooFew { cycles: vec![] });
         assert_eq!(merged(&[(5.0, 6.0), (1.0, 3.0), (2.0, 4.0), (9.0, 9.0)]), [(1.0, 4.0), (5.0, 6.0)]);
     }
 
