@@ -7,9 +7,13 @@
 mod batch;
 mod clock;
 mod sampler;
+mod server;
 mod sums;
 
 pub use batch::Batch;
 pub use clock::Clock;
 pub use sampler::Sampler;
+pub use server::{
+    LogLine, LogWhat, Namespace, Servers, Watched, WatchedRole, read_log_line, server_samplers,
+};
 pub use sums::Sums;
