@@ -28,6 +28,12 @@ pub enum Entry {
     Load(crate::load::Load),
     /// Where the mean time of operations went.
     Budget(crate::budget::Budget),
+    /// The queues from the client down to a device.
+    Queue(crate::queue::QueueLadder),
+    /// What is written and read for each byte of a user.
+    Amplification(crate::amplification::Amplification),
+    /// One of several servers side by side.
+    Member(crate::members::MemberRow),
 }
 
 /// What was probed and how it was reached.
