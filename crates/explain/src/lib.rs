@@ -11,6 +11,7 @@ mod judgement;
 mod layers;
 mod little;
 mod rules;
+mod spikes;
 mod windows;
 
 pub use evidence::Evidence;
