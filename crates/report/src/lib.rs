@@ -13,3 +13,4 @@ pub use budget::budget_lines;
 pub use disk::{entry_lines, phase_heading, shape};
 pub use findings::{findings_brief, findings_text};
 pub use fio::{FioStep, fio_json};
+pub use wrap::wrapped;
