@@ -29,6 +29,7 @@ mod serve_refusals;
 mod serve_run;
 mod serve_writers;
 mod storage;
+mod watch;
 mod ycsb;
 mod ycsb_driver;
 mod ycsb_faults;

@@ -4,6 +4,7 @@
 //! goes out of scope, also in a panic; mounts, devices and cgroups that a killed test run left are taken down by
 //! the next. It is not part of the product.
 
+mod delay_proxy;
 mod fathom;
 mod fuse;
 mod lab_server;
@@ -11,8 +12,10 @@ mod leftovers;
 mod null_responder;
 mod real_disk;
 mod scratch;
+mod slow_disk;
 mod tmpfs;
 
+pub use delay_proxy::DelayProxy;
 pub use fathom::{Fathom, Output, Running};
 pub use fuse::FuseMount;
 pub use lab_server::LabServer;
@@ -20,6 +23,7 @@ pub use leftovers::leftovers;
 pub use null_responder::{Manner, NullResponder};
 pub use real_disk::RealDisk;
 pub use scratch::{Scratch, fill, is_root};
+pub use slow_disk::{SlowDisk, Speed};
 pub use tmpfs::Tmpfs;
 // What tests need to name when they ask for a disk.
 pub use fathom_process::Ledger;

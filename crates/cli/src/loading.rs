@@ -21,7 +21,10 @@ use fathom_record::{Reading, RunWriter};
 use crate::lab_server::{ENGINES, LabServer};
 use crate::live::Live;
 use crate::output;
+use crate::watched_load::{Beside, Judged};
 
+/// YCSB's table, where nobody names another.
+const TABLE: &str = "usertable";
 /// Connections of these loads.
 const THREADS: u64 = 16;
 /// What a record takes on the disk, with its journal and its checkpoints, in bytes.
@@ -42,15 +45,24 @@ pub(crate) struct LoadPlan {
     pub(crate) seed: u64,
 }
 
-/// Loads each engine of the built-in server, or the deployment. A signal ends it early without an error.
-pub(crate) fn load(plan: &LoadPlan, live: &mut Live, signals: &Signals) -> Result<()> {
+/// Loads each engine of the built-in server, or the deployment, and judges what was seen meanwhile into `judged`. A signal ends it
+/// early without an error.
+pub(crate) fn load(
+    plan: &LoadPlan,
+    live: &mut Live,
+    signals: &Signals,
+    judged: &mut Vec<Judged>,
+) -> Result<()> {
     let ledger = Ledger::open()?;
     if let Some(uri) = &plan.uri {
         let database = ledger.unique_name();
         output::note(&format!("fathom: loading the database {database}, which is dropped at the end"));
         let target: fathom_client::Target = uri.parse()?;
         let url = with_database(uri, &database);
-        let loaded = load_server(plan, &target.to_string(), &url, records(plan, None), live, signals);
+        let mut beside = Beside::start(&url, Some(plan.dir.clone()), format!("{database}.{TABLE}"), 0, live);
+        let server = target.to_string();
+        let loaded = load_server(plan, (&server, &url), records(plan, None), live, &mut beside, signals);
+        judged.extend(beside.end(&server, live));
         // What was made goes, also where the load failed; its own failure counts first.
         let dropped = drop_database(&url, &database);
         return loaded.and(dropped);
@@ -61,13 +73,16 @@ pub(crate) fn load(plan: &LoadPlan, live: &mut Live, signals: &Signals) -> Resul
         output::note("fathom: too little room for the built-in server's data, so it is not loaded");
         return Ok(());
     }
-    for (engine, name) in ENGINES {
+    for (number, (engine, name)) in ENGINES.into_iter().enumerate() {
         if signals.stopped() {
             return Ok(());
         }
         let server = LabServer::start(&ledger, &plan.dir, engine)?;
         let url = format!("mongodb://127.0.0.1:{}/ycsb", server.port());
-        let loaded = load_server(plan, &format!("Server on {name}"), &url, records, live, signals);
+        let mut beside = Beside::start(&url, Some(plan.dir.clone()), format!("ycsb.{TABLE}"), number, live);
+        let name = format!("Server on {name}");
+        let loaded = load_server(plan, (&name, &url), records, live, &mut beside, signals);
+        judged.extend(beside.end(&name, live));
         let stopped = server.stop();
         match loaded {
             // The signal that stopped us has stopped the server too.
@@ -113,10 +128,10 @@ fn drop_database(url: &str, database: &str) -> Result<()> {
 /// A load and the workloads A and C.
 fn load_server(
     plan: &LoadPlan,
-    server: &str,
-    url: &str,
+    (server, url): (&str, &str),
     records: u64,
     live: &mut Live,
+    beside: &mut Beside,
     signals: &Signals,
 ) -> Result<()> {
     let (load_s, run_s) = if plan.quick { (2, 1) } else { (30, 15) };
@@ -143,7 +158,7 @@ fn load_server(
         ] {
             properties.set(name, &value, "checkup");
         }
-        let ended = run_properties(&properties, &tag(server, name), live, signals)?;
+        let ended = run_properties(&properties, &tag(server, name), live, beside, signals)?;
         if reads.is_none() {
             // Where the time was over first, there are fewer.
             records = ended.operations.max(1);
@@ -165,7 +180,13 @@ fn tag(server: &str, workload: &str) -> String {
     format!("{}.{}.", plain(server), plain(workload))
 }
 
-fn run_properties(properties: &Properties, tag: &str, live: &mut Live, signals: &Signals) -> Result<Ended> {
+fn run_properties(
+    properties: &Properties,
+    tag: &str,
+    live: &mut Live,
+    beside: &mut Beside,
+    signals: &Signals,
+) -> Result<Ended> {
     let workload = CoreWorkload::of(properties, phase_of(properties), operation_count(properties)?)?;
     let (binding, _) = Binding::of(properties)?;
     let load_count = workload.load_count(properties)?;
@@ -177,13 +198,14 @@ fn run_properties(properties: &Properties, tag: &str, live: &mut Live, signals: 
     };
     let shared = Arc::new(CoreShared::new(workload, binding, settings.retry, next));
     let source = |number: usize| CoreSource::new(&shared, settings.plan.seed, number as u64);
-    let zero_ns = live.run.as_ref().map_or(0, RunWriter::now_ns);
-    let mut watcher = Watcher { live, signals, tag, zero_ns };
+    let zero_ns = beside.now_ns(live);
+    let mut watcher = Watcher { live, beside, signals, tag, zero_ns };
     driving::run(&settings.plan, &|number| servers.open(number), source, &mut watcher)
 }
 
 struct Watcher<'w> {
     live: &'w mut Live,
+    beside: &'w mut Beside,
     signals: &'w Signals,
     tag: &'w str,
     zero_ns: u64,
@@ -191,8 +213,7 @@ struct Watcher<'w> {
 
 impl Observer for Watcher<'_> {
     fn second(&mut self, interval: &Interval<'_>) {
-        let (tag, zero_ns) = (self.tag, self.zero_ns);
-        self.live.keep(|run| keep_second(run, interval, tag, zero_ns));
+        self.beside.second(self.live, interval, self.tag, self.zero_ns);
     }
 
     fn stop_asked(&mut self) -> bool {
@@ -230,12 +251,7 @@ pub(crate) fn keep_second(
     tag: &str,
     zero_ns: u64,
 ) -> Result<()> {
-    const SECOND_NS: u64 = 1_000_000_000;
-    let offset_ns = u64::try_from(interval.second).ok().and_then(|second| second.checked_mul(SECOND_NS));
-    let Some(begin_ns) = offset_ns.and_then(|offset_ns| offset_ns.checked_add(zero_ns)) else {
-        return Ok(());
-    };
-    let window = (begin_ns, begin_ns + SECOND_NS);
+    let Some(window) = window(interval, zero_ns) else { return Ok(()) };
     run.readings(&readings(interval, tag, window))?;
     for (name, measured) in interval.metrics {
         let name = format!("{tag}{}", name.to_lowercase());
@@ -250,12 +266,23 @@ pub(crate) fn keep_second(
     run.latency(&format!("{tag}schedule.lag"), window, interval.lag)
 }
 
-fn readings(interval: &Interval<'_>, tag: &str, window: (u64, u64)) -> Vec<Reading> {
+/// The second that an interval is about, where it is not of the warm-up.
+pub(crate) fn window(interval: &Interval<'_>, zero_ns: u64) -> Option<(u64, u64)> {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let offset_ns = u64::try_from(interval.second).ok()?.checked_mul(SECOND_NS)?;
+    let begin_ns = offset_ns.checked_add(zero_ns)?;
+    Some((begin_ns, begin_ns.checked_add(SECOND_NS)?))
+}
+
+/// What a second of a load measured, under the names of `fathom_record::catalog`.
+pub(crate) fn readings(interval: &Interval<'_>, tag: &str, window: (u64, u64)) -> Vec<Reading> {
     let client = format!("client.{tag}");
     let mut readings = vec![
         Reading::new(format!("{client}operations.per_s"), "1/s", window, interval.operations as f64),
         Reading::new(format!("{client}cpu_share"), "1", window, interval.cpu_share),
         Reading::new(format!("{client}in_flight"), "1", window, interval.in_flight),
+        Reading::new(format!("{client}connections"), "1", window, interval.connections as f64),
+        Reading::new(format!("{client}user_bytes"), "bytes", window, interval.user_bytes as f64),
     ];
     for (name, measured) in interval.metrics {
         let name = format!("{client}{}", name.to_lowercase());

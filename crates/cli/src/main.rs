@@ -1,6 +1,7 @@
 //! The door: parse, hand over to one verb, turn its outcome into an exit code. The only place that exits.
 
 mod background;
+mod explaining;
 mod huge_pages;
 mod lab_server;
 mod live;
@@ -9,6 +10,8 @@ mod metrics;
 mod output;
 mod probing;
 mod verbs;
+mod watched_load;
+mod watching;
 
 use std::process::ExitCode;
 

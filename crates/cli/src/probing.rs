@@ -21,6 +21,7 @@ use fathom_units::{Bytes, Nanos};
 use crate::live::Live;
 use crate::loading::LoadPlan;
 use crate::output;
+use crate::watched_load::{self, Judged};
 
 /// What to run once the file is laid out.
 #[derive(Clone, Debug)]
@@ -105,6 +106,8 @@ pub(crate) struct Wanted {
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
     pub(crate) findings: Vec<Finding>,
+    /// What was seen of each server that was loaded.
+    pub(crate) loads: Vec<Judged>,
     pub(crate) interrupted: bool,
     /// The first operation that failed; what was measured before it stands.
     pub(crate) error: Option<Error>,
@@ -164,7 +167,8 @@ pub(crate) fn probe_and_record(
         Probed { interrupted: true, .. } => State::Interrupted,
         _ => State::Complete,
     };
-    let all: Vec<Finding> = already.iter().chain(&probed.findings).cloned().collect();
+    let under_load = watched_load::ranked(&probed.loads);
+    let all: Vec<Finding> = already.iter().chain(&probed.findings).chain(&under_load).cloned().collect();
     live.end(state, probed.error.as_ref().map(Error::to_string), &all);
     Ok(Ended { probed, state, folder: folder.filter(|_| live.run_is_kept()) })
 }
@@ -172,7 +176,7 @@ pub(crate) fn probe_and_record(
 /// Loads a server after the probe, where that is wanted and nothing went wrong before.
 fn with_load(wanted: &Wanted, live: &mut Live, signals: &Signals, mut probed: Probed) -> Probed {
     if let (Some(plan), false, None) = (&wanted.load, probed.interrupted, &probed.error) {
-        probed.error = crate::loading::load(plan, live, signals).err();
+        probed.error = crate::loading::load(plan, live, signals, &mut probed.loads).err();
         probed.interrupted = signals.stopped();
     }
     probed

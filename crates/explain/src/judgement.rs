@@ -1,7 +1,10 @@
 //! All rules over one run: budgets, and findings ranked by what following them would bring.
 
-use fathom_record::Finding;
+use fathom_record::amplification::Amplification;
 use fathom_record::budget::Budget;
+use fathom_record::members::MemberRow;
+use fathom_record::queue::QueueLadder;
+use fathom_record::{Confidence, Finding, Severity};
 
 use crate::{Evidence, RULES};
 
@@ -10,8 +13,32 @@ use crate::{Evidence, RULES};
 pub struct Judgement {
     /// Where the mean time went, for each server and kind of operation.
     pub budgets: Vec<Budget>,
+    /// The queues from the client down to each device.
+    pub ladders: Vec<QueueLadder>,
+    /// What is written and read for each byte of a user.
+    pub amplifications: Vec<Amplification>,
+    /// The servers side by side, where there are several.
+    pub members: Vec<MemberRow>,
     /// The findings, ranked: the worst severity first, then the largest expected gain.
     pub findings: Vec<Finding>,
+    /// Why verdicts on the disk are withheld, a sentence each; empty where they are not. The guard runs first and fills it.
+    pub withheld: Vec<String>,
+}
+
+impl Judgement {
+    /// Adds a finding on the disk, or on another part of the path that waits for a processor lengthen as well: where such
+    /// verdicts are withheld it is kept as what cannot be told, with the reason.
+    pub fn add_unless_withheld(&mut self, mut finding: Finding) {
+        if !self.withheld.is_empty() {
+            finding.severity = finding.severity.min(Severity::Note);
+            finding.confidence = Confidence::CannotTell;
+            finding.gain = None;
+            let reasons = self.withheld.iter().map(|reason| format!("Withheld: {reason}"));
+            finding.evidence.extend(reasons);
+            finding.next_look = Some("Measure again when processors are free, then judge this.".to_owned());
+        }
+        self.findings.push(finding);
+    }
 }
 
 /// Judges a run by every rule of the table.
@@ -23,4 +50,22 @@ pub fn judge(evidence: &Evidence) -> Judgement {
     let gain = |finding: &Finding| finding.gain.as_ref().map_or(0.0, |gain| gain.share);
     judgement.findings.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| gain(b).total_cmp(&gain(a))));
     judgement
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_withheld_is_no_alarm_and_says_why() {
+        let mut judgement = Judgement::default();
+        let finding = || Finding::new("disk-slow", Severity::Warning, "The disk is slow.");
+        judgement.add_unless_withheld(finding());
+        judgement.withheld.push("the host's processors are busy.".to_owned());
+        judgement.add_unless_withheld(finding());
+        assert_eq!(judgement.findings[0], finding());
+        let withheld = &judgement.findings[1];
+        assert!(!withheld.is_alarm() && withheld.confidence == Confidence::CannotTell);
+        assert!(withheld.evidence[0].contains("processors are busy"), "{withheld:#?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Table: every rule, in the order in which they run; a later one may read what an earlier one judged.
 
-use crate::{Evidence, Judgement};
+use crate::{Evidence, Judgement, amplification, caps, device, guard, ladder, layers, little, queue};
 
 /// One way of judging a run.
 pub struct Rule {
@@ -13,4 +13,68 @@ pub struct Rule {
 }
 
 /// Every rule.
-pub static RULES: &[Rule] = &[];
+pub static RULES: &[Rule] = &[
+    Rule {
+        name: "guard",
+        needs: &[
+            "client.cpu_share",
+            "monitor.run_wait_pct",
+            "server.{member}.process.run_wait_us",
+            "server.{member}.process.cpu_us",
+            "host.cpu.idle_pct",
+            "host.runnable",
+            "host.cpu.count",
+            "host.pressure.cpu.some_us",
+        ],
+        judge: guard::judge,
+    },
+    Rule {
+        name: "layers",
+        needs: &[
+            "client.{operation}.service.mean_ns",
+            "client.{operation}.response.mean_ns",
+            "client.in_flight",
+            "server.{member}.ping_us",
+            "server.{member}.collection.reads.latency_us",
+            "server.{member}.reads.latency_us",
+            "server.{member}.wait.ticket_us",
+            "server.{member}.wait.page_read_us",
+            "server.{member}.wait.evict_us",
+            "server.{member}.wait.journal_us",
+            "server.{member}.process.cpu_us",
+            "device.{device}.read_ms",
+        ],
+        judge: layers::judge,
+    },
+    Rule {
+        name: "little",
+        needs: &[
+            "client.in_flight",
+            "client.{operation}.service.mean_ns",
+            "server.{member}.clients.readers",
+            "server.{member}.clients.writers",
+            "device.{device}.in_flight",
+        ],
+        judge: little::judge,
+    },
+    Rule { name: "caps", needs: caps::NEEDS, judge: caps::judge },
+    Rule { name: "queue", needs: queue::NEEDS, judge: queue::judge },
+    Rule { name: "device", needs: device::NEEDS, judge: device::judge },
+    Rule { name: "amplification", needs: amplification::NEEDS, judge: amplification::judge },
+    // Typed results of loads, no series.
+    Rule { name: "ladder", needs: &[], judge: ladder::judge },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_need_what_is_in_the_catalog() {
+        for rule in RULES {
+            for name in rule.needs {
+                assert!(fathom_record::catalog::CATALOG.iter().any(|kind| kind.name == *name), "{name}");
+            }
+        }
+    }
+}

@@ -5,11 +5,12 @@
 //! it is looking at. Read from `sys/block` (torvalds/linux:Documentation/ABI/stable/sysfs-block).
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use fathom_errors::Error;
 
-use crate::{Mount, View};
+use crate::{Mount, Mounts, View};
 
 /// `major:minor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,6 +84,11 @@ impl Device {
     pub fn queue(&self) -> String {
         format!("sys/block/{}/queue", self.disk.as_deref().unwrap_or(&self.name))
     }
+
+    /// Whether the kernel takes its write cache for volatile (`write back`): then each flush is counted among its writes too.
+    pub fn has_volatile_cache(&self, view: &View) -> bool {
+        view.value(&format!("{}/write_cache", self.queue())).as_deref() == Some("write back")
+    }
 }
 
 /// All block devices of a machine.
@@ -144,6 +150,14 @@ impl BlockTree {
     /// by what was mounted.
     pub fn under(&self, mount: &Mount) -> Option<&Device> {
         self.by_number(mount.number).or_else(|| self.by_name(&mount.source))
+    }
+
+    /// The device that takes what is written under a mount: for an overlay, the one under its upper directory.
+    pub fn written_under(&self, mount: &Mount, mounts: &Mounts) -> Option<&Device> {
+        match mount.option("upperdir").filter(|_| mount.fs_type == "overlay") {
+            None => self.under(mount),
+            Some(upper) => self.under(mounts.containing(Path::new(upper))?),
+        }
     }
 
     /// `top` and everything it stands on, top first, each once.

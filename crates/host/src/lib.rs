@@ -9,11 +9,16 @@ pub mod cgroup;
 pub mod diskstats;
 pub mod doctor;
 pub mod environment;
+pub mod file_system_journal;
 pub mod iostat;
 pub mod kernel;
+pub mod memory;
 mod mounts;
+pub mod network;
 pub mod pressure;
+pub mod process;
 pub mod rates;
+pub mod run_queue;
 pub mod sched;
 mod view;
 

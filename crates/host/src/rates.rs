@@ -68,11 +68,15 @@ impl Rates {
 
 /// The differences of one kind of request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Step {
-    requests: u64,
-    merges: u64,
-    sectors: u64,
-    ms: u64,
+pub struct Step {
+    /// Requests completed.
+    pub requests: u64,
+    /// Requests that were merged into a queued neighbour.
+    pub merges: u64,
+    /// Sectors of 512 bytes moved.
+    pub sectors: u64,
+    /// Milliseconds they took, summed over requests.
+    pub ms: u64,
 }
 
 impl Step {
@@ -177,6 +181,26 @@ impl Delta {
             devices: self.devices.saturating_add(other.devices),
             reset: self.reset || other.reset,
         }
+    }
+
+    /// Reads.
+    pub fn reads(&self) -> Step {
+        self.read
+    }
+
+    /// Writes as the kernel counts them, flushes among them.
+    pub fn writes(&self) -> Step {
+        self.write
+    }
+
+    /// Flushes (requests and time only); `None` before kernel 5.5.
+    pub fn flushes(&self) -> Option<Step> {
+        self.flush
+    }
+
+    /// Whether the device was made anew in between, so that all figures are empty.
+    pub fn was_reset(&self) -> bool {
+        self.reset
     }
 
     /// Whether a request of any kind completed.

@@ -38,6 +38,10 @@ pub trait Source: Send {
         false
     }
 
+    /// The BSON bytes of inserted documents and of updates that were written into messages since it was last asked: what a user
+    /// gives a database to keep, against which what the disk writes is set.
+    fn take_user_bytes(&mut self) -> u64;
+
     /// Takes note that no reply to an operation's last message will come; says what the operation counts as.
     fn lost(&mut self, state: &mut Self::State) -> Step;
 }

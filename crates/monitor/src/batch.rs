@@ -2,6 +2,7 @@
 
 use fathom_record::Reading;
 use fathom_record::disk::Entry;
+use fathom_stats::Histogram;
 
 use crate::Clock;
 
@@ -14,6 +15,8 @@ pub struct Batch {
     pub readings: Vec<Reading>,
     /// Typed results (slow operations, events).
     pub entries: Vec<Entry>,
+    /// Whole distributions for latency logs: name, window in nanoseconds since the run's start, what was counted in it.
+    pub histograms: Vec<(String, (u64, u64), Histogram)>,
     /// Facts for the manifest's environment (`server.0.engine`).
     pub facts: Vec<(String, String)>,
     /// What could not be read and which finding that costs, a sentence each; a sampler says each once.
@@ -23,7 +26,23 @@ pub struct Batch {
 impl Batch {
     /// An empty one.
     pub fn new(clock: Clock) -> Batch {
-        Batch { clock, readings: Vec::new(), entries: Vec::new(), facts: Vec::new(), notes: Vec::new() }
+        Batch {
+            clock,
+            readings: Vec::new(),
+            entries: Vec::new(),
+            histograms: Vec::new(),
+            facts: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.readings.is_empty()
+            && self.entries.is_empty()
+            && self.histograms.is_empty()
+            && self.facts.is_empty()
+            && self.notes.is_empty()
     }
 
     /// Adds a reading over a window.

@@ -6,13 +6,29 @@
 
 mod batch;
 mod clock;
+mod cost;
+mod host;
+mod lane;
+mod notes;
+mod plan;
+mod runner;
 mod sampler;
+mod scheduled;
 mod server;
 mod sums;
+pub mod table;
+mod trace;
+mod watcher;
 
 pub use batch::Batch;
 pub use clock::Clock;
+pub use cost::{Cost, SamplerCost};
+pub use host::Devices;
+pub use notes::Notes;
+pub use plan::{Plan, Schedule};
+pub use runner::Monitor;
 pub use sampler::Sampler;
+pub use scheduled::Scheduled;
 pub use server::{
     LogLine, LogWhat, Namespace, Servers, Watched, WatchedRole, read_log_line, server_samplers,
 };

@@ -121,7 +121,8 @@ fn device_number(number: u64) -> DeviceNumber {
 }
 
 fn look_at_directory(path: PathBuf, view: &View, permits: &Permits) -> Result<Place> {
-    let mount = Mounts::read(view).ok().and_then(|mounts| mounts.containing(&path).cloned());
+    let mounts = Mounts::read(view).unwrap_or_default();
+    let mount = mounts.containing(&path).cloned();
     let file_system = mount.as_ref().map_or_else(|| "unknown".to_owned(), |mount| mount.fs_type.clone());
     let remote = REMOTE.contains(&file_system.as_str()) || file_system.starts_with("fuse");
     // fuseblk is a local disk behind a process (ntfs-3g): the process is what would be measured.
@@ -136,7 +137,7 @@ fn look_at_directory(path: PathBuf, view: &View, permits: &Permits) -> Result<Pl
     }
     let room = statvfs(&path).map_err(|e| Error::io("look at", &path, e))?;
     let tree = BlockTree::read(view);
-    let device = mount.as_ref().and_then(|mount| beneath(&tree, mount, view));
+    let device = mount.as_ref().and_then(|mount| tree.written_under(mount, &mounts));
     Ok(Place {
         is_device: false,
         leaves: device.map_or_else(Vec::new, |device| names(&tree.leaves(device))),
@@ -147,15 +148,6 @@ fn look_at_directory(path: PathBuf, view: &View, permits: &Permits) -> Result<Pl
         mount,
         path,
     })
-}
-
-/// The device under a mount; for an overlay, the one under its upper directory, where writes go.
-fn beneath<'a>(tree: &'a BlockTree, mount: &Mount, view: &View) -> Option<&'a Device> {
-    let upper = mount.option("upperdir").filter(|_| mount.fs_type == "overlay");
-    match upper {
-        None => tree.under(mount),
-        Some(upper) => tree.under(Mounts::read(view).ok()?.containing(Path::new(upper))?),
-    }
 }
 
 fn names(devices: &[&Device]) -> Vec<String> {

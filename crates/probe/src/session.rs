@@ -160,11 +160,7 @@ impl<'a> Session<'a> {
 
 fn volatile_devices(view: &View, target: &Target) -> Vec<String> {
     let tree = BlockTree::read(view);
-    let queue_of = |name: &&String| tree.by_name(name).map(|device| device.queue());
     let leaves = target.place().leaves.iter();
-    let volatile = |name: &&String| {
-        queue_of(name).and_then(|queue| view.value(&format!("{queue}/write_cache"))).as_deref()
-            == Some("write back")
-    };
+    let volatile = |name: &&String| tree.by_name(name).is_some_and(|device| device.has_volatile_cache(view));
     leaves.filter(volatile).cloned().collect()
 }

@@ -212,7 +212,11 @@ pub static CATALOG: &[SeriesKind] = &[
         "diskstats field 5, less the empty flushes where they are counted apart",
     ),
     sum("device.{device}.written_bytes", "bytes", "diskstats field 7"),
-    sum("device.{device}.write_ms", "ms", "diskstats field 8: summed over writes"),
+    sum(
+        "device.{device}.write_ms",
+        "ms",
+        "diskstats field 8: summed over writes, less field 17 where the empty flushes are counted apart",
+    ),
     sum("device.{device}.flushes", "1", "diskstats field 16"),
     sum("device.{device}.flush_ms", "ms", "diskstats field 17: summed over flushes"),
     gauge("device.{device}.in_flight", "1", "requests in flight, /sys/block/*/inflight, 20 times a second"),
@@ -261,9 +265,13 @@ pub static CATALOG: &[SeriesKind] = &[
     sum("host.network.retransmits", "1", "/proc/net/snmp Tcp RetransSegs"),
     sum("host.journal.{device}.commits", "1", "ext4: commits of jbd2; XFS: log writes of xs_log"),
     sum("host.journal.{device}.commit_us", "us", "ext4: time of commits of jbd2"),
+    // What a person noted while watching.
+    gauge("watch.mark", "1", "1 where somebody marked the moment by a key"),
     // What watching costs.
     sum("monitor.{sampler}.cpu_us", "us", "processor time of the sampler"),
     sum("monitor.{sampler}.samples", "1", "samples it took"),
+    sum("monitor.{sampler}.missed", "1", "samples it skipped because the last one, or the machine, was late"),
+    sum("monitor.trace.lost", "1", "events of block requests that the kernel had no room for"),
     gauge(
         "monitor.{sampler}.acquisition_us",
         "us",
@@ -279,17 +287,29 @@ pub static CATALOG: &[SeriesKind] = &[
 
 /// The entry for a name, if there is one: literal words must be equal, a word in braces stands for one or more.
 pub fn kind_of(name: &str) -> Option<&'static SeriesKind> {
-    CATALOG.iter().find(|kind| matches(kind.name, name))
+    words_of(name).map(|(kind, _)| kind)
 }
 
-fn matches(pattern: &str, name: &str) -> bool {
-    let Some((before, rest)) = pattern.split_once('{') else { return pattern == name };
-    let Some((_, after)) = rest.split_once('}') else { return false };
-    let Some(tail) = name.strip_prefix(before) else { return false };
+/// What stands in the braces of an entry's name: `member` and `0`.
+pub type Words<'n> = Vec<(&'static str, &'n str)>;
+
+/// The entry for a name, and what its braces stand for, from left to right.
+pub fn words_of(name: &str) -> Option<(&'static SeriesKind, Words<'_>)> {
+    CATALOG.iter().find_map(|kind| Some((kind, words(kind.name, name)?)))
+}
+
+fn words<'n>(pattern: &'static str, name: &'n str) -> Option<Words<'n>> {
+    let Some((before, rest)) = pattern.split_once('{') else {
+        return (pattern == name).then(Vec::new);
+    };
+    let (of, after) = rest.split_once('}')?;
+    let tail = name.strip_prefix(before)?;
     // A device or a tag may hold dots, so every end that fits is tried.
-    tail.char_indices().skip(1).map(|(at, _)| at).chain([tail.len()]).any(|at| {
+    tail.char_indices().skip(1).map(|(at, _)| at).chain([tail.len()]).find_map(|at| {
         let (word, tail) = tail.split_at(at);
-        !word.is_empty() && matches(after, tail)
+        let mut more = words(after, tail).filter(|_| !word.is_empty())?;
+        more.insert(0, (of, word));
+        Some(more)
     })
 }
 
@@ -304,6 +324,8 @@ mod tests {
         assert_eq!(unit("device.nvme0n1.read_ms"), Some("ms"));
         assert_eq!(unit("client.server-on-rocksdb.workload-a.read.service.mean_ns"), Some("ns"));
         assert_eq!((unit("server..up"), unit("server.0.no"), unit("x")), (None, None, None));
+        let (_, words) = words_of("host.journal.vda1.commits").unwrap();
+        assert_eq!(words, [("device", "vda1")]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Plain on purpose: no colour and no box drawing, so that the text is the same in a log, a ticket and a terminal.
 //! Sentences are wrapped; commands are never, since a wrapped command does not survive being copied.
 
-use fathom_record::{Confidence, Finding, Severity};
+use fathom_record::{Confidence, Finding, Gain, Severity};
 
 use crate::wrap::wrap;
 
@@ -84,9 +84,34 @@ fn write(lines: &mut Vec<String>, finding: &Finding, mark: &str, width: usize) {
         let prompt = if command.starts_with('#') { "" } else { "$ " };
         lines.push(format!("      {prompt}{command}"));
     }
+    if let Some(gain) = &finding.gain {
+        lines.extend(wrap(&gain_sentence(gain), "    = ", "      ", width));
+    }
+    if let Some(next) = &finding.next_look {
+        lines.extend(wrap(next, "      next: ", "            ", width));
+    }
+    if let Some(undo) = &finding.undo {
+        lines.extend(wrap(undo, "      undo: ", "            ", width));
+    }
     if let Some(source) = &finding.source {
         lines.extend(wrap(source, "      see ", "          ", width));
     }
+}
+
+/// What following the advice would bring, with its interval and how that was computed.
+fn gain_sentence(gain: &Gain) -> String {
+    let (low, high) = gain.interval;
+    let percent = |share: f64| 100.0 * share;
+    format!(
+        "Expected: {} falls by {:.0} % ({:.0} to {:.0} %). {}",
+        gain.of,
+        percent(gain.share),
+        percent(low),
+        percent(high),
+        gain.basis
+    )
+    .trim_end()
+    .to_owned()
 }
 
 #[cfg(test)]
@@ -128,6 +153,30 @@ Cannot tell (1)
 1 check is as wanted.";
         assert_eq!(text, expected);
         assert!(findings_text(&sample(), 60, true).ends_with("As wanted (1)\n  + All is well."));
+    }
+
+    #[test]
+    fn what_it_would_bring_comes_with_its_interval() {
+        let gain = Gain {
+            of: "mean latency of reads".into(),
+            share: 0.42,
+            interval: (0.3, 0.512),
+            basis: "The backlog of 40 over a depth of 32.".into(),
+        };
+        let mut finding =
+            Finding::new("a", Severity::Warning, "The queue is at its cap.").advice("Raise it.");
+        finding.gain = Some(gain);
+        finding.next_look = Some("The same load with a depth of 64.".into());
+        finding.undo = Some("Set it back to 32.".into());
+        let expected = "\
+Warnings (1)
+  ! The queue is at its cap.
+    > Raise it.
+    = Expected: mean latency of reads falls by 42 % (30 to 51
+      %). The backlog of 40 over a depth of 32.
+      next: The same load with a depth of 64.
+      undo: Set it back to 32.";
+        assert_eq!(findings_text(&[finding], 60, false), expected);
     }
 
     #[test]

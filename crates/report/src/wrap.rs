@@ -20,3 +20,8 @@ pub(crate) fn wrap(text: &str, first: &str, rest: &str, width: usize) -> Vec<Str
     lines.push(line);
     lines
 }
+
+/// A sentence in lines of at most `width` characters, for texts that are put together elsewhere.
+pub fn wrapped(text: &str, first: &str, rest: &str, width: usize) -> Vec<String> {
+    wrap(text, first, rest, width)
+}

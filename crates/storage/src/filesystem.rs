@@ -84,6 +84,8 @@ pub struct FilesystemOptions {
     pub read_only: bool,
     /// Whether reading a file updates its access time.
     pub access_times: bool,
+    /// The folder in which the mount point is made; where the device's file is, if absent.
+    pub beside: Option<PathBuf>,
 }
 
 /// A mounted file system; unmounted when this goes. Let it go before its device.
@@ -109,7 +111,7 @@ impl Mounted {
     }
 }
 
-/// Makes `filesystem` on `device` and mounts it in a new folder beside the device's file. Needs root.
+/// Makes `filesystem` on `device` and mounts it in a new folder, beside the device's file unless told otherwise. Needs root.
 pub fn format_and_mount(
     ledger: &Ledger,
     device: &LoopDevice,
@@ -124,7 +126,8 @@ pub fn format_and_mount(
     let tool = Tool::new(&format!("mkfs.{filesystem}"), filesystem.package())?;
     tool.args(filesystem.arguments()).args(&options.mkfs).arg(device.path()).run()?;
 
-    let path = device.folder().join(ledger.unique_name() + ".mnt");
+    let parent = options.beside.as_deref().unwrap_or_else(|| device.folder());
+    let path = parent.join(ledger.unique_name() + ".mnt");
     let folder = ledger.create_directory(&path)?.guard();
     let source = device.path().to_string_lossy().into_owned();
     let entry = ledger.will_make(Thing::Mount { target: path.clone(), source })?;

@@ -22,6 +22,7 @@ use crate::live::{Format, Live, WIDTH};
 use crate::loading::LoadPlan;
 use crate::output;
 use crate::probing::{self, DocumentArgs, Ended, Plan, Wanted};
+use crate::watched_load;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -110,7 +111,9 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     show_host(format, &diagnosis, config.verbose)?;
     let ended = probing::probe_and_record(&wanted, &mut live, &signals, &diagnosis.findings)?;
     show_end(&live, &diagnosis, &ended)?;
-    let alarm = diagnosis.findings.iter().chain(&ended.probed.findings).any(Finding::is_alarm);
+    let under_load = ended.probed.loads.iter().flat_map(|one| &one.judgement.findings);
+    let mut findings = diagnosis.findings.iter().chain(&ended.probed.findings).chain(under_load);
+    let alarm = findings.any(Finding::is_alarm);
     match ended.probed.error {
         Some(error) => Err(error.into()),
         None if alarm => Ok(Outcome::Findings),
@@ -179,6 +182,7 @@ fn show_end(live: &Live, diagnosis: &Diagnosis, ended: &Ended) -> Result<()> {
         "error": probed.error.as_ref().map(Error::to_string),
         "run_folder": ended.folder,
         "disk_findings": probed.findings,
+        "loads": watched_load::document(&probed.loads),
     });
     match live.format {
         Format::Lines => {
@@ -202,6 +206,10 @@ fn show_end(live: &Live, diagnosis: &Diagnosis, ended: &Ended) -> Result<()> {
     let findings = findings_text(&probed.findings, WIDTH, false);
     if !findings.is_empty() {
         output::line(&format!("\n{findings}"))?;
+    }
+    let under_load = watched_load::text(&probed.loads);
+    if !under_load.is_empty() {
+        output::line(&format!("\n{under_load}"))?;
     }
     let settings = diagnosis.findings.iter().filter(|finding| finding.is_alarm()).count();
     let verb = if settings == 1 { "setting differs" } else { "settings differ" };

@@ -4,9 +4,11 @@ mod checkup;
 mod cleanup;
 mod disk;
 mod doctor;
+mod explain;
 mod iostat;
 mod mongoperf;
 mod serve;
+mod watch;
 pub(crate) mod ycsb;
 
 use anyhow::Result;
@@ -48,6 +50,11 @@ static VERBS: &[Verb] = &[
     },
     Verb { command: iostat::command, run: |matches| iostat::run(iostat::Config::from_matches(matches)?) },
     Verb { command: doctor::command, run: |matches| doctor::run(doctor::Config::from_arg_matches(matches)?) },
+    Verb { command: watch::command, run: |matches| watch::run(watch::Config::from_arg_matches(matches)?) },
+    Verb {
+        command: explain::command,
+        run: |matches| explain::run(explain::Config::from_arg_matches(matches)?),
+    },
     Verb { command: ycsb::command, run: |matches| ycsb::run(ycsb::Config::from_arg_matches(matches)?) },
     Verb { command: serve::command, run: |matches| serve::run(serve::Config::from_matches(matches)?) },
     Verb {

@@ -6,10 +6,7 @@ use crate::View;
 
 /// A line of `/proc/meminfo`, in bytes.
 pub(super) fn meminfo(context: &Context, key: &str) -> Option<u64> {
-    let text = context.view.text("proc/meminfo")?;
-    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    kib.checked_mul(1024)
+    crate::memory::field_bytes(&context.view.text("proc/meminfo")?, key)
 }
 
 fn nodes(context: &Context) -> Option<usize> {

@@ -46,7 +46,7 @@ impl Lengths {
     }
 
     /// Reads a histogram: `BlockSize<TAB>n`, then a line `bucket<TAB>count` for each bucket from 0 on. No bucket that
-    /// has a count may end above [`MOST_BYTES`].
+    /// has a count may end above 16 MiB, the most that a document takes.
     ///
     /// # Errors
     /// `Kind::Usage` if the file is missing or says something else.

@@ -17,6 +17,8 @@ pub(super) struct Requests {
     write_concern: Option<RawDocumentBuf>,
     read_preference: Option<RawDocumentBuf>,
     key: Vec<u8>,
+    /// BSON bytes of documents and of updated fields written since somebody last asked.
+    pub(super) user_bytes: u64,
 }
 
 fn raw(document: Option<&bson::Document>) -> Option<RawDocumentBuf> {
@@ -31,6 +33,7 @@ impl Requests {
             read_preference: raw(shared.binding.read_preference.as_ref()),
             shared: Arc::clone(shared),
             key: Vec::new(),
+            user_bytes: 0,
         }
     }
 
@@ -93,7 +96,7 @@ impl Requests {
 
     /// An update of one field of a record, or of all.
     pub(super) fn update(&mut self, number: u64, random: &mut Seeded, message: &mut OpMsgWriter<'_>) {
-        let Requests { shared, key, write_concern, .. } = self;
+        let Requests { shared, key, write_concern, user_bytes, .. } = self;
         let workload = &shared.workload;
         Self::key(key, shared, number);
         let key = text(key);
@@ -106,6 +109,7 @@ impl Requests {
         let mut change = update.begin_document("u");
         let mut set = change.begin_document("$set");
         let values = &workload.values;
+        let before = set.buffer().len();
         if workload.write_all_fields {
             for name in workload.fields.in_order() {
                 append_value(&mut set, name, values.text, |out| values.append(key, name, random, out));
@@ -113,6 +117,7 @@ impl Requests {
         } else if let Some(name) = one_field(shared, random) {
             append_value(&mut set, name, values.text, |out| values.append(key, name, random, out));
         }
+        *user_bytes += (set.buffer().len() - before) as u64;
     }
 
     /// An insert of records from a number on, or an update of each that adds what is missing.
@@ -123,28 +128,33 @@ impl Requests {
         random: &mut Seeded,
         message: &mut OpMsgWriter<'_>,
     ) {
-        let Requests { shared, key, write_concern, .. } = self;
+        let Requests { shared, key, write_concern, user_bytes, .. } = self;
         let workload = &shared.workload;
         let upsert = shared.binding.upsert;
         let (command, field) = if upsert { ("update", "updates") } else { ("insert", "documents") };
         // A batch goes on behind a document that fails; a single one has nothing behind it, and drivers say ordered.
         write_command(command, shared, write_concern.as_deref(), count == 1, message);
         let mut documents = message.sequence(field);
+        let mut append = |key: &str, random: &mut Seeded, buffer: &mut Vec<u8>| {
+            let before = buffer.len();
+            let values = &workload.values;
+            let value = |name: &str, out: &mut Vec<u8>| values.append(key, name, random, out);
+            workload.fields.append_document(key, values.text, value, buffer);
+            *user_bytes += (buffer.len() - before) as u64;
+        };
         for number in first..first + count {
             Self::key(key, shared, number);
             let key = text(key);
-            let values = &workload.values;
-            let value = |name: &str, out: &mut Vec<u8>| values.append(key, name, random, out);
             if upsert {
                 let mut update = documents.begin_document();
                 let mut query = update.begin_document("q");
                 query.string("_id", key);
                 query.end();
                 update.begin_element("u", ElementType::EmbeddedDocument);
-                workload.fields.append_document(key, values.text, value, update.buffer());
+                append(key, random, update.buffer());
                 update.bool("upsert", true);
             } else {
-                workload.fields.append_document(key, values.text, value, documents.buffer());
+                append(key, random, documents.buffer());
             }
         }
     }

@@ -287,6 +287,10 @@ impl Source for CoreSource {
         }
     }
 
+    fn take_user_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.requests.user_bytes)
+    }
+
     fn repeats(&self) -> bool {
         self.shared.workload.phase == Phase::Run
     }

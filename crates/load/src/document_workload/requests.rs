@@ -1,5 +1,7 @@
 //! The messages of a workload's operations.
 
+use std::cell::Cell;
+
 use bson::RawDocumentBuf;
 use fathom_wire::{DocumentWriter, OpMsgWriter, flag};
 
@@ -32,6 +34,8 @@ pub(super) struct Requests<'a> {
     pub(super) transaction: Option<InTransaction<'a>>,
     /// Whether a write is not answered.
     pub(super) unanswered: bool,
+    /// Counts BSON bytes of documents and of updates that are written.
+    pub(super) user_bytes: &'a Cell<u64>,
 }
 
 impl Fixed {
@@ -57,7 +61,8 @@ impl Requests<'_> {
                 let mut updates = message.sequence("updates");
                 for _ in 0..*times {
                     for statement in statements {
-                        write_statement(statement, drawing, &mut updates.begin_document());
+                        let mut update = updates.begin_document();
+                        self.write_statement(statement, drawing, &mut update);
                     }
                 }
             }
@@ -75,7 +80,7 @@ impl Requests<'_> {
                 optional("sort", sort.as_ref(), drawing, &mut body);
                 optional("fields", projection.as_ref(), drawing, &mut body);
                 match update {
-                    Some(update) => update.append_field("update", drawing, &mut body),
+                    Some(update) => self.update("update", update, drawing, &mut body),
                     None => body.bool("remove", true),
                 }
                 truth("new", *new, &mut body);
@@ -141,7 +146,9 @@ impl Requests<'_> {
         let mut documents = message.sequence("documents");
         for number in first..first.saturating_add(count) {
             drawing.number = number;
+            let before = documents.buffer().len();
             document.append_document(drawing, documents.buffer());
+            self.count_user_bytes(before, documents.buffer().len());
         }
     }
 
@@ -192,6 +199,36 @@ impl Requests<'_> {
         body.string("$db", "admin");
     }
 
+    fn write_statement(
+        &self,
+        statement: &Statement,
+        drawing: &mut Drawing<'_>,
+        update: &mut DocumentWriter<'_>,
+    ) {
+        statement.filter.append_field("q", drawing, update);
+        self.update("u", &statement.update, drawing, update);
+        truth("multi", statement.multi, update);
+        truth("upsert", statement.upsert, update);
+        optional("arrayFilters", statement.array_filters.as_ref(), drawing, update);
+    }
+
+    /// Writes what changes a document.
+    fn update(
+        &self,
+        name: &str,
+        update: &Template,
+        drawing: &mut Drawing<'_>,
+        body: &mut DocumentWriter<'_>,
+    ) {
+        let before = body.buffer().len();
+        update.append_field(name, drawing, body);
+        self.count_user_bytes(before, body.buffer().len());
+    }
+
+    fn count_user_bytes(&self, before: usize, after: usize) {
+        self.user_bytes.set(self.user_bytes.get() + after.saturating_sub(before) as u64);
+    }
+
     fn collection(&self, place: usize) -> &str {
         self.shared.workload.collections.get(place).map_or("", |collection| &collection.name)
     }
@@ -233,14 +270,6 @@ impl Requests<'_> {
         }
         body.string("$db", &shared.binding.database);
     }
-}
-
-fn write_statement(statement: &Statement, drawing: &mut Drawing<'_>, update: &mut DocumentWriter<'_>) {
-    statement.filter.append_field("q", drawing, update);
-    statement.update.append_field("u", drawing, update);
-    truth("multi", statement.multi, update);
-    truth("upsert", statement.upsert, update);
-    optional("arrayFilters", statement.array_filters.as_ref(), drawing, update);
 }
 
 fn optional(

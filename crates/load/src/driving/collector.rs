@@ -31,6 +31,7 @@ struct Gathered {
     lag: Histogram,
     operations: u64,
     in_flight_ns: u64,
+    user_bytes: u64,
     cpu_ns: u64,
 }
 
@@ -51,6 +52,7 @@ pub(super) struct Collector {
     failures: FailuresByKind,
     reconnects: u64,
     running: usize,
+    connections: usize,
     abandoned: u64,
     no_progress: Option<Duration>,
     operations_wanted: Option<u64>,
@@ -76,6 +78,7 @@ impl Collector {
             failures: FailuresByKind::new(),
             reconnects: 0,
             running: 0,
+            connections: plan.connections,
             abandoned: 0,
             no_progress: plan.no_progress,
             operations_wanted: plan.operations,
@@ -164,6 +167,7 @@ impl Collector {
         gathered.lag.merge(&piece.lag);
         gathered.operations += piece.operations;
         gathered.in_flight_ns += piece.in_flight_ns;
+        gathered.user_bytes += piece.user_bytes;
         gathered.cpu_ns += piece.cpu_ns;
         for (place, measured) in piece.metrics.into_iter().enumerate() {
             let Some(measured) = measured else { continue };
@@ -218,6 +222,8 @@ impl Collector {
             lag: &gathered.lag,
             cpu_share: gathered.cpu_ns as f64 / (SECOND_NS * self.gauges.len().max(1) as f64),
             in_flight: in_flight(gathered.in_flight_ns, SECOND_NS, (sum, count)),
+            connections: self.connections,
+            user_bytes: gathered.user_bytes,
         });
     }
 

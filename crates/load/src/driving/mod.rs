@@ -86,6 +86,10 @@ pub struct Interval<'a> {
     pub cpu_share: f64,
     /// Operations under way, on average.
     pub in_flight: f64,
+    /// Connections that there are to be.
+    pub connections: usize,
+    /// BSON bytes of inserted documents and of updates that were sent.
+    pub user_bytes: u64,
 }
 
 /// Who is told of a run's seconds.

@@ -37,6 +37,8 @@ pub(super) struct Piece {
     pub(super) answered: u64,
     /// The time that operations were under way, each by itself: their number over time, summed up. 0 where nobody sums it.
     pub(super) in_flight_ns: u64,
+    /// BSON bytes of what was sent to be kept: inserted documents and updates.
+    pub(super) user_bytes: u64,
     /// Time that the loop was on a processor, in nanoseconds.
     pub(super) cpu_ns: u64,
     pub(super) failures: FailuresByKind,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use fathom_errors::Error;
-use fathom_load::binding::Binding;
+use fathom_load::binding::{Binding, url};
 use fathom_load::client_settings::{ClientSettings, operation_count, phase_of};
 use fathom_load::core_workload::{CoreShared, CoreSource, CoreWorkload, Mix, Operation, Phase, first_free};
 use fathom_load::properties::Properties;
@@ -49,7 +49,10 @@ pub(super) fn run(config: &Config, properties: &Properties, signals: Signals) ->
         return search.run(&signals);
     }
     let way = Way::of(config, &servers, properties, &shared.binding);
-    let mut drive = Drive::new(config, &settings, &report, way, server, signals)?;
+    let binding = &shared.binding;
+    let namespace = format!("{}.{}", binding.database, shared.workload.table);
+    let watched = (url(properties), Some(namespace));
+    let mut drive = Drive::new(config, &settings, &report, way, watched, server, signals)?;
     let (name, news) = match phase {
         Phase::Load => ("load", "Loading workload..."),
         Phase::Run => ("run", "Starting test."),

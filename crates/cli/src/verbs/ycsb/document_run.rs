@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use fathom_errors::{Error, Kind};
-use fathom_load::binding::Binding;
+use fathom_load::binding::{Binding, url};
 use fathom_load::client_settings::{ClientSettings, phase_of};
 use fathom_load::core_workload::Phase;
 use fathom_load::document_workload::{DocumentWorkload, Part};
@@ -56,7 +56,9 @@ pub(super) fn run(
     let mut connection = servers.connect(0).map_err(environment)?;
     let shared = workload.prepare(&mut connection, binding.clone(), phase == Phase::Load)?;
     let way = Way::of(config, &servers, properties, &binding);
-    let mut drive = Drive::new(config, &settings, &report, way, server, signals)?;
+    // A workload may go to several collections: the busiest is found where it runs.
+    let watched = (url(properties), None);
+    let mut drive = Drive::new(config, &settings, &report, way, watched, server, signals)?;
     let seed = settings.plan.seed;
     if phase == Phase::Load {
         let plan = workload.load().plan(shared.documents_to_load(), &settings.plan);

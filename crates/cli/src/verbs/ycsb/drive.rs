@@ -1,7 +1,7 @@
 //! One part of a load from its start to its report: the whole of a property workload, or a phase of a described one.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use fathom_errors::Error;
@@ -19,7 +19,11 @@ use super::observe::Watcher;
 use super::{Config, Driver, document, environment, points, summary};
 use crate::metrics::LoadMetrics;
 use crate::verbs::Outcome;
+use crate::watching::{Session, WatchPlan};
 use crate::{loading, output, probing};
+
+/// What samplers brought is in the run folder; in memory it is not needed for long.
+const LOOK_BACK: Duration = Duration::from_secs(10);
 
 /// Who talks to the server.
 #[derive(Clone, Copy)]
@@ -68,6 +72,7 @@ impl<'d> Drive<'d> {
         settings: &ClientSettings,
         report: &'d ReportSettings,
         way: Way<'d>,
+        (url, namespace): (&str, Option<String>),
         server: String,
         signals: Signals,
     ) -> Result<Self> {
@@ -80,7 +85,15 @@ impl<'d> Drive<'d> {
             probing::open_run("ycsb", config.runs.clone(), settings.plan.seed, Path::new("."))
         };
         let metrics = config.metrics.as_deref().map(LoadMetrics::serve).transpose()?;
-        let watcher = Watcher::new(settings, report, run, metrics, signals);
+        let session = match &run {
+            Some(run) if config.watch => {
+                let plan = WatchPlan::of_load(url, config.watch_dir.clone(), namespace, 0)?;
+                Some(Session::beside(&plan, run.started(), Some(LOOK_BACK))?)
+            }
+            _ => None,
+        };
+        let mut watcher = Watcher::new(settings, report, run, metrics, signals);
+        watcher.watch(session);
         Ok(Drive {
             config,
             report,
@@ -152,6 +165,9 @@ impl<'d> Drive<'d> {
         let folder = self.watcher.close(self.broken.clone());
         if let Some(folder) = &folder {
             output::note(&format!("Run folder: {}", folder.display()));
+            if self.config.watch {
+                output::note(&format!("What it says: fathom explain {}", folder.display()));
+            }
         }
         self.unshown.map_or(Ok(()), Err)?;
         if self.config.json {

@@ -40,6 +40,7 @@ EXAMPLES:
       -p arrivals=poisson -p operationcount=0 -p maxexecutiontime=60
   fathom ycsb run mongodb -P workloads/workloadb --find-max --slo 'p99<10ms'
   fathom ycsb load mongodb --workload workloads/nested-orders.yaml
+  fathom ycsb run mongodb -P workloads/workloada --watch && fathom explain
   fathom ycsb -load -db site.ycsb.db.MongoDbClient -P workloads/workloada
 
 The report goes to standard output, all else to standard error. Ctrl-C ends a
@@ -106,6 +107,12 @@ pub(crate) struct Config {
     /// Serve what goes on as OpenMetrics: a port of the loopback, or ADDRESS:PORT
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<String>,
+    /// Watch the servers and this host beside the load, into the same run folder, for fathom explain
+    #[arg(long, conflicts_with_all = ["no_record", "find_max"])]
+    watch: bool,
+    /// The directory of the data on this host, where the servers do not say it themselves
+    #[arg(long, value_name = "DIR", requires = "watch")]
+    watch_dir: Option<PathBuf>,
     /// Print one JSON document in place of YCSB's report
     #[arg(long)]
     json: bool,

@@ -20,6 +20,7 @@ use super::points::{HistogramFiles, Points};
 use crate::loading::keep_second;
 use crate::metrics::LoadMetrics;
 use crate::output;
+use crate::watching::{self, Session};
 
 /// Watches a load, or the phases of one after another.
 pub(super) struct Watcher<'s> {
@@ -28,6 +29,8 @@ pub(super) struct Watcher<'s> {
     /// What stands in front of the phase's names in the run folder.
     tag: String,
     run: Option<RunWriter>,
+    /// The samplers beside the load.
+    session: Option<Session>,
     metrics: Option<LoadMetrics>,
     signals: Signals,
     begun: Instant,
@@ -60,6 +63,7 @@ impl<'s> Watcher<'s> {
             report,
             tag: String::new(),
             run,
+            session: None,
             metrics,
             signals,
             begun: now,
@@ -74,6 +78,11 @@ impl<'s> Watcher<'s> {
             histogram_files: report.histogram_files().map(HistogramFiles::new),
             stopped: false,
         }
+    }
+
+    /// Keeps what these samplers bring, beside the load.
+    pub(super) fn watch(&mut self, session: Option<Session>) {
+        self.session = session;
     }
 
     /// Begins with what is driven so; `tag` stands in front of its names in the run folder.
@@ -134,6 +143,10 @@ impl<'s> Watcher<'s> {
             None if self.stopped => State::Interrupted,
             None => State::Complete,
         };
+        if let Some(session) = &mut self.session {
+            session.stop();
+        }
+        self.keep_watched();
         let run = self.run.take()?;
         run.finish(state, error)
             .inspect_err(|error| output::note(&format!("fathom: the run folder is incomplete: {error}")))
@@ -166,6 +179,19 @@ impl<'s> Watcher<'s> {
         if let Err(error) = keep_second(run, interval, &self.tag, self.zero_ns) {
             output::note(&format!("fathom: the run folder is given up: {error}"));
             self.run = None;
+        }
+    }
+
+    /// Keeps what the samplers brought since.
+    fn keep_watched(&mut self) {
+        let Some(session) = &mut self.session else { return };
+        while let Some(batch) = session.next(Duration::ZERO) {
+            if let Some(run) = &mut self.run
+                && let Err(error) = watching::write(run, &batch)
+            {
+                output::note(&format!("fathom: the run folder is given up: {error}"));
+                self.run = None;
+            }
         }
     }
 
@@ -202,6 +228,7 @@ impl Observer for Watcher<'_> {
             self.means.add(self.report, second, interval.metrics);
         }
         self.keep(interval);
+        self.keep_watched();
         self.points.add(self.report, interval);
         if let Some(files) = &mut self.histogram_files
             && let Err(error) = files.add(self.report, interval)

@@ -3,6 +3,7 @@
 mod outcome;
 mod state;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use bson::RawDocument;
@@ -40,6 +41,8 @@ pub struct DocumentSource {
     /// For each operation that has them, where its parts are measured: those of its steps, and the commit.
     parts: Vec<Vec<Metric>>,
     scratch: Vec<u8>,
+    /// BSON bytes of documents and of updates written since somebody last asked.
+    user_bytes: Cell<u64>,
 }
 
 impl DocumentSource {
@@ -58,6 +61,7 @@ impl DocumentSource {
             sessions: Sessions::default(),
             parts: part_metrics(&shared.workload.operations),
             scratch: Vec::new(),
+            user_bytes: Cell::new(0),
             workload: Arc::new(shared.workload.clone()),
             shared: Arc::clone(shared),
         }
@@ -76,12 +80,12 @@ impl DocumentSource {
     }
 
     fn write_load(&mut self, state: &DocumentState, message: &mut OpMsgWriter<'_>) {
-        let DocumentSource { shared, fixed, choosers, random, .. } = self;
+        let DocumentSource { shared, fixed, choosers, random, user_bytes, .. } = self;
         let Some(claim) = state.claims.first() else { return };
         let template = shared.workload.collections.get(claim.collection);
         let Some(document) = template.and_then(|collection| collection.document.as_ref()) else { return };
         let unanswered = !shared.binding.acknowledged;
-        let requests = Requests { shared, fixed, transaction: None, unanswered };
+        let requests = Requests { shared, fixed, transaction: None, unanswered, user_bytes };
         let mut drawing = Drawing {
             random,
             workload: &shared.workload,
@@ -155,10 +159,10 @@ impl DocumentSource {
         message: &mut OpMsgWriter<'_>,
     ) {
         let unanswered = self.is_unanswered(operation);
-        let DocumentSource { shared, fixed, choosers, random, .. } = self;
+        let DocumentSource { shared, fixed, choosers, random, user_bytes, .. } = self;
         let Some(step) = operation.steps.get(state.step) else { return };
         let transaction = transaction_of(operation, state);
-        let requests = Requests { shared, fixed, transaction, unanswered };
+        let requests = Requests { shared, fixed, transaction, unanswered, user_bytes };
         let mut drawing = Drawing {
             random,
             workload: &shared.workload,
@@ -267,6 +271,10 @@ impl Source for DocumentSource {
             Some(operation) => self.write_step(operation, state, message),
             None => self.write_load(state, message),
         }
+    }
+
+    fn take_user_bytes(&mut self) -> u64 {
+        self.user_bytes.take()
     }
 
     fn repeats(&self) -> bool {

@@ -70,8 +70,13 @@ impl DocumentSource {
                 let name = collection.map_or("", |collection| collection.name.as_str());
                 let transaction = transaction_of(operation, state)
                     .map(|transaction| super::InTransaction { is_first: false, ..transaction });
-                let requests =
-                    Requests { shared: &self.shared, fixed: &self.fixed, transaction, unanswered: false };
+                let requests = Requests {
+                    shared: &self.shared,
+                    fixed: &self.fixed,
+                    transaction,
+                    unanswered: false,
+                    user_bytes: &self.user_bytes,
+                };
                 if left == Some(0) {
                     requests.kill_cursor(id, name, message);
                     state.turn = Turn::Kill(Status::Ok);
@@ -133,7 +138,13 @@ impl DocumentSource {
     }
 
     fn requests(&self) -> Requests<'_> {
-        Requests { shared: &self.shared, fixed: &self.fixed, transaction: None, unanswered: false }
+        Requests {
+            shared: &self.shared,
+            fixed: &self.fixed,
+            transaction: None,
+            unanswered: false,
+            user_bytes: &self.user_bytes,
+        }
     }
 
     fn part_metric(&self, state: &DocumentState, part: usize) -> Option<Metric> {

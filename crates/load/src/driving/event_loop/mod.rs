@@ -333,6 +333,7 @@ impl<S: Source> EventLoop<S> {
     /// Hands out what was measured since the last second ended.
     fn tell(&mut self) {
         self.add_up_to(self.place.shared.clock.now_ns());
+        self.piece.user_bytes = self.source.take_user_bytes();
         let cpu_ns = thread_cpu_ns();
         self.piece.cpu_ns = cpu_ns.saturating_sub(self.cpu_ns);
         self.cpu_ns = cpu_ns;

@@ -182,14 +182,16 @@ impl<S: Source> Worker<S> {
     }
 
     fn note(
-        &self,
+        &mut self,
         job: &Job<S::State>,
         step: &Step,
         answered: Result<(), Lost>,
         tried_again: bool,
         now_ns: u64,
     ) {
+        let user_bytes = self.source.take_user_bytes();
         let mut piece = self.lane.piece.lock();
+        piece.user_bytes += user_bytes;
         match answered {
             Ok(()) => piece.answered += 1,
             Err(lost) => failures::note(&mut piece.failures, lost.kind, &lost.said),

@@ -1,0 +1,130 @@
+//! What was judged, as text for people and as a JSON document: the layers, the findings, what could not be told, what it cost.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use fathom_explain::{Evidence, Judgement};
+use fathom_record::State;
+use fathom_report::{budget_lines, findings_text};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::live::WIDTH;
+
+const SECOND_NS: f64 = 1e9;
+
+/// A run or a watching, judged.
+pub(crate) struct Explained {
+    /// What was judged, in words.
+    pub(crate) subject: String,
+    pub(crate) evidence: Evidence,
+    pub(crate) judgement: Judgement,
+    /// What could not be read, a sentence each.
+    pub(crate) notes: Vec<String>,
+    pub(crate) state: State,
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// What watching cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Cost {
+    /// Processor time of all samplers, as a share of one core.
+    pub(crate) core_share: f64,
+    /// The same by sampler.
+    pub(crate) core_share_by_sampler: BTreeMap<String, f64>,
+    /// Time that the servers spent on our commands, in milliseconds a second, all together.
+    pub(crate) server_ms_per_s: f64,
+}
+
+/// What watching cost, where that was counted.
+pub(crate) fn cost(evidence: &Evidence) -> Option<Cost> {
+    let (begin_ns, end_ns) = evidence.window_ns;
+    let seconds = end_ns.saturating_sub(begin_ns) as f64 / SECOND_NS;
+    let total = |name: &str, ending: &str| {
+        let sampler = name.strip_suffix(ending)?.to_owned();
+        Some((sampler, evidence.sum(&format!("monitor.{name}"))?))
+    };
+    let all = |ending: &str| -> BTreeMap<String, f64> {
+        evidence.series.starting("monitor.").filter_map(|(name, _)| total(name, ending)).collect()
+    };
+    let by_sampler = all(".cpu_us");
+    if by_sampler.is_empty() || seconds <= 0.0 {
+        return None;
+    }
+    let of_core = |us: f64| us / 1e6 / seconds;
+    Some(Cost {
+        core_share: of_core(by_sampler.values().sum()),
+        core_share_by_sampler: by_sampler.into_iter().map(|(name, us)| (name, of_core(us))).collect(),
+        server_ms_per_s: all(".command_us").values().sum::<f64>() / 1000.0 / seconds,
+    })
+}
+
+/// The text.
+pub(crate) fn text(explained: &Explained) -> String {
+    let Explained { subject, evidence, judgement, notes, state, folder } = explained;
+    let seconds = evidence.window_ns.1.saturating_sub(evidence.window_ns.0) as f64 / SECOND_NS;
+    let mut blocks = vec![format!("{subject}: {seconds:.0} s on one clock{}", state_word(*state))];
+    blocks.extend(members(evidence));
+    if !judgement.budgets.is_empty() {
+        let lines = judgement.budgets.iter().map(|budget| budget_lines(budget, WIDTH).join("\n"));
+        blocks.push(lines.collect::<Vec<_>>().join("\n\n"));
+    }
+    let findings = findings_text(&judgement.findings, WIDTH, false);
+    blocks.push(if findings.is_empty() { "Nothing was found.".to_owned() } else { findings });
+    if !notes.is_empty() {
+        let lines = notes.iter().flat_map(|note| fathom_report::wrapped(note, "  ? ", "    ", WIDTH));
+        let lines: Vec<String> = std::iter::once("What could not be read".to_owned()).chain(lines).collect();
+        blocks.push(lines.join("\n"));
+    }
+    let mut last = Vec::new();
+    if let Some(cost) = cost(evidence) {
+        last.push(format!(
+            "Watching took {:.2} % of one core and {:.2} ms of the servers' time a second.",
+            100.0 * cost.core_share,
+            cost.server_ms_per_s
+        ));
+    }
+    last.extend(folder.as_ref().map(|folder| format!("Run folder: {}", folder.display())));
+    blocks.extend((!last.is_empty()).then(|| last.join("\n")));
+    blocks.join("\n\n")
+}
+
+fn state_word(state: State) -> &'static str {
+    match state {
+        State::Complete => "",
+        State::Interrupted => ", interrupted",
+        State::Failed => ", of a run that failed",
+        State::Running => ", of a run that has no end",
+    }
+}
+
+/// A line for each server: who it is.
+fn members(evidence: &Evidence) -> Option<String> {
+    let line = |member: String| {
+        let fact = |what: &str| evidence.environment.get(&format!("server.{member}{what}")).cloned();
+        let words: Vec<String> = ["", ".role", ".engine", ".version"].into_iter().filter_map(fact).collect();
+        format!("  server {member}  {}", words.join(" ")).trim_end().to_owned()
+    };
+    let lines: Vec<String> = evidence.members().into_iter().map(line).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// The document.
+pub(crate) fn document(explained: &Explained) -> Value {
+    let Explained { subject, evidence, judgement, notes, state, folder } = explained;
+    let (begin_ns, end_ns) = evidence.window_ns;
+    json!({
+        "schema": fathom_record::SCHEMA,
+        "fathom_version": env!("CARGO_PKG_VERSION"),
+        "verb": "explain",
+        "subject": subject,
+        "state": state,
+        "window_s": [begin_ns as f64 / SECOND_NS, end_ns as f64 / SECOND_NS],
+        "run_folder": folder,
+        "layers": judgement.budgets,
+        "findings": judgement.findings,
+        "withheld": judgement.withheld,
+        "notes": notes,
+        "cost": cost(evidence),
+    })
+}

@@ -1,0 +1,171 @@
+//! `fathom explain`: where the mean time of operations goes and what spoils it, from a run folder or from a deployment that is
+//! watched for a while.
+//!
+//! It only reads: of a run, its folder, which it leaves as it is; of a deployment, by reading commands. What cannot be told is
+//! said, with what would tell.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::{Args, Command};
+use fathom_errors::{Error, Kind};
+use fathom_explain::{Evidence, Judgement, judge};
+use fathom_process::Signals;
+use fathom_record::{Finding, Run, State};
+use fathom_units::Nanos;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::Outcome;
+use crate::explaining::{self, Explained};
+use crate::watching::{Session, SourceArgs, WatchPlan, notes_of};
+use crate::{output, probing};
+
+const EXAMPLES: &str = "\
+EXAMPLES:
+  fathom explain                                   the newest run folder
+  fathom explain runs/20261121T093000Z-ycsb-4711   that one
+  fathom explain --uri mongodb://db1 --for 5m      a deployment, as it is now
+  fathom explain --uri mongodb://db1 --dir /data --namespace shop.orders --json
+
+Only reading commands are sent, and the privilege clusterMonitor is enough;
+docs/watch.md lists them. Ctrl-C judges what was seen until then.
+Exit codes: 0 nothing found, 1 a finding, 2 usage, 3 environment.";
+
+/// How often servers are asked.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The shortest watching that can say anything.
+const SHORTEST: Nanos = Nanos::secs(5);
+
+/// What the command line may say.
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    /// The run folder to judge [default: the newest]
+    #[arg(value_name = "RUN", conflicts_with_all = ["uri", "dir", "device", "namespace", "log", "time", "no_record"])]
+    run: Option<PathBuf>,
+    #[command(flatten)]
+    source: SourceArgs,
+    /// How long a deployment is watched [default: 2m]
+    #[arg(long = "for", value_name = "TIME")]
+    time: Option<Nanos>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Where run folders are, and go [default: the state folder's runs/]
+    #[arg(long, value_name = "DIR")]
+    runs: Option<PathBuf>,
+    /// Keep no run folder of what is watched
+    #[arg(long)]
+    no_record: bool,
+}
+
+/// The command line of the verb.
+pub(crate) fn command() -> Command {
+    Config::augment_args(Command::new("explain"))
+        .about("Say where the time goes and why: of a run folder, or of a deployment watched for a while")
+        .long_about(None)
+        .after_help(EXAMPLES)
+}
+
+/// Judges, and shows.
+pub(crate) fn run(config: Config) -> Result<Outcome> {
+    let explained = match config.source.names_something() {
+        true => watched(&config)?,
+        false => of_folder(&config)?,
+    };
+    if config.json {
+        output::line(&serde_json::to_string_pretty(&explaining::document(&explained))?)?;
+    } else {
+        output::line(&explaining::text(&explained))?;
+    }
+    let alarm = explained.judgement.findings.iter().any(Finding::is_alarm);
+    Ok(if alarm { Outcome::Findings } else { Outcome::Clean })
+}
+
+/// An old run, judged anew; its folder stays as it is.
+fn of_folder(config: &Config) -> Result<Explained> {
+    let folder = match &config.run {
+        Some(folder) => folder.clone(),
+        None => newest(config.runs.as_deref())?,
+    };
+    let run = Run::open(&folder)?;
+    let evidence = Evidence::of(&run)?;
+    if evidence.series.iter().next().is_none() {
+        let what = format!("{} holds no series to judge", folder.display());
+        return Err(Error::new(Kind::Unsupported, what)
+            .advise("name a run of ycsb, watch or explain")
+            .into());
+    }
+    let manifest = &run.manifest;
+    Ok(Explained {
+        subject: format!("{} of {}", manifest.verb, manifest.started),
+        judgement: judge(&evidence),
+        notes: notes_of(manifest),
+        evidence,
+        state: manifest.state,
+        folder: Some(folder),
+    })
+}
+
+/// The folder whose name, which begins with its time, is the last.
+fn newest(parent: Option<&Path>) -> Result<PathBuf> {
+    let parent = match parent {
+        Some(parent) => parent.to_owned(),
+        None => fathom_process::ledger::state_folder()?.join("runs"),
+    };
+    let entries = std::fs::read_dir(&parent).into_iter().flatten().flatten();
+    let folders = entries.map(|entry| entry.path()).filter(|path| path.join("manifest.json").exists());
+    folders.max().ok_or_else(|| {
+        let what = format!("there is no run folder under {}", parent.display());
+        Error::new(Kind::Unsupported, what).advise("watch a deployment: --uri mongodb://HOST").into()
+    })
+}
+
+/// A deployment, or this host, watched for a while.
+fn watched(config: &Config) -> Result<Explained> {
+    let time = config.time.unwrap_or(Nanos::secs(120));
+    if time < SHORTEST {
+        return Err(
+            Error::usage(format!("--for {time} is too short to say anything; take {SHORTEST}")).into()
+        );
+    }
+    let plan = config.source.plan(INTERVAL)?;
+    let signals = Signals::install()?;
+    let run = match config.no_record {
+        true => None,
+        false => probing::open_run("explain", config.runs.clone(), 0, &plan.place()),
+    };
+    let mut session = Session::start(&plan, run, None)?;
+    follow(&mut session, &plan, Duration::from(time), &signals);
+    session.stop();
+    session.gather(Duration::ZERO);
+    let recent = std::mem::take(&mut session.recent);
+    let judgement: Judgement = judge(&recent.evidence);
+    let state = if signals.stopped() { State::Interrupted } else { State::Complete };
+    let folder = session.end(state, None, |kept| kept.judgement(&judgement));
+    Ok(Explained {
+        subject: plan.subject(),
+        judgement,
+        notes: recent.notes,
+        evidence: recent.evidence,
+        state,
+        folder,
+    })
+}
+
+fn follow(session: &mut Session, plan: &WatchPlan, time: Duration, signals: &Signals) {
+    let begun = Instant::now();
+    let progress = match std::io::stderr().is_terminal() {
+        true => ProgressBar::new(time.as_secs()),
+        false => ProgressBar::hidden(),
+    };
+    let style = ProgressStyle::with_template("watching {msg} {wide_bar} {pos}/{len} s");
+    progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    progress.set_message(plan.subject());
+    while !signals.stopped() && begun.elapsed() < time {
+        session.gather(Duration::from_millis(200).min(time.saturating_sub(begun.elapsed())));
+        progress.set_position(begun.elapsed().as_secs());
+    }
+    progress.finish_and_clear();
+}

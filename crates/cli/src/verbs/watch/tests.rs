@@ -1,0 +1,225 @@
+//! The screen and the lines for a made-up run: a primary whose checkpoints come every minute, a secondary, a disk at its cap.
+
+use fathom_explain::Judgement;
+use fathom_record::budget::{Budget, Layer};
+use fathom_record::{Confidence, Finding, Gain, Reading, Severity};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::draw::{Mode, Paint, draw};
+use super::plain;
+use super::view::Screen;
+use crate::watching::Recent;
+
+const SECOND_NS: u64 = 1_000_000_000;
+const PLAIN: Paint = Paint { colour: false, unicode: false };
+
+/// Readings of one second, which ends at `second`.
+struct Second<'r> {
+    recent: &'r mut Recent,
+    second: u64,
+}
+
+impl Second<'_> {
+    fn put(&mut self, name: &str, value: f64) {
+        let window = ((self.second - 1) * SECOND_NS, self.second * SECOND_NS);
+        self.recent.readings(&[Reading::new(name, "1", window, value)]);
+    }
+
+    fn server(&mut self, member: u64, slow: bool, ended: bool) {
+        let base = if slow { 9_000.0 } else { 700.0 };
+        for (what, value) in [
+            ("up", 1.0),
+            ("reads.operations", 2000.0),
+            ("reads.latency_us", 2000.0 * base),
+            ("writes.operations", 500.0),
+            ("writes.latency_us", 500.0 * 4.0 * base),
+            ("tickets.read.out", if slow { 128.0 } else { 12.0 }),
+            ("tickets.read.total", 128.0),
+            ("tickets.write.out", 3.0),
+            ("tickets.write.total", 128.0),
+            ("queue.readers", if slow { 40.0 } else { 0.0 }),
+            ("checkpoint.running", f64::from(u8::from(slow))),
+            ("checkpoint.count", f64::from(u8::from(ended))),
+            ("checkpoint.total_ms", if ended { 6100.0 } else { 0.0 }),
+            ("engine.checkpoint_bytes", if slow { 68e6 } else { 0.0 }),
+            ("parameter.syncdelay_s", 60.0),
+            ("cache.dirty_bytes", 110e6),
+            ("cache.most_bytes", 1e9),
+            ("replication.state", if member == 0 { 1.0 } else { 2.0 }),
+            ("replication.lag_ms", if member == 0 { 0.0 } else { 1500.0 }),
+        ] {
+            self.put(&format!("server.{member}.{what}"), value);
+        }
+    }
+
+    fn host(&mut self, slow: bool) {
+        for (what, value) in [
+            ("device.nvme0n1.reads", 900.0),
+            ("device.nvme0n1.read_ms", if slow { 4500.0 } else { 180.0 }),
+            ("device.nvme0n1.read_bytes", 29e6),
+            ("device.nvme0n1.writes", 300.0),
+            ("device.nvme0n1.write_ms", 90.0),
+            ("device.nvme0n1.written_bytes", 41e6),
+            ("device.nvme0n1.flushes", 20.0),
+            ("device.nvme0n1.flush_ms", 44.0),
+            ("device.nvme0n1.in_flight", if slow { 32.0 } else { 5.0 }),
+            ("device.nvme0n1.queue.requests", 32.0),
+            ("host.pressure.io.some_us", 380_000.0),
+            ("host.cpu.idle_pct", 62.0),
+            ("monitor.devices.cpu_us", 900.0),
+            ("monitor.server.0.cpu_us", 2100.0),
+        ] {
+            self.put(what, value);
+        }
+    }
+}
+
+/// Four minutes, with a checkpoint of six seconds in each.
+fn recent(members: u64) -> Recent {
+    let mut recent = Recent::new(None, 42);
+    for second in 1..=230 {
+        let place = second % 60;
+        let (slow, ended) = ((40..46).contains(&place), place == 46);
+        let mut second = Second { recent: &mut recent, second };
+        (0..members).for_each(|member| second.server(member, slow, ended));
+        second.host(slow);
+    }
+    let facts = [
+        ("server.0", "db1.example.net:27017"),
+        ("server.0.engine", "wiredTiger"),
+        ("server.0.version", "8.0.4"),
+        ("server.1", "db2.example.net:27017"),
+        ("server.1.engine", "rocksdb"),
+    ];
+    recent.evidence.environment.extend(facts.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    let window = (229 * SECOND_NS, 229 * SECOND_NS);
+    recent.readings(&[Reading::new("watch.mark", "1", window, 1.0)]);
+    recent.note(
+        "The block tracepoints may not be read, so a device's queue and its service are not told apart.",
+    );
+    recent
+}
+
+fn judgement() -> Judgement {
+    let layer = |name: &str, share: f64| Layer {
+        name: name.into(),
+        mean_us: 1500.0 * share,
+        interval_us: None,
+        share,
+        series: Vec::new(),
+        within: Vec::new(),
+    };
+    let budget = |operations: &str, of_client: bool| Budget {
+        member: "0".into(),
+        operations: operations.into(),
+        count: 1e5,
+        window_ns: (0, 230 * SECOND_NS),
+        client_mean_us: of_client.then_some(1500.0),
+        server_mean_us: 1200.0,
+        layers: vec![
+            layer("network", 0.1),
+            layer("ticket", 0.2),
+            layer("page_read", 0.55),
+            layer("evict", 0.0),
+        ],
+        unexplained_us: 225.0,
+        closure: 0.85,
+        closes: false,
+        missing: Vec::new(),
+    };
+    let gain = Gain {
+        of: "mean latency of reads".into(),
+        share: 0.41,
+        interval: (0.3, 0.5),
+        basis: "The backlog over the depth.".into(),
+    };
+    let mut capped = Finding::new(
+        "queue-at-cap",
+        Severity::Warning,
+        "nvme0n1 has all of its 32 places in use in 12 % of the time, and reads wait in front of it.",
+    );
+    capped.gain = Some(gain);
+    let spikes = Finding::new(
+        "checkpoint-spikes",
+        Severity::Warning,
+        "Each checkpoint makes reads 12.9 times slower.",
+    )
+    .confidence(Confidence::Likely);
+    let untold = Finding::new("knee", Severity::Note, "Where the knee is cannot be told.")
+        .confidence(Confidence::CannotTell);
+    Judgement {
+        budgets: vec![budget("reads", true), budget("writes", false)],
+        findings: vec![capped, untold, spikes],
+        ..Judgement::default()
+    }
+}
+
+fn shown(screen: &Screen, size: (u16, u16), mode: Mode, paint: Paint) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
+    terminal.draw(|frame| draw(frame, screen, mode, paint)).unwrap();
+    terminal.backend().to_string().replace('"', "|")
+}
+
+fn replica_set() -> Screen {
+    Screen::of("mongodb://db1,db2/?replicaSet=rs0, /data", &recent(2), &judgement())
+}
+
+fn single() -> Screen {
+    Screen::of("mongodb://db1, /data", &recent(1), &judgement())
+}
+
+#[test]
+fn screens_of_the_usual_size() {
+    insta::assert_snapshot!("watch_80x24", shown(&single(), (80, 24), Mode::default(), PLAIN));
+    let paint = Paint { colour: true, unicode: true };
+    insta::assert_snapshot!("watch_80x24_colour", shown(&single(), (80, 24), Mode::default(), paint));
+}
+
+#[test]
+fn screens_of_other_sizes() {
+    insta::assert_snapshot!("watch_120x40", shown(&replica_set(), (120, 40), Mode::default(), PLAIN));
+    let paused = Mode { is_paused: true, shows_help: false };
+    insta::assert_snapshot!("watch_40x12", shown(&single(), (40, 12), paused, PLAIN));
+}
+
+#[test]
+fn the_help_fits_on_the_smallest_usual_screen() {
+    let mode = Mode { is_paused: false, shows_help: true };
+    insta::assert_snapshot!("watch_help", shown(&single(), (80, 24), mode, PLAIN));
+}
+
+#[test]
+fn no_size_and_no_lack_of_readings_panics() {
+    let empty = Screen::of("x", &Recent::new(None, 1), &Judgement::default());
+    for screen in [empty, single(), replica_set()] {
+        for size in [(1, 1), (5, 3), (40, 5), (75, 10), (76, 10), (300, 100)] {
+            for paint in
+                [PLAIN, Paint { colour: true, unicode: true }, Paint { colour: true, unicode: false }]
+            {
+                let text = shown(&screen, size, Mode::default(), paint);
+                assert!(paint.unicode || text.is_ascii(), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn plain_lines_keep_their_columns() {
+    let mut text = vec![plain::header()];
+    text.extend(plain::lines(&single()));
+    text.extend(plain::lines(&replica_set()));
+    let columns: Vec<usize> = text.iter().map(|line| line.split_whitespace().count()).collect();
+    assert!(columns.iter().all(|count| *count == columns[0]), "{text:#?}");
+    insta::assert_snapshot!("watch_plain", text.join("\n"));
+}
+
+#[test]
+fn json_has_every_number_of_the_screen() {
+    let value = serde_json::to_value(single()).unwrap();
+    assert_eq!(value["checkpoints"][0]["cycles"].as_array().unwrap().len(), 4);
+    assert_eq!(value["checkpoints"][0]["next_s"], 56.0);
+    assert_eq!(value["ladder"][2]["name"], "nvme0n1");
+    assert_eq!(value["suspects"][2]["confidence"], "cannot_tell");
+    assert_eq!(value["devices"][0]["per_s"], 1220.0);
+}

@@ -1,0 +1,96 @@
+//! What a session has seen: the series of the last minutes, the facts of the servers, and what could not be read.
+//!
+//! It holds as much as judging needs and no more: a view that goes on for days must not grow.
+
+use std::time::Duration;
+
+use fathom_explain::Evidence;
+use fathom_monitor::Batch;
+use fathom_record::{Point, Reading};
+
+/// Results that are kept at most: slow operations of a bad hour must not fill the memory.
+const RESULTS_MOST: usize = 10_000;
+
+/// The last minutes.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    /// What a judgement may look at.
+    pub(crate) evidence: Evidence,
+    /// What could not be read, a sentence each, once each.
+    pub(crate) notes: Vec<String>,
+    /// How far it looks back; everything without.
+    hindsight_ns: Option<u64>,
+}
+
+impl Recent {
+    /// An empty one that looks back so far.
+    pub(crate) fn new(hindsight: Option<Duration>, seed: u64) -> Recent {
+        let hindsight_ns = hindsight.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        Recent { evidence: Evidence { seed, ..Evidence::default() }, notes: Vec::new(), hindsight_ns }
+    }
+
+    /// The end of the newest window, on the run's clock.
+    pub(crate) fn newest_ns(&self) -> u64 {
+        self.evidence.window_ns.1
+    }
+
+    /// Takes what samplers brought.
+    pub(crate) fn take(&mut self, batch: &Batch) {
+        self.readings(&batch.readings);
+        self.evidence.results.extend(batch.entries.iter().cloned());
+        let surplus = self.evidence.results.len().saturating_sub(RESULTS_MOST);
+        self.evidence.results.drain(..surplus);
+        self.evidence.environment.extend(batch.facts.iter().cloned());
+        for note in &batch.notes {
+            self.note(note);
+        }
+    }
+
+    /// Takes readings of whomever.
+    pub(crate) fn readings(&mut self, readings: &[Reading]) {
+        let is_first = self.evidence.window_ns == (0, 0);
+        for reading in readings.iter().filter(|reading| reading.value.is_finite()) {
+            let point = Point { begin_ns: reading.begin_ns, end_ns: reading.end_ns, value: reading.value };
+            self.evidence.series.add(&reading.name, &reading.unit, point);
+            self.evidence.window_ns.1 = self.evidence.window_ns.1.max(reading.end_ns);
+        }
+        if is_first {
+            let begin_ns = readings.iter().map(|reading| reading.begin_ns).min();
+            self.evidence.window_ns.0 = begin_ns.unwrap_or(0);
+        }
+        if let Some(hindsight_ns) = self.hindsight_ns {
+            let from_ns = self.newest_ns().saturating_sub(hindsight_ns);
+            self.evidence.series.forget_until(from_ns);
+            self.evidence.window_ns.0 = self.evidence.window_ns.0.max(from_ns);
+        }
+    }
+
+    /// Keeps a sentence about what could not be read.
+    pub(crate) fn note(&mut self, sentence: &str) {
+        if !self.notes.iter().any(|known| known == sentence) {
+            self.notes.push(sentence.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn it_looks_back_so_far_and_no_further() {
+        let mut recent = Recent::new(Some(Duration::from_secs(10)), 1);
+        for second in 0..60 {
+            let window = (second * SECOND_NS, (second + 1) * SECOND_NS);
+            recent.readings(&[Reading::new("a", "1", window, 1.0), Reading::new("b", "1", window, f64::NAN)]);
+        }
+        assert_eq!(recent.evidence.window_ns, (50 * SECOND_NS, 60 * SECOND_NS));
+        assert_eq!(recent.evidence.sum("a"), Some(10.0));
+        assert_eq!(recent.evidence.sum("b"), None);
+        recent.note("x");
+        recent.note("x");
+        assert_eq!(recent.notes, ["x"]);
+    }
+}

@@ -1,0 +1,165 @@
+//! The run-queue guard: where the processor is short, time that looks like the disk's is waiting for a processor.
+//!
+//! It runs before all other rules. Above 5 % of waiting for a processor the verdicts on the disk are withheld and the finding
+//! names who waited (DESIGN.md, "the tool measures itself"). One figure of the server's is not enough: threads that wake up
+//! together always wait a little, so the host must be busy too, where that was read.
+
+use fathom_record::{Confidence, Finding, Severity};
+
+use crate::client::{Client, points};
+use crate::{Evidence, Judgement};
+
+/// Waiting for a processor above this part of the time makes timings untrue, in percent.
+const MOST_WAIT_PCT: f64 = 5.0;
+/// Above this share of their processors the client's loops may be what limits a load (analysis.md A5).
+const MOST_CLIENT_SHARE: f64 = 0.7;
+/// A host with more idle time than this is not short of processors, in percent.
+const IDLE_PCT: f64 = 20.0;
+/// Tasks that run or want to, for each processor, above which the host is short whatever else was read.
+const MOST_RUNNABLE: f64 = 2.0;
+/// Pressure: part of the time in which at least one task waited for a processor, in percent, on a host that is busy.
+const MOST_PRESSURE_PCT: f64 = 20.0;
+
+/// Whether the client, the samplers, the servers or the host were short of processors.
+pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
+    let client = Client::of(evidence).map(|client| client_share(evidence, &client));
+    if let Some((share, name)) = client.filter(|(share, _)| *share > MOST_CLIENT_SHARE) {
+        judgement
+            .withheld
+            .push(format!("the client's loops are busy for {:.0} % of their time.", 100.0 * share));
+        judgement.findings.push(client_limited(share, name, evidence));
+    }
+    let signs = signs(evidence);
+    if signs.is_empty() {
+        return;
+    }
+    let mut finding = Finding::new(
+        "processor-is-short",
+        Severity::Warning,
+        "The processors were too busy for the timings to tell anything about the disk.",
+    )
+    .confidence(Confidence::Certain)
+    .advice("Free processors (stop what else runs, a smaller load, more processors) and measure again.")
+    .next_look("Look which processes use the processors (top, pidstat), and at host.run_wait_us.")
+    .window(evidence.window_ns);
+    for sign in signs {
+        judgement.withheld.push(sign.reason);
+        finding = finding.evidence(sign.evidence).series([sign.series]);
+    }
+    judgement.findings.push(finding);
+}
+
+/// One thing that waited.
+struct Sign {
+    reason: String,
+    evidence: String,
+    series: String,
+}
+
+fn signs(evidence: &Evidence) -> Vec<Sign> {
+    let mut signs = Vec::new();
+    if let Some(wait_pct) = mean(evidence, "monitor.run_wait_pct").filter(|wait| *wait > MOST_WAIT_PCT) {
+        signs.push(Sign {
+            reason: format!("the samplers waited for a processor {wait_pct:.0} % of the time."),
+            evidence: format!(
+                "The samplers waited for a processor {wait_pct:.1} % of the time (5 % is the most)."
+            ),
+            series: "monitor.run_wait_pct".to_owned(),
+        });
+    }
+    let idle_pct = mean(evidence, "host.cpu.idle_pct")
+        .map(|idle| idle + mean(evidence, "host.cpu.iowait_pct").unwrap_or(0.0));
+    if idle_pct.is_some_and(|idle| idle > IDLE_PCT) {
+        return signs;
+    }
+    for member in evidence.members() {
+        signs.extend(server_waits(evidence, &member, idle_pct));
+    }
+    let runnable = mean(evidence, "host.runnable").zip(mean(evidence, "host.cpu.count"));
+    if let Some((runnable, count)) = runnable.filter(|(runnable, count)| *runnable > MOST_RUNNABLE * count) {
+        signs.push(Sign {
+            reason: format!("{runnable:.1} tasks want the host's {count:.0} processors."),
+            evidence: format!("{runnable:.1} tasks run or want to on {count:.0} processors, on average."),
+            series: "host.runnable".to_owned(),
+        });
+    }
+    let pressure = rate_pct(evidence, "host.pressure.cpu.some_us").filter(|pct| *pct > MOST_PRESSURE_PCT);
+    if let Some((pressure, idle)) = pressure.zip(idle_pct) {
+        signs.push(Sign {
+            reason: format!("tasks of the host waited for a processor {pressure:.0} % of the time."),
+            evidence: format!(
+                "At least one task waited for a processor {pressure:.0} % of the time, and the processors were idle for {idle:.0} %."
+            ),
+            series: "host.pressure.cpu.some_us".to_owned(),
+        });
+    }
+    signs
+}
+
+/// What a server's threads waited for a processor, of the time that its operations took and of what they ran.
+fn server_waits(evidence: &Evidence, member: &str, idle_pct: Option<f64>) -> Option<Sign> {
+    let sum = |tail: &str| total(evidence, &format!("server.{member}.{tail}"));
+    let waits_us = sum("process.run_wait_us")?;
+    let ran_us = sum("process.cpu_us")?;
+    let time_us = sum("reads.latency_us")? + sum("writes.latency_us")?;
+    let (of_time, of_run) = (100.0 * waits_us / time_us, 100.0 * waits_us / (waits_us + ran_us));
+    if time_us <= 0.0 || of_time <= MOST_WAIT_PCT || of_run <= MOST_WAIT_PCT {
+        return None;
+    }
+    let idle = idle_pct.map_or(String::new(), |idle| format!("; the processors were idle for {idle:.0} %"));
+    Some(Sign {
+        reason: format!(
+            "server {member}'s threads waited for a processor {of_time:.0} % of the time of its operations."
+        ),
+        evidence: format!(
+            "Server {member}'s threads waited {:.1} s for a processor and ran {:.1} s, while its operations took {:.1} s{idle}.",
+            waits_us / 1e6,
+            ran_us / 1e6,
+            time_us / 1e6
+        ),
+        series: format!("server.{member}.process.run_wait_us"),
+    })
+}
+
+/// The busiest load's share, and the name of its series.
+fn client_share(evidence: &Evidence, client: &Client) -> (f64, String) {
+    let shares = client.loads.iter().map(|load| {
+        let name = format!("{load}cpu_share");
+        (mean(evidence, &name).unwrap_or(0.0), name)
+    });
+    shares.max_by(|one, other| one.0.total_cmp(&other.0)).unwrap_or_default()
+}
+
+fn client_limited(share: f64, series: String, evidence: &Evidence) -> Finding {
+    Finding::new("client-limited", Severity::Warning, "The client that makes the load is the limit, not the server.")
+        .confidence(Confidence::Likely)
+        .evidence(format!(
+            "The client's loops use {:.0} % of the processors they can have; above {:.0} % they measure themselves.",
+            100.0 * share,
+            100.0 * MOST_CLIENT_SHARE
+        ))
+        .advice("Run the client on another host or with more loops, or offer less, before changing anything on the server.")
+        .next_look("Compare the client's share of its processors at half the load.")
+        .undo("Nothing is changed on the server.")
+        .window(evidence.window_ns)
+        .series([series])
+}
+
+/// The mean of what was read of a gauge, numbers only.
+fn mean(evidence: &Evidence, name: &str) -> Option<f64> {
+    let values: Vec<f64> =
+        points(evidence, name).iter().map(|point| point.value).filter(|value| value.is_finite()).collect();
+    fathom_stats::mean(&values)
+}
+
+fn total(evidence: &Evidence, name: &str) -> Option<f64> {
+    let points = points(evidence, name);
+    (!points.is_empty()).then(|| points.iter().map(|point| point.value).sum())
+}
+
+/// Microseconds counted, of the time they were counted in, in percent.
+fn rate_pct(evidence: &Evidence, name: &str) -> Option<f64> {
+    let points = points(evidence, name);
+    let time_us: f64 = points.iter().map(|one| one.end_ns.saturating_sub(one.begin_ns) as f64 / 1000.0).sum();
+    (time_us > 0.0).then(|| 100.0 * points.iter().map(|point| point.value).sum::<f64>() / time_us)
+}

@@ -1,0 +1,213 @@
+//! Table: what to try where a layer takes much: the rules of analysis.md A10 whose first condition is a layer's share.
+//!
+//! No rule fires from a threshold alone. The whole interval of the share must lie above it, the layer must be long enough to
+//! matter, and each rule looks at what else must be so; where that was not read, the finding says so and is no alarm.
+
+use fathom_record::budget::{Budget, Layer};
+use fathom_record::{Confidence, Finding, Gain, Severity};
+
+use super::conditions::{Look, Place, connections, eviction, journal, misses, network, replication, tickets};
+use super::frame::Frame;
+use crate::Evidence;
+use crate::client::Client;
+
+/// One rule of a layer.
+struct Rule {
+    id: &'static str,
+    /// The layers whose time is added.
+    layers: &'static [&'static str],
+    /// Of which operations it may be said; the first that fires is.
+    operations: &'static [&'static str],
+    /// The share that the whole interval must lie above.
+    above: f64,
+    /// The time that it must take at least, in microseconds.
+    least_us: f64,
+    /// What else must be so.
+    look: fn(&Place<'_>) -> Look,
+    claim: &'static str,
+    advice: &'static str,
+    /// What the gain rests on.
+    basis: &'static str,
+    next_look: &'static str,
+    undo: &'static str,
+}
+
+static RULES: &[Rule] = &[
+    Rule {
+        id: "network-takes-most",
+        layers: &["network"],
+        operations: &["all", "reads", "writes"],
+        above: 0.2,
+        least_us: 1000.0,
+        look: network,
+        claim: "Most of the time that the client waits passes between it and the server.",
+        advice: "Bring client and server closer (same site, no proxy between), or send fewer and larger requests.",
+        basis: "the round trip of a ping goes where the client stands beside the server; the rest of the network stays",
+        next_look: "Compare the ping from the client's host with one from beside the server, and look at host.network.retransmits.",
+        undo: "Put the client back where it was.",
+    },
+    Rule {
+        id: "waits-for-connections",
+        layers: &["schedule"],
+        operations: &["all", "reads", "writes"],
+        above: 0.2,
+        least_us: 1000.0,
+        look: connections,
+        claim: "Operations wait for a free connection before they are sent.",
+        advice: "Give the client more connections (a larger pool), then look at the mean again.",
+        basis: "the wait goes where there are connections enough and the server bears them, and stays where the server is the limit",
+        next_look: "Search the rate that the server bears, with twice the connections.",
+        undo: "Set the pool to its former size.",
+    },
+    Rule {
+        id: "cache-misses-on-path",
+        layers: &["page_read"],
+        operations: &["all", "reads", "writes"],
+        above: 0.2,
+        least_us: 100.0,
+        look: misses,
+        claim: "Operations wait for pages that are not in the engine's cache and come from the disk.",
+        advice: "Enlarge the cache if memory is free, or make the working set smaller; a readahead of 8 to 32 sectors reads less around.",
+        basis: "a page that stays in the cache costs no read: all of the layer if the working set fits, nothing if it stays far larger",
+        next_look: "Watch pages.read per operation while the cache grows in steps of a tenth.",
+        undo: "Set storage.wiredTiger.engineConfig.cacheSizeGB (at run time wiredTigerEngineRuntimeConfig) to its former value.",
+    },
+    Rule {
+        id: "eviction-by-operations",
+        layers: &["evict"],
+        operations: &["all", "writes", "reads"],
+        above: 0.02,
+        least_us: 20.0,
+        look: eviction,
+        claim: "Operations must make room in the cache themselves, because eviction does not keep up.",
+        advice: "Let more threads evict (eviction=(threads_max)), or begin earlier (a lower eviction_dirty_target); then write less.",
+        basis: "eviction by its own threads is off the path of operations; the layer goes as far as they keep up",
+        next_look: "Watch cache.dirty_bytes and pages.evicted_by_operations, and whether the disk bears more writes.",
+        undo: "Set wiredTigerEngineRuntimeConfig back to the former eviction settings.",
+    },
+    Rule {
+        id: "journal-on-path",
+        layers: &["journal"],
+        operations: &["writes", "all"],
+        above: 0.3,
+        least_us: 500.0,
+        look: journal,
+        claim: "Writes wait for the journal to reach the disk.",
+        advice: "Put the journal on a device of its own or on one with power-loss protection, or send more writes in one batch.",
+        basis: "a device whose cache survives a power loss syncs in a tenth of a millisecond; a faster one takes the layer down as far",
+        next_look: "Probe the journal's device alone (fathom disk) for the time of its flushes.",
+        undo: "Move the journal's directory back while the server is stopped.",
+    },
+    Rule {
+        id: "tickets-or-locks",
+        layers: &["ticket", "lock"],
+        operations: &["all", "writes", "reads"],
+        above: 0.1,
+        least_us: 100.0,
+        look: tickets,
+        claim: "Operations wait for a ticket or a lock within the server.",
+        advice: "Look for operations that hold them long (long scans, builds of indexes, few documents updated by many), and let fewer \
+                 run at once; do not raise the tickets while a device is saturated.",
+        basis: "the wait goes where what holds the tickets or locks goes; with a saturated device it only moves",
+        next_look: "Search the number of connections at which throughput stops growing.",
+        undo: "Set the former number of connections or tickets.",
+    },
+    Rule {
+        id: "replication-on-path",
+        layers: &["replication"],
+        operations: &["writes", "all"],
+        above: 0.3,
+        least_us: 500.0,
+        look: replication,
+        claim: "Writes wait for other members of the set.",
+        advice: "Make the slowest member that is waited for faster; another write concern is another promise, not a remedy.",
+        basis: "the wait is as long as the member that completes the majority takes; it goes as far as that member gets faster",
+        next_look: "Watch the secondaries too: their own budgets and disks tell which is the slowest and why.",
+        undo: "Nothing is changed on the primary.",
+    },
+];
+
+/// What the budgets of one server advise.
+pub(crate) fn findings(
+    evidence: &Evidence,
+    client: Option<&Client>,
+    frame: &Frame,
+    budgets: &[Budget],
+) -> Vec<Finding> {
+    let of_rule = |rule: &Rule| {
+        rule.operations.iter().find_map(|operations| {
+            let budget = budgets.iter().find(|budget| budget.operations == *operations)?;
+            let layers: Vec<&Layer> =
+                budget.layers.iter().filter(|one| rule.layers.contains(&one.name.as_str())).collect();
+            judge(rule, &Place { evidence, client, frame, budget, layers })
+        })
+    };
+    RULES.iter().filter_map(of_rule).collect()
+}
+
+fn judge(rule: &Rule, place: &Place<'_>) -> Option<Finding> {
+    let Place { budget, layers, .. } = place;
+    let whole_us = budget.client_mean_us.unwrap_or(budget.server_mean_us);
+    let mean_us: f64 = layers.iter().map(|layer| layer.mean_us).sum();
+    // Added bounds are those of the worst case.
+    let (low_us, high_us) = layers.iter().try_fold((0.0, 0.0), |(low, high), layer| {
+        let interval = layer.interval_us?;
+        Some((low + interval.0, high + interval.1))
+    })?;
+    let (share, low, high) = (mean_us / whole_us, low_us / whole_us, high_us / whole_us);
+    if whole_us.partial_cmp(&0.0) != Some(std::cmp::Ordering::Greater)
+        || low <= rule.above
+        || mean_us < rule.least_us
+    {
+        return None;
+    }
+    let (more, (least, expected, most), known) = match (rule.look)(place) {
+        Look::Holds(more, gain) => (more, gain, true),
+        Look::Unknown(more, gain) => (more, gain, false),
+        Look::Fails => return None,
+    };
+    let shaky = !budget.closes && budget.unexplained_us.abs() > mean_us;
+    let (severity, confidence) = if known && !shaky {
+        (Severity::Warning, Confidence::Likely)
+    } else {
+        (Severity::Note, Confidence::CannotTell)
+    };
+    let of = match budget.operations.as_str() {
+        "all" => "operations",
+        kind => kind,
+    };
+    let names: Vec<String> = layers.iter().map(|layer| layer.name.replace('_', " ")).collect();
+    let mut finding = Finding::new(rule.id, severity, rule.claim).confidence(confidence).evidence(format!(
+        "Server {}, {of}: {} takes {:.2} ms of {:.2} ms, {:.0} % (95 % interval {:.0} to {:.0} %).",
+        budget.member,
+        names.join(" and "),
+        mean_us / 1000.0,
+        whole_us / 1000.0,
+        100.0 * share,
+        100.0 * low,
+        100.0 * high
+    ));
+    finding.evidence.extend(more);
+    if shaky {
+        finding.evidence.push(format!(
+            "The layers do not add up: {:.2} ms are not explained, more than this layer takes.",
+            budget.unexplained_us / 1000.0
+        ));
+    }
+    let gain = Gain {
+        of: format!("mean latency of {of}"),
+        share: (share * expected).clamp(0.0, 1.0),
+        interval: ((low * least).clamp(0.0, 1.0), (high * most).clamp(0.0, 1.0)),
+        basis: format!("Measured here: the layer's share. Not tested here: {}.", rule.basis),
+    };
+    let series = layers.iter().flat_map(|layer| layer.series.iter().cloned());
+    Some(
+        finding
+            .advice(rule.advice)
+            .gain(gain)
+            .next_look(rule.next_look)
+            .undo(rule.undo)
+            .window(budget.window_ns)
+            .series(series),
+    )
+}

@@ -1,0 +1,277 @@
+//! What else must be so, beside a layer's share, before a rule fires: the preconditions of analysis.md A10.
+//!
+//! Each reads other series than the layer does. A condition that was not read is unknown, which is neither yes nor no.
+
+use fathom_record::budget::{Budget, Layer};
+
+use super::frame::Frame;
+use crate::Evidence;
+use crate::client::{Client, points};
+
+/// What a rule may look at.
+pub(super) struct Place<'p> {
+    pub(super) evidence: &'p Evidence,
+    pub(super) client: Option<&'p Client>,
+    pub(super) frame: &'p Frame,
+    pub(super) budget: &'p Budget,
+    pub(super) layers: Vec<&'p Layer>,
+}
+
+/// What the other conditions of a rule say.
+pub(super) enum Look {
+    /// They hold: sentences, and the part of the layer that the change may remove (least, expected, most).
+    Holds(Vec<String>, (f64, f64, f64)),
+    /// They do not: the rule does not fire.
+    Fails,
+    /// They were not read, or do not decide: sentences that say so.
+    Unknown(Vec<String>, (f64, f64, f64)),
+}
+
+impl Place<'_> {
+    /// The mean of a gauge of this server over the budget's seconds.
+    fn gauge(&self, tail: &str) -> Option<f64> {
+        self.mean(&format!("server.{}.{tail}", self.budget.member))
+    }
+
+    fn mean(&self, name: &str) -> Option<f64> {
+        let (begin_ns, end_ns) = self.budget.window_ns;
+        let points = self.evidence.series.get(name)?.within(begin_ns, end_ns);
+        (!points.is_empty())
+            .then(|| points.iter().map(|point| point.value).sum::<f64>() / points.len() as f64)
+    }
+
+    fn sum(&self, name: &str) -> Option<f64> {
+        let (begin_ns, end_ns) = self.budget.window_ns;
+        let points = self.evidence.series.get(name)?.within(begin_ns, end_ns);
+        (!points.is_empty()).then(|| points.iter().map(|point| point.value).sum())
+    }
+
+    fn sum_of(&self, tail: &str) -> Option<f64> {
+        self.sum(&format!("server.{}.{tail}", self.budget.member))
+    }
+
+    /// Time of the layer, in microseconds, and that of a part within it.
+    fn part_us(&self, name: &str) -> Option<f64> {
+        self.layers
+            .iter()
+            .flat_map(|layer| &layer.within)
+            .find(|part| part.name == name)
+            .map(|part| part.mean_us)
+    }
+
+    fn layer_us(&self) -> f64 {
+        self.layers.iter().map(|layer| layer.mean_us).sum()
+    }
+
+    fn is_largest(&self) -> bool {
+        self.budget.layers.iter().all(|layer| layer.mean_us <= self.layer_us())
+    }
+
+    /// Requests in flight at the device under the data, on average.
+    fn device_in_flight(&self) -> Option<f64> {
+        self.mean(&format!("device.{}.in_flight", self.frame.device.as_ref()?))
+    }
+}
+
+/// A round trip that matters, and nothing larger. Where the ping is short, the time is the client's or a proxy's, which only
+/// counts where it is long.
+pub(super) fn network(place: &Place<'_>) -> Look {
+    const LONG_PING_US: f64 = 1000.0;
+    const LONG_US: f64 = 5000.0;
+    if !place.is_largest() {
+        return Look::Fails;
+    }
+    let network_us = place.layer_us();
+    let Some(ping_us) = place.part_us("ping") else {
+        return Look::Unknown(
+            vec!["No ping was read, so the round trip itself is not known.".to_owned()],
+            (0.0, 0.5, 1.0),
+        );
+    };
+    let said = format!(
+        "A ping takes {:.2} ms of it; {:.2} ms are the client, parsing, and what lies on the way of the load alone.",
+        ping_us / 1000.0,
+        (network_us - ping_us) / 1000.0
+    );
+    let of_ping = (ping_us / network_us).clamp(0.0, 1.0);
+    if ping_us >= LONG_PING_US {
+        Look::Holds(vec![said], (0.8 * of_ping, of_ping, 1.0))
+    } else if network_us >= LONG_US {
+        Look::Holds(vec![said], (0.0, 1.0 - of_ping, 1.0))
+    } else {
+        Look::Fails
+    }
+}
+
+/// All connections are in use, and the processor has room; whether the server bears more is not known before it is tried.
+pub(super) fn connections(place: &Place<'_>) -> Look {
+    /// That operations wait shows that all are in use at times; a pool that is mostly idle waits for something else.
+    const IN_USE: f64 = 0.5;
+    const ROOM_PCT: f64 = 20.0;
+    let Some(client) = place.client else { return Look::Fails };
+    let mean = |name: &str| -> f64 {
+        client.loads.iter().filter_map(|load| place.mean(&format!("{load}{name}"))).sum()
+    };
+    let (in_flight, connections) = (mean("in_flight"), mean("connections"));
+    let mut said = Vec::new();
+    if connections > 0.0 {
+        if in_flight < IN_USE * connections {
+            return Look::Fails;
+        }
+        said.push(format!("Of {connections:.0} connections {in_flight:.1} are in use on average."));
+    } else {
+        said.push(format!(
+            "{in_flight:.1} operations are under way on average; the number of connections was not recorded."
+        ));
+    }
+    let idle = place.mean("host.cpu.idle_pct").zip(Some(place.mean("host.cpu.iowait_pct").unwrap_or(0.0)));
+    let gain = (0.0, 0.5, 1.0);
+    match idle.map(|(idle, waits)| idle + waits) {
+        Some(idle) if idle > ROOM_PCT && connections > 0.0 => {
+            said.push(format!("The server's processors are idle for {idle:.0} % of the time."));
+            Look::Holds(said, gain)
+        }
+        Some(idle) if idle <= ROOM_PCT => {
+            said.push(format!(
+                "The server's processors are idle for {idle:.0} % of the time only: it may be the limit."
+            ));
+            Look::Unknown(said, gain)
+        }
+        // One or two under way are a narrow pool by any server's measure.
+        _ if in_flight <= 2.5 => Look::Holds(said, gain),
+        _ => Look::Unknown(said, gain),
+    }
+}
+
+/// The device serves the reads, not only the file system's cache.
+pub(super) fn misses(place: &Place<'_>) -> Look {
+    let operations =
+        place.sum_of("reads.operations").unwrap_or(0.0) + place.sum_of("writes.operations").unwrap_or(0.0);
+    let mut said = Vec::new();
+    let pages = place.sum_of("pages.read");
+    if let Some(pages) = pages.filter(|_| operations > 0.0) {
+        said.push(format!("{:.2} pages are read for an operation.", pages / operations));
+    }
+    if let Some(available) = place.mean("host.memory.available_bytes") {
+        said.push(format!("{:.1} GiB of the host's memory are available.", available / f64::from(1 << 30)));
+    }
+    let gain = (0.0, 0.5, 1.0);
+    let Some(device) = &place.frame.device else {
+        said.push(
+            "The device under the data was not watched, so whether it serves these reads is not known."
+                .to_owned(),
+        );
+        return Look::Unknown(said, gain);
+    };
+    let reads = place.sum(&format!("device.{device}.reads")).unwrap_or(0.0);
+    let read_ms = place.sum(&format!("device.{device}.read_ms")).unwrap_or(0.0);
+    if reads < 0.1 * pages.unwrap_or(reads) || reads <= 0.0 {
+        // The file system's cache serves them.
+        return Look::Fails;
+    }
+    said.push(format!("{device} served {reads:.0} reads in {:.2} ms each.", read_ms / reads));
+    Look::Holds(said, gain)
+}
+
+/// The cache is full, or its dirty part is.
+pub(super) fn eviction(place: &Place<'_>) -> Look {
+    // WiredTiger lets operations evict at 20 % dirty and 95 % full (eviction_dirty_trigger, eviction_trigger).
+    const DIRTY: f64 = 0.15;
+    const FULL: f64 = 0.93;
+    let gain = (0.0, 0.5, 1.0);
+    let (used, dirty) = (place.gauge("cache.used_bytes"), place.gauge("cache.dirty_bytes"));
+    let (Some(used), Some(dirty), Some(most)) = (used, dirty, place.gauge("cache.most_bytes")) else {
+        return Look::Unknown(vec!["How full the cache is was not read.".to_owned()], gain);
+    };
+    let mut said = vec![format!(
+        "The cache is {:.0} % full on average, and {:.0} % of it are dirty (operations must evict at 95 and 20 %).",
+        100.0 * used / most,
+        100.0 * dirty / most
+    )];
+    let busy = place.mean("host.cpu.idle_pct").is_some_and(|idle| idle < 15.0);
+    if busy {
+        said.push(
+            "The processors are nearly always busy, so more threads of eviction have nowhere to run."
+                .to_owned(),
+        );
+    }
+    if busy || (used < FULL * most && dirty < DIRTY * most) {
+        Look::Unknown(said, gain)
+    } else {
+        Look::Holds(said, gain)
+    }
+}
+
+/// The journal's syncs are slow.
+pub(super) fn journal(place: &Place<'_>) -> Look {
+    /// A device with power-loss protection takes less.
+    const SLOW_US: f64 = 1000.0;
+    const PROTECTED_US: f64 = 100.0;
+    let counted =
+        !points(place.evidence, &format!("server.{}.wait.journal_us", place.budget.member)).is_empty();
+    let syncs = place.sum_of("journal.syncs").filter(|syncs| *syncs > 0.0);
+    let mean_us = syncs.and_then(|syncs| Some(place.sum_of("journal.sync_us")? / syncs));
+    let mut said = Vec::new();
+    if !counted {
+        said.push(
+            "The server does not count these waits; they are estimated from the journal's syncs.".to_owned(),
+        );
+    }
+    match mean_us {
+        Some(mean_us) => {
+            said.push(format!("A sync of the journal takes {:.2} ms on average.", mean_us / 1000.0));
+            let part = (1.0 - PROTECTED_US / mean_us).clamp(0.0, 1.0);
+            match (counted, mean_us >= SLOW_US) {
+                (true, true) => Look::Holds(said, (0.3 * part, part, 1.0)),
+                // Writes then wait for the next sync to begin rather than for the disk.
+                _ => Look::Unknown(said, (0.0, 0.5 * part, 1.0)),
+            }
+        }
+        None => {
+            said.push("How long the journal's syncs take was not read.".to_owned());
+            Look::Unknown(said, (0.0, 0.5, 1.0))
+        }
+    }
+}
+
+/// Whether the tickets are all out, and whether the device is what holds their holders.
+pub(super) fn tickets(place: &Place<'_>) -> Look {
+    let mut said = Vec::new();
+    for kind in ["read", "write"] {
+        let (out, total) =
+            (place.gauge(&format!("tickets.{kind}.out")), place.gauge(&format!("tickets.{kind}.total")));
+        if let (Some(out), Some(total)) = (out, total) {
+            said.push(format!("Of {total:.0} {kind} tickets {out:.1} are out on average."));
+        }
+    }
+    let gain = (0.0, 0.5, 1.0);
+    match place.device_in_flight() {
+        Some(busy) if busy < 1.0 => {
+            said.push(format!("The device is mostly idle: {busy:.2} requests are in flight on average."));
+            Look::Holds(said, gain)
+        }
+        Some(busy) => {
+            said.push(format!(
+                "The device has {busy:.1} requests in flight on average: what holds the tickets may be waiting for it."
+            ));
+            Look::Unknown(said, gain)
+        }
+        None => {
+            said.push(
+                "The device under the data was not watched, so whether it holds the tickets is not known."
+                    .to_owned(),
+            );
+            Look::Unknown(said, gain)
+        }
+    }
+}
+
+/// How far the members are behind.
+pub(super) fn replication(place: &Place<'_>) -> Look {
+    let members = place.evidence.members();
+    let lags = members.iter().filter_map(|member| {
+        let lag_ms = place.mean(&format!("server.{member}.replication.lag_ms"))?;
+        Some(format!("Server {member} is {lag_ms:.0} ms behind on average."))
+    });
+    Look::Holds(lags.collect(), (0.0, 0.5, 1.0))
+}

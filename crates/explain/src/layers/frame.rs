@@ -1,0 +1,259 @@
+//! The seconds of a window in which everything was read, as rows of sums, for one server.
+//!
+//! A second counts only where the client's and the server's readings both cover it. A counter that was set back, or a
+//! sampler that paused, costs seconds and never makes zeros.
+
+use fathom_record::Point;
+
+use super::columns::{COLUMNS, Column, OF_OPERATIONS, OF_SERVER, add, at};
+use crate::Evidence;
+use crate::client::{Client, Kind, points};
+use crate::windows::{Window, apart, read_in, spread};
+
+/// A series that covers less of the seconds than this is taken as absent rather than as a reason to drop them.
+const MOSTLY: f64 = 0.8;
+
+/// Rows of one server.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) member: String,
+    /// The seconds, and their rows.
+    pub(crate) windows: Vec<Window>,
+    pub(crate) rows: Vec<Vec<f64>>,
+    /// The 99th percentile of the slowest kind of operation in each second, in nanoseconds; NaN where it has none.
+    pub(crate) p99_ns: Vec<f64>,
+    /// The mean of pings read in each second, in microseconds; NaN where none was.
+    pub(crate) pings_us: Vec<f64>,
+    /// Which columns were read.
+    pub(crate) read: [bool; COLUMNS],
+    /// Whether the client was watched.
+    pub(crate) has_client: bool,
+    /// What the series of the client's operations begin with.
+    pub(crate) operations: Vec<String>,
+    /// Whether operations are those of the namespace watched rather than of the whole server.
+    pub(crate) of_namespace: bool,
+    /// The device under the data, where it is known and was watched.
+    pub(crate) device: Option<String>,
+    /// Seconds that were left out, because a counter was set back or was not read.
+    pub(crate) left_out: usize,
+}
+
+impl Frame {
+    /// The rows of a server in the evidence's window; `None` where its operations were not read.
+    pub(crate) fn of(evidence: &Evidence, member: &str, client: Option<&Client>) -> Option<Frame> {
+        let name = |tail: &str| format!("server.{member}.{tail}");
+        let windows = match client {
+            Some(client) => client.windows(evidence),
+            None => server_windows(evidence, &name("reads.latency_us")),
+        };
+        if windows.is_empty() {
+            return None;
+        }
+        let mut draft = Draft::new(windows);
+        draft.client(evidence, client);
+        for (column, tail) in OF_SERVER {
+            draft.sum(*column, points(evidence, &name(tail)));
+        }
+        let of_namespace = draft.operations(evidence, member)?;
+        let device = evidence.environment.get(&name("device")).and_then(|all| first_word(all));
+        if let Some(device) = &device {
+            draft.sum(Column::DeviceReads, points(evidence, &format!("device.{device}.reads")));
+            let times = points(evidence, &format!("device.{device}.read_ms"));
+            let times: Vec<Point> =
+                times.iter().map(|one| Point { value: one.value * 1000.0, ..*one }).collect();
+            draft.sum(Column::DeviceReadTime, &times);
+        }
+        for (column, tail) in
+            [(Column::WaitingReads, "queue.readers"), (Column::WaitingWrites, "queue.writers")]
+        {
+            let waiting = read_in(points(evidence, &name(tail)), &draft.windows);
+            draft.put(column, &waiting);
+        }
+        let pings = read_in(points(evidence, &name("ping_us")), &draft.windows);
+        draft.put(Column::Ping, &pings);
+        draft.put(Column::Pings, &pings.iter().map(|ping| ping.map(|_| 1.0)).collect::<Vec<_>>());
+        let pings_us = pings.into_iter().map(|ping| ping.unwrap_or(f64::NAN)).collect();
+        let p99_ns = client.map_or_else(Vec::new, |client| slowest_p99(evidence, client, &draft.windows));
+        let mut frame = draft.finish(member, pings_us, p99_ns, device);
+        frame.of_namespace = of_namespace;
+        frame.has_client = client.is_some();
+        let operations = client.into_iter().flat_map(|client| &client.operations);
+        frame.operations =
+            operations.filter(|one| one.kind != Kind::Other).map(|one| one.prefix.clone()).collect();
+        Some(frame)
+    }
+
+    /// Whether a column was read.
+    pub(crate) fn has(&self, column: Column) -> bool {
+        self.read.get(column as usize).copied().unwrap_or(false)
+    }
+
+    /// All rows added.
+    pub(crate) fn total(&self) -> Vec<f64> {
+        sum_of(&self.rows)
+    }
+
+    /// From the first second's start to the last one's end.
+    pub(crate) fn window_ns(&self) -> Window {
+        (self.windows.first().map_or(0, |one| one.0), self.windows.last().map_or(0, |one| one.1))
+    }
+}
+
+/// Rows added.
+pub(crate) fn sum_of<'r>(rows: impl IntoIterator<Item = &'r Vec<f64>>) -> Vec<f64> {
+    let mut total = vec![0.0; COLUMNS];
+    for row in rows {
+        total.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+    }
+    total
+}
+
+fn first_word(text: &str) -> Option<String> {
+    text.split([',', ' '])
+        .find(|word| !word.is_empty())
+        .map(|word| word.trim_start_matches("/dev/").to_owned())
+}
+
+/// The server's own windows, without the first and the last, where no client tells the seconds.
+fn server_windows(evidence: &Evidence, name: &str) -> Vec<Window> {
+    let all = points(evidence, name);
+    let inner = all.get(1..all.len().saturating_sub(1)).unwrap_or(&[]);
+    apart(inner.iter().map(|point| (point.begin_ns, point.end_ns)).collect())
+}
+
+fn slowest_p99(evidence: &Evidence, client: &Client, windows: &[Window]) -> Vec<f64> {
+    let mut slowest = vec![f64::NAN; windows.len()];
+    for operation in client.operations.iter().filter(|one| one.kind != Kind::Other) {
+        let read = read_in(points(evidence, &format!("{}.response.p99_ns", operation.prefix)), windows);
+        // The larger of the two; a number wins over NaN.
+        slowest.iter_mut().zip(read).for_each(|(most, one)| *most = most.max(one.unwrap_or(f64::NAN)));
+    }
+    slowest
+}
+
+/// Rows on their way.
+struct Draft {
+    windows: Vec<Window>,
+    rows: Vec<Vec<f64>>,
+    /// Whether all that is needed covers the second.
+    whole: Vec<bool>,
+    read: [bool; COLUMNS],
+}
+
+impl Draft {
+    fn new(windows: Vec<Window>) -> Draft {
+        let rows = windows.iter().map(|(begin_ns, end_ns)| {
+            let mut row = vec![0.0; COLUMNS];
+            add(&mut row, Column::Time, (end_ns - begin_ns) as f64 / 1e9);
+            row
+        });
+        let (rows, whole) = (rows.collect(), vec![true; windows.len()]);
+        Draft { windows, rows, whole, read: [false; COLUMNS] }
+    }
+
+    /// Adds what was read; what was not read in a second is 0 there.
+    fn put(&mut self, column: Column, values: &[Option<f64>]) {
+        for (row, value) in self.rows.iter_mut().zip(values) {
+            add(row, column, value.unwrap_or(0.0));
+        }
+        if values.iter().any(Option::is_some) {
+            self.read.iter_mut().skip(column as usize).take(1).for_each(|read| *read = true);
+        }
+    }
+
+    /// Adds a counter. Where it covers most of the seconds, the others are left out; where not, it counts as absent.
+    fn sum(&mut self, column: Column, points: &[Point]) -> bool {
+        let values = spread(points, &self.windows);
+        let covered = values.iter().filter(|value| value.is_some()).count();
+        let mostly = covered > 0 && covered as f64 >= MOSTLY * self.windows.len() as f64;
+        if mostly {
+            self.put(column, &values);
+            self.whole.iter_mut().zip(&values).for_each(|(whole, value)| *whole &= value.is_some());
+        }
+        mostly
+    }
+
+    fn client(&mut self, evidence: &Evidence, client: Option<&Client>) {
+        let Some(client) = client else { return };
+        for operation in &client.operations {
+            let (count, service, response) = match operation.kind {
+                Kind::Reads => {
+                    (Column::ClientReads, Column::ClientReadService, Some(Column::ClientReadResponse))
+                }
+                Kind::Writes => {
+                    (Column::ClientWrites, Column::ClientWriteService, Some(Column::ClientWriteResponse))
+                }
+                Kind::Other => (Column::ClientOthers, Column::ClientOtherService, None),
+            };
+            self.put(count, &spread(&operation.counts(evidence), &self.windows));
+            self.put(service, &spread(&operation.times_us(evidence, "service"), &self.windows));
+            if let Some(response) = response {
+                self.put(response, &spread(&operation.times_us(evidence, "response"), &self.windows));
+            }
+            self.put(Column::ClientFailures, &spread(&operation.failures(evidence), &self.windows));
+        }
+        for mut area in client.areas(evidence, "in_flight") {
+            area.iter_mut().for_each(|point| point.value *= 1e6);
+            self.put(Column::InFlight, &spread(&area, &self.windows));
+        }
+    }
+
+    /// The operations within the server: of the namespace watched where the client's are among them, else of the server.
+    fn operations(&mut self, evidence: &Evidence, member: &str) -> Option<bool> {
+        let total = |rows: &[Vec<f64>], columns: [Column; 2]| -> f64 {
+            rows.iter().map(|row| columns.iter().map(|column| at(row, *column)).sum::<f64>()).sum()
+        };
+        let of_server =
+            Some(total(&self.rows, [Column::AllReads, Column::AllWrites])).filter(|all| *all > 0.0);
+        let of_client =
+            Some(total(&self.rows, [Column::ClientReads, Column::ClientWrites])).filter(|all| *all > 0.0);
+        let wanted = of_server.into_iter().chain(of_client).fold(f64::INFINITY, f64::min);
+        for scope in ["collection.", ""] {
+            let mut draft = Draft {
+                windows: self.windows.clone(),
+                rows: self.rows.clone(),
+                whole: self.whole.clone(),
+                read: self.read,
+            };
+            let read = OF_OPERATIONS
+                .iter()
+                .map(|(column, tail)| {
+                    draft.sum(*column, points(evidence, &format!("server.{member}.{scope}{tail}")))
+                })
+                .fold(true, |all, one| all && one);
+            let served = total(&draft.rows, [Column::Reads, Column::Writes]);
+            // A namespace that is not the one under load says nothing about it.
+            if read
+                && (scope.is_empty() || (served > 0.0 && (wanted.is_infinite() || served >= wanted / 2.0)))
+            {
+                *self = draft;
+                return Some(!scope.is_empty());
+            }
+        }
+        None
+    }
+
+    /// The seconds that are whole.
+    fn finish(self, member: &str, pings_us: Vec<f64>, p99_ns: Vec<f64>, device: Option<String>) -> Frame {
+        let Draft { windows, rows, whole, read } = self;
+        let left_out = whole.iter().filter(|whole| !**whole).count();
+        let device = device.filter(|_| read.get(Column::DeviceReads as usize).copied().unwrap_or(false));
+        Frame {
+            member: member.to_owned(),
+            windows: kept(windows, &whole),
+            rows: kept(rows, &whole),
+            p99_ns: kept(p99_ns, &whole),
+            pings_us: kept(pings_us, &whole),
+            read,
+            has_client: false,
+            operations: Vec::new(),
+            of_namespace: false,
+            device,
+            left_out,
+        }
+    }
+}
+
+fn kept<T>(values: Vec<T>, whole: &[bool]) -> Vec<T> {
+    values.into_iter().zip(whole).filter(|(_, whole)| **whole).map(|(value, _)| value).collect()
+}

@@ -1,0 +1,33 @@
+//! Where the mean time of an operation goes: a budget of layers for each server, and what follows from it.
+//!
+//! After analysis.md A1. Shares are computed on means only, never on percentiles. What the layers do not explain is a figure
+//! of its own, and closure is a check that can fail: the client's mean against the operations that it had under way, the
+//! server's remainder against the processor time of its process, and the gap between both against the round trip.
+
+mod advice;
+mod assemble;
+mod columns;
+mod conditions;
+mod frame;
+mod parts;
+mod shape;
+mod tail;
+
+use crate::client::Client;
+use crate::{Evidence, Judgement};
+use frame::Frame;
+
+/// Budgets of every server that served operations, who makes their tail, and what to try.
+pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
+    let client = Client::of(evidence);
+    for member in evidence.members() {
+        let Some(frame) = Frame::of(evidence, &member, client.as_ref()) else { continue };
+        let budgets = assemble::budgets(evidence, &frame);
+        for finding in advice::findings(evidence, client.as_ref(), &frame, &budgets) {
+            judgement.add_unless_withheld(finding);
+        }
+        let all = budgets.iter().find(|budget| budget.operations == "all");
+        judgement.findings.extend(all.and_then(|all| tail::tail(evidence, &frame, all)));
+        judgement.budgets.extend(budgets);
+    }
+}

@@ -1,0 +1,283 @@
+//! The arithmetic of layers: from a row of sums to the mean microseconds that each took.
+//!
+//! Every figure is of the mean operation of the client, or of the server where no client was watched. What the server sums
+//! over all its operations is shared out by rules that stand in `docs/explain.md`. The remainder of the server's time is the
+//! engine, bounded by the processor time that the server's process used where that was read: what lies above was neither on
+//! a processor nor in any wait that is counted, and stays unexplained.
+
+use super::columns::{Column, at, per};
+
+/// The layers in the order of an operation's path.
+pub(crate) const LAYERS: [&str; 10] = [
+    "schedule",
+    "network",
+    "ticket",
+    "flow_control",
+    "lock",
+    "replication",
+    "page_read",
+    "evict",
+    "journal",
+    "engine",
+];
+/// Their places, from the third on: the first two are written together.
+const TICKET: usize = 2;
+const FLOW_CONTROL: usize = 3;
+const LOCK: usize = 4;
+const REPLICATION: usize = 5;
+const PAGE_READ: usize = 6;
+const EVICT: usize = 7;
+const JOURNAL: usize = 8;
+const ENGINE: usize = 9;
+
+/// Above so many syncs of the journal a second, writes make them: left to itself the journal is synced every 100 ms
+/// (storage.journal.commitIntervalMs), and by checkpoints.
+pub(crate) const SYNCS_ON_ITS_OWN_PER_S: f64 = 20.0;
+/// The client's own count of operations under way may differ from throughput times service time by so much (analysis.md A2).
+pub(crate) const CLIENT_TOLERANCE: f64 = 0.02;
+
+/// Which operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    Reads,
+    Writes,
+    All,
+}
+
+/// What is decided once for a window, on all its rows, so that every resample is computed alike.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shape {
+    /// Whether the client was watched and this server served its operations alone.
+    pub(crate) client: bool,
+    /// Kinds that the client sends elsewhere, reads and writes.
+    pub(crate) elsewhere: [bool; 2],
+    /// Whether an operation of the client makes several of the server (a scan with further batches), for reads and writes.
+    pub(crate) several: [bool; 2],
+    /// Whether the client's operations under way bear a check of its mean.
+    pub(crate) in_flight: bool,
+    /// Whether the server counts its operations' waits for the journal.
+    pub(crate) journal: bool,
+    /// Whether what locks cost is what tickets cost, counted twice.
+    pub(crate) lock_is_ticket: bool,
+    /// Whether the processor time of the server's process was read.
+    pub(crate) processor: bool,
+    /// A round trip that no operation can beat, in microseconds; 0 where pings are too short to tell.
+    pub(crate) floor_us: f64,
+}
+
+/// The mean operation of one kind, in microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Parts {
+    /// How many operations.
+    pub(crate) count: f64,
+    /// What the client saw by its records, from when the operation was due.
+    pub(crate) client: f64,
+    /// What should add up: the same by the operations under way where they tell; the server's mean without a client.
+    pub(crate) whole: f64,
+    pub(crate) server: f64,
+    /// By the order of [`LAYERS`].
+    pub(crate) layers: [f64; 10],
+    /// Within the network: the round trip of a ping.
+    pub(crate) ping: f64,
+    /// Within page reads: the device.
+    pub(crate) device: f64,
+    /// Within evictions: evicting rather than waiting for room.
+    pub(crate) evicting: f64,
+    /// The client's time less the server's, also where it is negative.
+    pub(crate) network_left: f64,
+    /// The server's time less its waits, also where it is negative.
+    pub(crate) engine_left: f64,
+}
+
+impl Parts {
+    fn sum(&self) -> f64 {
+        self.layers.iter().sum()
+    }
+
+    /// What the layers do not explain.
+    pub(crate) fn unexplained(&self) -> f64 {
+        self.whole - self.sum()
+    }
+
+    /// What the layers add up to, over what they should.
+    pub(crate) fn closure(&self) -> f64 {
+        per(self.sum(), self.whole)
+    }
+}
+
+/// The parts of the mean operation.
+pub(crate) fn parts(row: &[f64], of: Of, shape: &Shape) -> Parts {
+    let (mut reads, mut writes) = (raw(row, Of::Reads, shape), raw(row, Of::Writes, shape));
+    let all = weighted(&reads, &writes);
+    // Processor time cannot be told apart by kinds: what is above it in the mean of all is shared out by what it is part of.
+    let on_processor = per(at(row, Column::Cpu) + at(row, Column::RunWait), server_operations(row));
+    // A server's mean above the client's is an error of its own, which must not be set off against this one.
+    let above = all.engine_left - on_processor + all.network_left.min(0.0);
+    let unexplained = if shape.processor { above.max(0.0) } else { 0.0 };
+    let share = per(unexplained, all.engine_left).min(1.0);
+    for one in [&mut reads, &mut writes] {
+        if let Some(engine) = one.layers.get_mut(ENGINE) {
+            *engine = one.engine_left.max(0.0) * (1.0 - share);
+        }
+    }
+    match of {
+        Of::Reads => reads,
+        Of::Writes => writes,
+        Of::All => weighted(&reads, &writes),
+    }
+}
+
+/// Reads and writes of the whole server, over which it sums its waits; of the namespace where only that is known.
+fn server_operations(row: &[f64]) -> f64 {
+    let [reads, writes] = served(row);
+    reads + writes
+}
+
+fn served(row: &[f64]) -> [f64; 2] {
+    let (reads, writes) = (at(row, Column::AllReads), at(row, Column::AllWrites));
+    if reads + writes > 0.0 { [reads, writes] } else { [at(row, Column::Reads), at(row, Column::Writes)] }
+}
+
+/// One kind, with the whole remainder of the server's time as the engine.
+fn raw(row: &[f64], of: Of, shape: &Shape) -> Parts {
+    let is_write = of == Of::Writes;
+    let [count, service, response, operations, time] = if is_write {
+        [
+            Column::ClientWrites,
+            Column::ClientWriteService,
+            Column::ClientWriteResponse,
+            Column::Writes,
+            Column::WriteTime,
+        ]
+    } else {
+        [
+            Column::ClientReads,
+            Column::ClientReadService,
+            Column::ClientReadResponse,
+            Column::Reads,
+            Column::ReadTime,
+        ]
+    }
+    .map(|column| at(row, column));
+    let flag = |flags: [bool; 2]| flags.get(usize::from(is_write)).copied().unwrap_or(false);
+    if flag(shape.elsewhere) {
+        return Parts::default();
+    }
+    // Operations of the server for one of the client.
+    let visits = if shape.client && flag(shape.several) { per(operations, count) } else { 1.0 };
+    let mut parts = Parts { server: visits * per(time, operations), count: operations, ..Parts::default() };
+    parts.whole = parts.server;
+    if shape.client {
+        let (service, response) = (per(service, count), per(response, count));
+        parts.count = count;
+        parts.client = response;
+        let schedule = (response - service).max(0.0);
+        parts.whole = schedule + service * in_flight_ratio(row, shape);
+        parts.network_left = service - parts.server;
+        let network = parts.network_left.max(shape.floor_us * visits);
+        parts.ping = per(at(row, Column::Ping), at(row, Column::Pings)).min(network) * visits.min(1.0);
+        parts.layers = [schedule, network, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+    }
+    waits(&mut parts, row, is_write, visits, shape);
+    parts.engine_left = parts.server - parts.layers.iter().skip(TICKET).take(ENGINE - TICKET).sum::<f64>();
+    if !shape.journal && is_write {
+        let estimate = visits * journal_estimate(row);
+        let journal = estimate.min(parts.engine_left).max(0.0);
+        parts.engine_left -= journal;
+        set(&mut parts.layers, JOURNAL, journal);
+    }
+    set(&mut parts.layers, ENGINE, parts.engine_left.max(0.0));
+    parts
+}
+
+/// The waits that the server sums over its operations, shared out to one kind.
+fn waits(parts: &mut Parts, row: &[f64], is_write: bool, visits: f64, shape: &Shape) {
+    let [all_reads, all_writes] = served(row);
+    let mine = if is_write { all_writes } else { all_reads };
+    // Waits of any operation: the same for each.
+    let any = |column: Column| visits * per(at(row, column), all_reads + all_writes);
+    // Waits of writes alone.
+    let writes = |column: Column| if is_write { visits * per(at(row, column), all_writes) } else { 0.0 };
+    // By Little's law the time that a kind waits is the area under the number of it that waits.
+    let (waiting_reads, waiting_writes) = (at(row, Column::WaitingReads), at(row, Column::WaitingWrites));
+    let my_waiting = if is_write { waiting_writes } else { waiting_reads };
+    let queued = |column: Column| {
+        if waiting_reads + waiting_writes > 0.0 {
+            visits * per(at(row, column) * my_waiting / (waiting_reads + waiting_writes), mine)
+        } else {
+            any(column)
+        }
+    };
+    let lock = if shape.lock_is_ticket { 0.0 } else { queued(Column::Lock) };
+    // Time waiting for room in the cache holds the time evicting, where both are counted.
+    let (evicting, waiting) = (any(Column::Evict), any(Column::CacheWait));
+    let page_read = any(Column::PageRead);
+    parts.evicting = evicting;
+    parts.device = (visits * device_per_operation(row, all_reads + all_writes)).min(page_read);
+    for (layer, value) in [
+        (TICKET, queued(Column::Ticket)),
+        (FLOW_CONTROL, writes(Column::FlowControl)),
+        (LOCK, lock),
+        (REPLICATION, writes(Column::Replication)),
+        (PAGE_READ, page_read),
+        (EVICT, evicting.max(waiting)),
+        (JOURNAL, writes(Column::Journal)),
+    ] {
+        set(&mut parts.layers, layer, value);
+    }
+}
+
+fn set(layers: &mut [f64; 10], layer: usize, value: f64) {
+    layers.get_mut(layer).into_iter().for_each(|one| *one = value);
+}
+
+/// Reads of the device times their mean time: not more reads than pages, since others read too, and not more than the device
+/// saw, since the file system's cache serves some.
+fn device_per_operation(row: &[f64], operations: f64) -> f64 {
+    let reads = at(row, Column::DeviceReads);
+    per(at(row, Column::PagesRead).min(reads), operations) * per(at(row, Column::DeviceReadTime), reads)
+}
+
+/// What writes may wait for the journal, where the server does not count it: a write that asks for the journal waits for the
+/// sync that runs, half of it on average, and then for its own. None waits where the journal is synced on its own only.
+fn journal_estimate(row: &[f64]) -> f64 {
+    let seconds = at(row, Column::Time);
+    let (syncs, sync_us) = (at(row, Column::Syncs), at(row, Column::SyncTime));
+    if per(syncs, seconds) <= SYNCS_ON_ITS_OWN_PER_S {
+        return 0.0;
+    }
+    let busy = (sync_us / (seconds * 1e6)).min(1.0);
+    per(sync_us, syncs) * (1.0 + busy / 2.0)
+}
+
+/// The operations under way over throughput times service time: 1 where every operation was counted with its time.
+pub(crate) fn in_flight_ratio(row: &[f64], shape: &Shape) -> f64 {
+    let service: f64 = [Column::ClientReadService, Column::ClientWriteService, Column::ClientOtherService]
+        .into_iter()
+        .map(|column| at(row, column))
+        .sum();
+    let ratio = per(at(row, Column::InFlight), service);
+    if !shape.in_flight || ratio <= 0.0 || (ratio - 1.0).abs() <= CLIENT_TOLERANCE { 1.0 } else { ratio }
+}
+
+/// The mean of both kinds, by how many there were of each.
+fn weighted(reads: &Parts, writes: &Parts) -> Parts {
+    let count = reads.count + writes.count;
+    let mix = |one: f64, other: f64| per(one * reads.count + other * writes.count, count);
+    let mut layers = [0.0; 10];
+    for (sum, (one, other)) in layers.iter_mut().zip(reads.layers.iter().zip(&writes.layers)) {
+        *sum = mix(*one, *other);
+    }
+    Parts {
+        count,
+        client: mix(reads.client, writes.client),
+        whole: mix(reads.whole, writes.whole),
+        server: mix(reads.server, writes.server),
+        layers,
+        ping: mix(reads.ping, writes.ping),
+        device: mix(reads.device, writes.device),
+        evicting: mix(reads.evicting, writes.evicting),
+        network_left: mix(reads.network_left, writes.network_left),
+        engine_left: mix(reads.engine_left, writes.engine_left),
+    }
+}

@@ -1,0 +1,163 @@
+//! What is decided once for a window: who served the client's operations, which counters bear which check, and what could
+//! not be read.
+
+use fathom_stats::quantile;
+
+use super::columns::{Column, at, per};
+use super::frame::Frame;
+use super::parts::Shape;
+
+/// A server that served fewer of the client's operations than this part of them did not serve them.
+const NONE_OF_THEM: f64 = 0.05;
+/// So far may the client's and the server's numbers of operations differ.
+const NUMBERS: f64 = 0.05;
+/// A ping wakes a sampler that sleeps, which an operation of a busy client does not: below this a ping is no floor for it.
+const FLOOR_FROM_US: f64 = 500.0;
+/// Above so many failed operations of all the client's two figures are not of the same operations.
+const FEW_FAILURES: f64 = 0.01;
+/// Other operations are said above this part.
+const OTHERS: f64 = 0.05;
+
+/// The shape of a frame, and a sentence for each thing that narrows its budgets. `None` where the client's operations were
+/// served elsewhere.
+pub(crate) fn shape_of(frame: &Frame, total: &[f64]) -> Option<(Shape, Vec<String>)> {
+    let mut missing = Vec::new();
+    let mut shape = Shape {
+        client: frame.has_client,
+        journal: frame.has(Column::Journal),
+        processor: frame.has(Column::Cpu),
+        ..Shape::default()
+    };
+    let kinds =
+        [(Column::ClientReads, Column::Reads, "reads"), (Column::ClientWrites, Column::Writes, "writes")];
+    if frame.has_client {
+        for (kind, (client, server, name)) in kinds.into_iter().enumerate() {
+            let (wanted, served) = (at(total, client), at(total, server));
+            let part = per(served, wanted);
+            if wanted <= 0.0 {
+                // Others' operations of a kind that the client has none of count for nothing.
+                set(&mut shape.elsewhere, kind);
+            } else if part < NONE_OF_THEM {
+                set(&mut shape.elsewhere, kind);
+            } else if part < 1.0 - NUMBERS {
+                shape.client = false;
+                missing.push(format!(
+                    "This server served {:.0} % of the client's {name}, so the client's mean is not its own: the layers begin at \
+                     the server.",
+                    100.0 * part
+                ));
+            } else if part > 1.0 + NUMBERS && frame.of_namespace {
+                set(&mut shape.several, kind);
+            } else if part > 1.0 + NUMBERS {
+                missing.push(format!(
+                    "The server counted {:.0} % more {name} than the client sent: operations of others are mixed into its mean.",
+                    100.0 * (part - 1.0)
+                ));
+            }
+        }
+        if shape.elsewhere == [true, true] {
+            return None;
+        }
+    }
+    if shape.client {
+        of_client(frame, total, &mut shape, &mut missing);
+    } else {
+        shape.elsewhere = [false, false];
+        if !frame.has_client {
+            missing.push("The client was not watched, so the layers begin at the server.".to_owned());
+        }
+    }
+    of_server(frame, total, &mut shape, &mut missing);
+    Some((shape, missing))
+}
+
+fn set(flags: &mut [bool; 2], kind: usize) {
+    flags.get_mut(kind).into_iter().for_each(|flag| *flag = true);
+}
+
+fn of_client(frame: &Frame, total: &[f64], shape: &mut Shape, missing: &mut Vec<String>) {
+    let counted = at(total, Column::ClientReads) + at(total, Column::ClientWrites);
+    let failed = per(at(total, Column::ClientFailures), counted);
+    shape.in_flight = frame.has(Column::InFlight) && failed <= FEW_FAILURES;
+    if failed > FEW_FAILURES {
+        missing.push(format!(
+            "{:.1} % of the operations failed, which the server's mean holds and the client's does not.",
+            100.0 * failed
+        ));
+    } else if !shape.in_flight {
+        missing.push(
+            "The client's operations under way were not recorded, so its mean was not checked against them."
+                .to_owned(),
+        );
+    }
+    let others = at(total, Column::ClientOthers);
+    if others > OTHERS * (counted + others) {
+        missing.push(format!(
+            "{others:.0} operations of the client are of a kind that no server counter can be named for; they are left out."
+        ));
+    }
+    let pings: Vec<f64> = frame.pings_us.iter().copied().filter(|ping| ping.is_finite()).collect();
+    match quantile(&pings, 0.25) {
+        Some(floor_us) if floor_us >= FLOOR_FROM_US => shape.floor_us = floor_us,
+        Some(_) => {}
+        None => missing.push(
+            "No ping was read, so the round trip within the network is not told apart from client and parse."
+                .to_owned(),
+        ),
+    }
+}
+
+fn of_server(frame: &Frame, total: &[f64], shape: &mut Shape, missing: &mut Vec<String>) {
+    let lack = |column: Column, what: &str| {
+        (!frame.has(column))
+            .then(|| format!("This server does not count {what}, so that time stands in engine."))
+    };
+    missing.extend(lack(Column::Ticket, "waits for tickets").filter(|_| !frame.has(Column::Lock)));
+    missing.extend(lack(Column::Lock, "waits for locks"));
+    missing.extend(lack(Column::PageRead, "the time of page reads by operations"));
+    missing.extend(
+        lack(Column::Evict, "the time that operations evict").filter(|_| !frame.has(Column::CacheWait)),
+    );
+    if frame.has(Column::PageRead) && frame.device.is_none() {
+        missing.push("The device under the data was not watched, so page reads are not split into device and file system.".to_owned());
+    }
+    if !shape.journal && at(total, Column::AllWrites) + at(total, Column::Writes) > 0.0 {
+        missing.push(if frame.has(Column::Syncs) && frame.has(Column::SyncTime) {
+            "This server does not count waits for the journal: that layer is estimated from the journal's syncs.".to_owned()
+        } else {
+            "Neither waits for the journal nor its syncs were read, so that time stands in engine.".to_owned()
+        });
+    }
+    // Where the ticket is taken as a lock, both counters hold the same waits.
+    let (ticket, lock) = (at(total, Column::Ticket), at(total, Column::Lock));
+    shape.lock_is_ticket = ticket > 0.0 && (lock - ticket).abs() <= 0.05 * ticket;
+    if shape.lock_is_ticket {
+        missing.push("Waits for locks are as long as those for tickets and taken for the same.".to_owned());
+    }
+    if !shape.processor {
+        missing.push(
+            "The processor time of the server's process was not read, so what stands in engine was not checked against it."
+                .to_owned(),
+        );
+    }
+    let mine = at(total, Column::Reads) + at(total, Column::Writes);
+    let all = at(total, Column::AllReads) + at(total, Column::AllWrites);
+    if frame.of_namespace && all > mine * (1.0 + OTHERS) {
+        missing.push(format!(
+            "{:.0} % of the server's reads and writes are of other namespaces; its waits are of them too.",
+            100.0 * (all - mine) / all
+        ));
+    }
+    let commands = at(total, Column::Commands);
+    let everything = commands + all.max(mine);
+    if commands > OTHERS * everything && per(commands, at(total, Column::Time)) > 10.0 {
+        missing.push(format!(
+            "{:.0} % of the server's operations are commands; waits and processor time are of them too.",
+            100.0 * commands / everything
+        ));
+    }
+    if frame.left_out > 0 {
+        missing
+            .push(format!("{} seconds were left out: a counter was set back or not read.", frame.left_out));
+    }
+}

@@ -1,0 +1,94 @@
+//! Series of different samplers put on the same windows.
+//!
+//! The client, the server and the devices are read at their own moments. Sums are spread over the windows in proportion to
+//! the time they share; gauges count where they were read. A window that a sum does not cover is a gap and stays one.
+
+use fathom_record::Point;
+
+/// A window in nanoseconds since the run's start.
+pub(crate) type Window = (u64, u64);
+
+/// How much of a window must be covered by readings, so that it counts as read.
+const COVERED: f64 = 0.95;
+
+/// What each window has of sums whose own windows overlap it; `None` where a window is not covered.
+pub(crate) fn spread(points: &[Point], windows: &[Window]) -> Vec<Option<f64>> {
+    let mut first = 0;
+    windows
+        .iter()
+        .map(|(begin_ns, end_ns)| {
+            while points.get(first).is_some_and(|point| point.end_ns <= *begin_ns) {
+                first += 1;
+            }
+            let (mut sum, mut covered_ns) = (0.0, 0);
+            for point in points.get(first..)?.iter().take_while(|point| point.begin_ns < *end_ns) {
+                let shared_ns = point.end_ns.min(*end_ns).saturating_sub(point.begin_ns.max(*begin_ns));
+                if point.value.is_finite() && point.end_ns > point.begin_ns {
+                    covered_ns += shared_ns;
+                    sum += point.value * shared_ns as f64 / (point.end_ns - point.begin_ns) as f64;
+                }
+            }
+            (covered_ns as f64 >= COVERED * (end_ns - begin_ns) as f64).then_some(sum)
+        })
+        .collect()
+}
+
+/// The mean of what was read in each window; `None` where nothing was.
+pub(crate) fn read_in(points: &[Point], windows: &[Window]) -> Vec<Option<f64>> {
+    let mut first = 0;
+    windows
+        .iter()
+        .map(|(begin_ns, end_ns)| {
+            while points.get(first).is_some_and(|point| point.end_ns <= *begin_ns) {
+                first += 1;
+            }
+            let read = points.get(first..)?.iter().take_while(|point| point.end_ns <= *end_ns);
+            let (mut sum, mut count) = (0.0, 0u32);
+            for point in read.filter(|point| point.value.is_finite()) {
+                sum += point.value;
+                count += 1;
+            }
+            (count > 0).then(|| sum / f64::from(count))
+        })
+        .collect()
+}
+
+/// Windows that do not overlap, of those given, the earliest first.
+pub(crate) fn apart(mut windows: Vec<Window>) -> Vec<Window> {
+    windows.sort_unstable();
+    let mut end_ns = 0;
+    windows.retain(|(begin, end)| {
+        let kept = *begin >= end_ns && end > begin;
+        end_ns = if kept { *end } else { end_ns };
+        kept
+    });
+    windows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(begin_ns: u64, end_ns: u64, value: f64) -> Point {
+        Point { begin_ns, end_ns, value }
+    }
+
+    #[test]
+    fn sums_are_shared_out_by_time_and_gaps_stay() {
+        // Nothing was read between 30 and 40: the counter was set back.
+        let points = [point(0, 10, 5.0), point(10, 30, 8.0), point(40, 60, 2.0)];
+        let windows = [(0, 20), (20, 30), (25, 45), (40, 50), (50, 60), (60, 70)];
+        let expected = [Some(9.0), Some(4.0), None, Some(1.0), Some(1.0), None];
+        assert_eq!(spread(&points, &windows), expected);
+        assert_eq!(read_in(&points, &windows), [Some(5.0), Some(8.0), Some(8.0), None, Some(2.0), None]);
+        assert_eq!(spread(&[point(0, 10, f64::NAN)], &[(0, 10)]), [None]);
+    }
+
+    #[test]
+    fn windows_that_overlap_count_once() {
+        assert_eq!(
+            apart(vec![(5, 15), (0, 10), (10, 20), (20, 20), (20, 30)]),
+            [(0, 10), (10, 20), (20, 30)]
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! One process: its processor time, its threads' waits for a processor, its I/O and its memory.
+//!
+//! From `/proc/PID/{stat,io,task/*/schedstat}` (proc(5)). A process number may be given to another process after the first has
+//! ended, so its start time goes with every reading. Reads and writes are what reached the block layer, in `io`; that file is
+//! only for the process's own user and for root, and is `None` for others.
+
+use std::fs;
+
+use crate::View;
+use crate::sched::SchedStat;
+
+/// What `/proc/PID/stat` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessStat {
+    /// When it started, in clock ticks since boot: with the number, who it is.
+    pub started_ticks: u64,
+    /// User and system time of all its threads, those that ended too, in clock ticks.
+    pub cpu_ticks: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Pages in memory; the kernel counts them in batches, so it is a little off with many threads.
+    pub resident_pages: u64,
+}
+
+impl ProcessStat {
+    /// Reads it; `None` when there is no such process.
+    pub fn read(view: &View, pid: u32) -> Option<ProcessStat> {
+        ProcessStat::parse(&view.text(&format!("proc/{pid}/stat"))?)
+    }
+
+    /// Parses the line. The name in brackets may hold anything, brackets too, so fields count from the last bracket.
+    pub fn parse(stat: &str) -> Option<ProcessStat> {
+        let (_, rest) = stat.rsplit_once(')')?;
+        // Field 3 of proc(5), the state, is the first here.
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        Some(ProcessStat {
+            started_ticks: field(22)?,
+            cpu_ticks: field(14)?.saturating_add(field(15)?),
+            threads: field(20)?,
+            resident_pages: fields.get(24 - 3)?.parse::<i64>().ok()?.try_into().unwrap_or(0),
+        })
+    }
+}
+
+/// Bytes that a process had read from and written to block devices; memory file systems do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessIo {
+    /// Bytes it had fetched.
+    pub read_bytes: u64,
+    /// Bytes it had sent, counted when a page is made dirty, so also for what is written later.
+    pub written_bytes: u64,
+}
+
+impl ProcessIo {
+    /// Reads it; `None` when it may not be read.
+    pub fn read(view: &View, pid: u32) -> Option<ProcessIo> {
+        ProcessIo::parse(&view.text(&format!("proc/{pid}/io"))?)
+    }
+
+    /// Parses the file.
+    pub fn parse(io: &str) -> Option<ProcessIo> {
+        let field = |name: &str| {
+            let value = io.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+            value.trim().parse().ok()
+        };
+        Some(ProcessIo { read_bytes: field("read_bytes")?, written_bytes: field("write_bytes")? })
+    }
+}
+
+/// The account with the scheduler of each thread that runs now, by its number. One file a thread: dear with thousands.
+pub fn threads(view: &View, pid: u32) -> Vec<(u32, SchedStat)> {
+    let folder = view.root().join(format!("proc/{pid}/task"));
+    let Ok(tasks) = fs::read_dir(&folder) else { return Vec::new() };
+    let read = |task: fs::DirEntry| {
+        let number = task.file_name().to_str()?.parse().ok()?;
+        let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        Some((number, SchedStat::parse(&text)?))
+    };
+    tasks.flatten().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn fields_count_from_the_last_bracket() {
+        let stat =
+            "725 (a) b (c) S 1 725 725 0 -1 4194304 100 0 0 0 30 12 0 0 20 0 7 0 8888 1000000 250 184 1 1\n";
+        let expected = ProcessStat { started_ticks: 8888, cpu_ticks: 42, threads: 7, resident_pages: 250 };
+        assert_eq!(ProcessStat::parse(stat), Some(expected));
+        assert_eq!(ProcessStat::parse("725 (a) S 1 2"), None);
+    }
+
+    #[test]
+    fn cancelled_writes_are_another_line() {
+        let io = "rchar: 9\nwchar: 8\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 1\n";
+        assert_eq!(ProcessIo::parse(io), Some(ProcessIo { read_bytes: 4096, written_bytes: 8192 }));
+        assert_eq!(ProcessIo::parse("read_bytes: 4096\n"), None);
+    }
+
+    #[test]
+    fn this_process_is_there_and_no_other_of_its_number() {
+        let view = View::live();
+        let pid = std::process::id();
+        let Some(stat) = ProcessStat::read(&view, pid) else {
+            println!("skipped: this machine has no /proc");
+            return;
+        };
+        assert!(stat.resident_pages > 0 && stat.threads > 0);
+        assert!(threads(&view, pid).iter().any(|(number, _)| *number == pid));
+        assert_eq!(ProcessStat::read(&view, u32::MAX), None);
+        assert!(threads(&view, u32::MAX).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "(\\) S)?( -?[0-9]{1,22}|read_bytes: |write_bytes:|\n|.){0,40}") {
+            ProcessStat::parse(&text);
+            ProcessIo::parse(&text);
+        }
+    }
+}

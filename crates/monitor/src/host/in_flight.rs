@@ -1,0 +1,106 @@
+//! Requests in flight, many times a second: the one figure that running totals cannot give.
+//!
+//! Files are kept open, so that a sample is one read a device. `/sys/block/*/inflight` counts what the driver has (reads, then
+//! writes), and no requests that wait for a place in the queue.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use fathom_errors::{Error, Result};
+use fathom_host::View;
+
+use super::{Edge, Target};
+use crate::{Batch, Sampler};
+
+struct Gauge {
+    series: String,
+    path: std::path::PathBuf,
+    file: Option<File>,
+}
+
+/// Reads them.
+pub(crate) struct InFlight {
+    gauges: Vec<Gauge>,
+    edge: Edge,
+}
+
+impl InFlight {
+    pub(crate) fn new(view: &View, targets: &[Target]) -> InFlight {
+        let gauge = |target: &Target| Gauge {
+            series: format!("device.{}.in_flight", target.name),
+            path: view.root().join(&target.sysfs).join("inflight"),
+            file: None,
+        };
+        InFlight { gauges: targets.iter().map(gauge).collect(), edge: Edge::default() }
+    }
+}
+
+impl Gauge {
+    fn read(&mut self) -> Result<u64> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => File::open(&self.path).map_err(|e| Error::io("open", &self.path, e))?,
+        };
+        let mut buffer = [0; 64];
+        let length = file.read_at(&mut buffer, 0).map_err(|e| Error::io("read", &self.path, e))?;
+        self.file = Some(file);
+        parse(buffer.get(..length).unwrap_or_default()).ok_or_else(|| {
+            Error::new(
+                fathom_errors::Kind::Malformed,
+                format!("{} holds no two numbers", self.path.display()),
+            )
+        })
+    }
+}
+
+/// Reads and writes in flight, together.
+fn parse(bytes: &[u8]) -> Option<u64> {
+    let mut numbers = std::str::from_utf8(bytes).ok()?.split_ascii_whitespace().map(str::parse::<u64>);
+    let (reads, writes) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    Some(reads.saturating_add(writes))
+}
+
+impl Sampler for InFlight {
+    fn name(&self) -> String {
+        "in_flight".into()
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<()> {
+        let window_ns = self.edge.window_to(batch.clock.now_ns());
+        let mut failed = Ok(());
+        for gauge in &mut self.gauges {
+            match (gauge.read(), window_ns) {
+                (Ok(value), Some(window_ns)) => {
+                    batch.put(gauge.series.as_str(), "1", window_ns, value as f64)
+                }
+                (Ok(_), None) => {}
+                (Err(error), _) => failed = Err(error),
+            }
+        }
+        failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::host::testing::{machine, run_twice};
+
+    #[test]
+    fn reads_and_writes_are_summed() {
+        let (_folder, view) =
+            machine(&[("sys/block/sda/dev", "8:0"), ("sys/block/sda/inflight", "       3       40\n")]);
+        let targets = super::super::Devices::All.find(&view).unwrap();
+        let values = run_twice(&mut InFlight::new(&view, &targets), || {});
+        assert_eq!(values, [("device.sda.in_flight".to_owned(), 43.0)]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(prop::sample::select(b"0189 -\n\xff".to_vec()), 0..64)) {
+            parse(&bytes);
+        }
+    }
+}

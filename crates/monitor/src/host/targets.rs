@@ -1,0 +1,105 @@
+//! Which block devices are watched: the one under the data, and the bottom ones below it.
+//!
+//! Counters of a stack's layers must not be added up, so each device is watched under its own name, and the bottom ones are
+//! marked: only they have a queue of their own.
+
+use std::path::{Path, PathBuf};
+
+use fathom_errors::{Error, Kind, Result};
+use fathom_host::{BlockTree, Device, DeviceKind, DeviceNumber, Mounts, View};
+
+/// Which devices to watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Devices {
+    /// Those under a directory: the data's.
+    Under(PathBuf),
+    /// Those called so (`sda`, `/dev/mapper/vg0-data`), each with the bottom ones below it.
+    Named(Vec<String>),
+    /// Every bottom device that has a size.
+    All,
+}
+
+/// A device that is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    pub(crate) number: DeviceNumber,
+    /// Its folder in a [`View`].
+    pub(crate) sysfs: String,
+    /// The folder of its queue.
+    pub(crate) queue: String,
+    pub(crate) kind: DeviceKind,
+    /// Nothing is below it.
+    pub(crate) bottom: bool,
+    /// Its empty flushes are counted among its writes too.
+    pub(crate) volatile_cache: bool,
+    /// It can write through its cache without a flush.
+    pub(crate) has_fua: bool,
+    /// Itself and every device that stands on it, where file systems may be.
+    pub(crate) above: Vec<String>,
+}
+
+impl Devices {
+    /// Finds them.
+    ///
+    /// # Errors
+    /// When there is no such device, or no device under the directory.
+    pub(crate) fn find(&self, view: &View) -> Result<Vec<Target>> {
+        let tree = BlockTree::read(view);
+        let mut found: Vec<Target> = Vec::new();
+        let mut add = |device: &Device| {
+            if !found.iter().any(|target| target.name == device.name) {
+                found.push(target(view, &tree, device));
+            }
+        };
+        match self {
+            Devices::Under(directory) => with_bottom(&tree, under(view, &tree, directory)?, &mut add),
+            Devices::Named(names) => {
+                for name in names {
+                    let device = tree.by_name(name).ok_or_else(|| {
+                        let what = format!("there is no block device called {name} here");
+                        Error::new(Kind::NotFound, what).advise("name one of those that lsblk shows")
+                    })?;
+                    with_bottom(&tree, device, &mut add);
+                }
+            }
+            Devices::All => tree
+                .iter()
+                .filter(|device| device.below.is_empty())
+                .filter(|device| view.number(&format!("{}/size", device.sysfs())) != Some(0))
+                .for_each(add),
+        }
+        Ok(found)
+    }
+}
+
+fn with_bottom(tree: &BlockTree, top: &Device, add: &mut impl FnMut(&Device)) {
+    add(top);
+    tree.leaves(top).into_iter().for_each(add);
+}
+
+fn under<'t>(view: &View, tree: &'t BlockTree, directory: &Path) -> Result<&'t Device> {
+    let path = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    let mounts = Mounts::read(view)?;
+    let mount = mounts.containing(&path);
+    mount.and_then(|mount| tree.written_under(mount, &mounts)).ok_or_else(|| {
+        let kind = mount.map_or("an unknown file system", |mount| mount.fs_type.as_str());
+        let what = format!("{} is on {kind}, which has no block device here", directory.display());
+        Error::new(Kind::NotFound, what)
+    })
+}
+
+fn target(view: &View, tree: &BlockTree, device: &Device) -> Target {
+    let stands_on = |other: &&Device| tree.layers(other).iter().any(|layer| layer.name == device.name);
+    Target {
+        name: device.name.clone(),
+        number: device.number,
+        sysfs: device.sysfs(),
+        queue: device.queue(),
+        kind: device.kind,
+        bottom: device.below.is_empty(),
+        volatile_cache: device.has_volatile_cache(view),
+        has_fua: view.number(&format!("{}/fua", device.queue())) == Some(1),
+        above: tree.iter().filter(stands_on).map(|other| other.name.clone()).collect(),
+    }
+}

@@ -1,0 +1,195 @@
+//! Table: every sampler, how often it reads, what, at what cost, and which finding is lost without it.
+//!
+//! Units stand in `fathom_record::catalog`, by the series; a test keeps both in step. What a sampler really costs is measured in
+//! every run (`monitor.{sampler}.cpu_us`); the class here says only what that grows with.
+
+use std::time::Duration;
+
+/// What the cost of one sample grows with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CostClass {
+    /// A file or two of fixed length.
+    Fixed,
+    /// The devices watched.
+    PerDevice,
+    /// The threads of the process watched.
+    PerThread,
+    /// A round trip to the server, and what the server does to answer.
+    PerServer,
+    /// The requests that the devices serve.
+    PerRequest,
+}
+
+/// Which thread a sampler shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// The one of what is read many times a second.
+    Fast,
+    /// The one of what is read each second.
+    Second,
+    /// One of its own, because its source may make it wait.
+    Own,
+}
+
+/// One kind of sampler.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Its name, before the dot where there are several (`process.0`).
+    pub name: &'static str,
+    /// How often it reads unless the plan says otherwise.
+    pub period: Duration,
+    /// Whose thread it runs on.
+    pub lane: Lane,
+    /// The series it writes, as in the catalog, cut where a family begins.
+    pub series: &'static [&'static str],
+    /// What it reads.
+    pub source: &'static str,
+    /// What its cost grows with.
+    pub cost: CostClass,
+    /// What cannot be said without it, to end the sentence "without it there is …".
+    pub without: &'static str,
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// All samplers.
+pub static SAMPLERS: &[Row] = &[
+    Row {
+        name: "devices",
+        period: SECOND,
+        lane: Lane::Second,
+        series: &["device.{device}.reads", "device.{device}.write_ms", "device.{device}.flushes"],
+        source: "/proc/diskstats",
+        cost: CostClass::Fixed,
+        without: "no share of the device in the mean and no amplification at the disk",
+    },
+    Row {
+        name: "in_flight",
+        period: Duration::from_millis(50),
+        lane: Lane::Fast,
+        series: &["device.{device}.in_flight"],
+        source: "/sys/block/*/inflight",
+        cost: CostClass::PerDevice,
+        without: "no finding about a queue at its cap, and no audit by Little's law",
+    },
+    Row {
+        name: "queues",
+        period: SECOND,
+        lane: Lane::Second,
+        series: &["device.{device}.queue.requests", "device.{device}.cap."],
+        source: "/sys/block/*/queue/nr_requests, mq, device/queue_depth; io.max and blkio.throttle of the process's groups",
+        cost: CostClass::PerDevice,
+        without: "no finding about a queue at its cap or an IOPS cap",
+    },
+    Row {
+        name: "pressure",
+        period: SECOND,
+        lane: Lane::Second,
+        series: &["host.pressure."],
+        source: "/proc/pressure",
+        cost: CostClass::Fixed,
+        without: "one witness less that tasks waited for I/O or a processor",
+    },
+    Row {
+        name: "cpu",
+        period: SECOND,
+        lane: Lane::Second,
+        series: &["host.cpu.", "host.runnable", "host.run_wait_us"],
+        source: "/proc/stat, /proc/loadavg, /proc/schedstat",
+        cost: CostClass::Fixed,
+        without: "no guard against a processor that is short, so no verdict on the disk",
+    },
+    Row {
+        name: "memory",
+        period: SECOND,
+        lane: Lane::Second,
+        series: &["host.memory."],
+        source: "/proc/meminfo",
+        cost: CostClass::Fixed,
+        without: "no sign of write-back in spikes",
+    },
+    Row {
+        name: "network",
+        period: SECOND,
+        lane: Lane::Second,
+        series: &["host.network."],
+        source: "/proc/net/dev, /proc/net/snmp",
+        cost: CostClass::Fixed,
+        without: "no sign of a full or lossy network",
+    },
+    Row {
+        name: "journal",
+        period: SECOND,
+        lane: Lane::Second,
+        series: &["host.journal.{device}."],
+        source: "/proc/fs/jbd2, /sys/fs/xfs",
+        cost: CostClass::PerDevice,
+        without: "no share of the file system's journal in waits and writes",
+    },
+    Row {
+        name: "process",
+        period: SECOND,
+        lane: Lane::Second,
+        series: &["server.{member}.process."],
+        source: "/proc/PID/stat, io, task/*/schedstat",
+        cost: CostClass::PerThread,
+        without: "no sign that the server's process itself waited for a processor",
+    },
+    Row {
+        name: "trace",
+        period: Duration::from_millis(100),
+        lane: Lane::Own,
+        series: &[
+            "device.{device}.queued.mean_us",
+            "device.{device}.served.mean_us",
+            "device.{device}.traced",
+        ],
+        source: "tracepoints block_bio_queue, block_rq_issue, block_rq_complete through perf_event_open",
+        cost: CostClass::PerRequest,
+        without: "no split of a device's time into waiting in the kernel and being served",
+    },
+    Row {
+        name: "server",
+        period: SECOND,
+        lane: Lane::Own,
+        series: &["server.{member}."],
+        source: "serverStatus, $collStats, replSetGetStatus, the log",
+        cost: CostClass::PerServer,
+        without: "no share of the server in the mean",
+    },
+    Row {
+        name: "watcher",
+        period: SECOND,
+        lane: Lane::Second,
+        series: &["monitor.run_wait_pct"],
+        source: "/proc/self/task/*/schedstat of the samplers' threads",
+        cost: CostClass::Fixed,
+        without: "no guard against samples that were taken late",
+    },
+];
+
+/// The row of a sampler by its name or by a name under it (`server.0`, `server.0.log`).
+pub fn row(name: &str) -> Option<&'static Row> {
+    SAMPLERS
+        .iter()
+        .find(|row| name.strip_prefix(row.name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::catalog::CATALOG;
+
+    use super::*;
+
+    #[test]
+    fn every_family_is_in_the_catalog_and_no_name_stands_twice() {
+        for (at, one) in SAMPLERS.iter().enumerate() {
+            assert!(SAMPLERS[at + 1..].iter().all(|other| other.name != one.name), "{}", one.name);
+            for series in one.series {
+                assert!(CATALOG.iter().any(|kind| kind.name.starts_with(series)), "{series}");
+            }
+        }
+        assert_eq!(row("server.0.log").map(|row| row.lane), Some(Lane::Own));
+        assert!(row("serverless").is_none());
+    }
+}

@@ -1,0 +1,331 @@
+//! A disk of a known speed: each request takes a fixed time, and so many are served side by side.
+//!
+//! A loop device on a file in a file system of our own (FUSE): its threads sleep before they read or write, so that what the
+//! kernel sees is a device of that latency and parallelism, whatever the machine's real disk does. It holds its bytes in a
+//! temporary file, and is for tests of judgement only: nothing about it is fast.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use fathom_errors::{Error, Result};
+use fathom_process::{Guard, Ledger, Thing};
+use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, Mounted, format_and_mount};
+use fathom_units::Bytes;
+use fuser::{
+    BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, FopenFlags, Generation,
+    INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+
+use crate::scratch::{Scratch, fixture_ledger, or_skip, root_or_skip};
+
+/// How fast a disk is.
+#[derive(Clone, Copy, Debug)]
+pub struct Speed {
+    /// What each request takes.
+    pub service: Duration,
+    /// How many are served side by side.
+    pub parallel: usize,
+}
+
+/// A mounted file system on a loop device of a known speed.
+#[derive(Debug)]
+pub struct SlowDisk {
+    // Taken down in this order.
+    mounted: Mounted,
+    device: LoopDevice,
+    _session: BackgroundSession,
+    _fuse: Guard,
+    _folder: Guard,
+    service_us: Arc<AtomicU64>,
+    _scratch: Scratch,
+}
+
+impl SlowDisk {
+    /// A fresh, empty one; `None`, with the reason printed, where this machine cannot have it.
+    pub fn new(filesystem: Filesystem, size: Bytes, speed: Speed) -> Result<Option<SlowDisk>> {
+        if !root_or_skip() {
+            return Ok(None);
+        }
+        or_skip(make(filesystem, size, speed))
+    }
+
+    /// The top folder of the file system.
+    pub fn path(&self) -> &Path {
+        self.mounted.path()
+    }
+
+    /// The kernel's name, `loopN`.
+    pub fn device_name(&self) -> String {
+        self.device.name()
+    }
+
+    /// From now on each request takes this long.
+    pub fn set_service(&self, service: Duration) {
+        self.service_us.store(u64::try_from(service.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+fn make(filesystem: Filesystem, size: Bytes, speed: Speed) -> Result<SlowDisk> {
+    let scratch = Scratch::new()?;
+    let ledger: Ledger = fixture_ledger()?;
+    let path: PathBuf = scratch.path().join(ledger.unique_name() + ".slow");
+    let folder = ledger.create_directory(&path)?.guard();
+    let fuse = ledger.will_make(Thing::Mount { target: path.clone(), source: SOURCE.to_owned() })?.guard();
+    let bytes = tempfile::tempfile_in(scratch.path()).map_err(|e| Error::io("create a file in", &path, e))?;
+    let service_us = Arc::new(AtomicU64::new(0));
+    let file_system = SlowFile::start(bytes, &service_us, speed.parallel);
+    let mut config = Config::default();
+    config.mount_options = vec![MountOption::FSName(SOURCE.to_owned())];
+    let session =
+        fuser::spawn_mount(file_system, &path, &config).map_err(|e| Error::io("mount FUSE at", &path, e))?;
+    let device = LoopDevice::create(&ledger, &path, size, LoopOptions::default())?;
+    // The mount point cannot lie in a folder that holds one file.
+    let options = FilesystemOptions { beside: Some(scratch.path()), ..FilesystemOptions::default() };
+    let mounted = format_and_mount(&ledger, &device, filesystem, &options)?;
+    let disk = SlowDisk {
+        mounted,
+        device,
+        _session: session,
+        _fuse: fuse,
+        _folder: folder,
+        service_us,
+        _scratch: scratch,
+    };
+    // It was as fast as it could be until here.
+    disk.set_service(speed.service);
+    Ok(disk)
+}
+
+const SOURCE: &str = "fathom-slow-disk";
+const NEVER_ASKED_AGAIN: Duration = Duration::from_secs(3600);
+const FILE: INodeNo = INodeNo(2);
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A folder with at most one file, whose reads and writes are slow.
+struct SlowFile {
+    bytes: Arc<File>,
+    /// The name of the file, where there is one.
+    name: Mutex<Option<std::ffi::OsString>>,
+    jobs: Sender<Job>,
+}
+
+impl SlowFile {
+    fn start(bytes: File, service_us: &Arc<AtomicU64>, parallel: usize) -> SlowFile {
+        let (jobs, waiting) = channel::<Job>();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for _ in 0..parallel.max(1) {
+            let (waiting, service_us) = (Arc::clone(&waiting), Arc::clone(service_us));
+            thread::spawn(move || {
+                loop {
+                    let job = waiting.lock().ok().and_then(|waiting| waiting.recv().ok());
+                    let Some(job) = job else { return };
+                    thread::sleep(Duration::from_micros(service_us.load(Ordering::Relaxed)));
+                    job();
+                }
+            });
+        }
+        SlowFile { bytes: Arc::new(bytes), name: Mutex::new(None), jobs }
+    }
+
+    fn attributes(&self, inode: INodeNo) -> FileAttr {
+        let size = self.bytes.metadata().map_or(0, |metadata| metadata.len());
+        let is_file = inode == FILE;
+        FileAttr {
+            ino: inode,
+            size: if is_file { size } else { 0 },
+            blocks: size / 512,
+            atime: SystemTime::UNIX_EPOCH,
+            mtime: SystemTime::UNIX_EPOCH,
+            ctime: SystemTime::UNIX_EPOCH,
+            crtime: SystemTime::UNIX_EPOCH,
+            kind: if is_file { FileType::RegularFile } else { FileType::Directory },
+            perm: if is_file { 0o600 } else { 0o700 },
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+
+    fn is_there(&self, name: &OsStr) -> bool {
+        self.name.lock().is_ok_and(|held| held.as_deref() == Some(name))
+    }
+}
+
+impl fuser::Filesystem for SlowFile {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        // What the kernel lets be under way; more than any test's queue.
+        let _ = config.set_max_background(1024);
+        let _ = config.set_congestion_threshold(1024);
+        // Without these the kernel waits for each request of the loop device before it sends the next.
+        let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO | InitFlags::FUSE_PARALLEL_DIROPS);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if self.is_there(name) {
+            reply.entry(&NEVER_ASKED_AGAIN, &self.attributes(FILE), Generation(0));
+        } else {
+            reply.error(Errno::ENOENT);
+        }
+    }
+
+    fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        reply.attr(&Duration::ZERO, &self.attributes(inode));
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        _mode: Option<u32>,
+        _uid: Option<u32>,
+        _gid: Option<u32>,
+        size: Option<u64>,
+        _atime: Option<TimeOrNow>,
+        _mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        _handle: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        match size.map_or(Ok(()), |size| self.bytes.set_len(size)) {
+            Ok(()) => reply.attr(&Duration::ZERO, &self.attributes(inode)),
+            Err(_) => reply.error(Errno::EIO),
+        }
+    }
+
+    fn create(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        _flags: i32,
+        reply: ReplyCreate,
+    ) {
+        if let Ok(mut held) = self.name.lock() {
+            *held = Some(name.to_owned());
+        }
+        let attributes = self.attributes(FILE);
+        reply.created(
+            &NEVER_ASKED_AGAIN,
+            &attributes,
+            Generation(0),
+            FileHandle(0),
+            FopenFlags::FOPEN_DIRECT_IO,
+        );
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+    }
+
+    fn unlink(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        if let Ok(mut held) = self.name.lock() {
+            *held = None;
+        }
+        reply.ok();
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let bytes = Arc::clone(&self.bytes);
+        let _ = self.jobs.send(Box::new(move || {
+            let mut buffer = vec![0; size as usize];
+            match bytes.read_at(&mut buffer, offset) {
+                Ok(length) => reply.data(buffer.get(..length).unwrap_or_default()),
+                Err(_) => reply.error(Errno::EIO),
+            }
+        }));
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let (bytes, data) = (Arc::clone(&self.bytes), data.to_vec());
+        let _ = self.jobs.send(Box::new(move || match bytes.write_all_at(&data, offset) {
+            Ok(()) => reply.written(u32::try_from(data.len()).unwrap_or(0)),
+            Err(_) => reply.error(Errno::EIO),
+        }));
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        // A cache that outlives a power cut: a flush costs what a request does.
+        let _ = self.jobs.send(Box::new(move || reply.ok()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_request_takes_what_was_asked() {
+        let speed = Speed { service: Duration::from_millis(5), parallel: 8 };
+        let Some(disk) = SlowDisk::new(Filesystem::Ext4, Bytes(64 << 20), speed).unwrap() else { return };
+        let device = PathBuf::from("/dev").join(disk.device_name());
+        let time = |disk: &SlowDisk, service: Duration, offset: u64| {
+            disk.set_service(service);
+            let file = File::open(&device).unwrap();
+            // What is read here has not been read before, so no cache has it.
+            let begun = Instant::now();
+            file.read_exact_at(&mut [0; 512], offset).unwrap();
+            begun.elapsed()
+        };
+        let slow = time(&disk, Duration::from_millis(50), 40 << 20);
+        assert!(slow >= Duration::from_millis(50), "{slow:?}");
+        // Eight side by side take no longer than one.
+        disk.set_service(Duration::from_millis(100));
+        let begun = Instant::now();
+        thread::scope(|scope| {
+            for place in 0..8_u64 {
+                let device = &device;
+                scope.spawn(move || {
+                    File::open(device).unwrap().read_exact_at(&mut [0; 512], (10 + place) << 20).unwrap();
+                });
+            }
+        });
+        assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+        disk.set_service(Duration::ZERO);
+    }
+}

@@ -1,0 +1,179 @@
+//! `fathom watch` and `fathom explain` as a person or a script runs them, on the lab server.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fathom_record::Run;
+use fathom_testkit::{Fathom, LabServer, Scratch};
+use serde_json::Value;
+
+use crate::clients::{ROCKSDB, WIRED_TIGER, serve, stop};
+use crate::ycsb::{url, ycsb};
+
+fn fathom(arguments: &[&str]) -> Fathom {
+    Fathom::new(env!("CARGO_BIN_EXE_fathom")).args(arguments).limit(Duration::from_secs(120))
+}
+
+fn uri(server: &LabServer) -> String {
+    format!("mongodb://127.0.0.1:{}", server.port())
+}
+
+/// The only run folder under a folder.
+fn only_run(runs: &Path) -> PathBuf {
+    let folders: Vec<PathBuf> = std::fs::read_dir(runs).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(folders.len(), 1, "{folders:?}");
+    folders[0].clone()
+}
+
+#[test]
+fn lines_have_fixed_columns_and_the_run_is_kept() {
+    let scratch = Scratch::new().unwrap();
+    let server = serve(WIRED_TIGER, &scratch, &[]);
+    let runs = scratch.path().join("runs");
+    let output = fathom(&["watch", "--uri", &uri(&server), "--for", "4s", "--record", "--plain"])
+        .arg("--runs")
+        .arg(&runs)
+        .run()
+        .expect_code(0);
+    let columns: Vec<usize> = output.stdout.lines().map(|line| line.split_whitespace().count()).collect();
+    assert!(columns.len() >= 3 && columns.iter().all(|count| *count == columns[0]), "{}", output.stdout);
+    let run = Run::open(only_run(&runs)).unwrap();
+    let series = run.series().unwrap();
+    for name in ["server.0.up", "server.0.cache.used_bytes", "host.cpu.idle_pct"] {
+        assert!(
+            series.get(name).is_some(),
+            "{name}: {:?}",
+            series.iter().map(|(name, _)| name).collect::<Vec<_>>()
+        );
+    }
+    assert_eq!(run.manifest.environment["server.0.engine"], "wiredTiger");
+    stop(server);
+}
+
+#[test]
+fn the_page_of_metrics_has_the_servers_series() {
+    let scratch = Scratch::new().unwrap();
+    let server = serve(WIRED_TIGER, &scratch, &[]);
+    let watching =
+        fathom(&["watch", "--uri", &uri(&server), "--for", "20s", "--json", "--metrics", "0"]).spawn();
+    let until = Instant::now() + Duration::from_secs(15);
+    let mut page = String::new();
+    while Instant::now() < until && !page.contains("fathom_server_up{member=\"0\"} 1") {
+        thread::sleep(Duration::from_millis(200));
+        let said = watching.stderr();
+        let Some(address) = said.split("http://").nth(1).and_then(|rest| rest.split('/').next()) else {
+            continue;
+        };
+        let mut socket = TcpStream::connect(address).unwrap();
+        socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        page.clear();
+        socket.read_to_string(&mut page).unwrap();
+    }
+    assert!(page.contains("# TYPE fathom_server_reads_operations counter"), "{page}");
+    watching.signal(rustix::process::Signal::TERM);
+    let output = watching.wait().expect_code(0);
+    for line in output.stdout.lines() {
+        let screen: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(screen["members"][0]["number"], "0", "{line}");
+    }
+    stop(server);
+}
+
+/// The screen, through a terminal of `script`, ended by its time or by a signal: either way the terminal is given back.
+#[test]
+fn the_terminal_is_given_back() {
+    let scratch = Scratch::new().unwrap();
+    for (time, signalled) in [("2s", false), ("60s", true)] {
+        let dir = scratch.path();
+        let command = format!(
+            "stty rows 24 cols 80; exec {} watch --dir {} --for {time}",
+            env!("CARGO_BIN_EXE_fathom"),
+            dir.display()
+        );
+        let mut child = Command::new("script")
+            .args(["-qec", &command, "/dev/null"])
+            .env("TERM", "xterm-256color")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        if signalled {
+            thread::sleep(Duration::from_secs(3));
+            // The key, as a person would press it.
+            child.stdin.as_mut().unwrap().write_all(b"mq").unwrap();
+        }
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let (entered, left) = (text.find("\u{1b}[?1049h"), text.rfind("\u{1b}[?1049l"));
+        assert!(entered.is_some() && left > entered, "{text:?}");
+        assert!(output.status.success(), "{output:?}");
+        assert!(text.contains("device"), "{text:?}");
+    }
+}
+
+#[test]
+fn a_watched_load_is_explained() {
+    for engine in [WIRED_TIGER, ROCKSDB] {
+        let scratch = Scratch::new().unwrap();
+        let server = serve(engine, &scratch, &[]);
+        let runs = scratch.path().join("runs");
+        let url = url(&server, "ycsb", "");
+        ycsb("load", "workloada", &url, &["recordcount=2000", "--no-record"]).run().expect_code(0);
+        let words = ["recordcount=2000", "operationcount=0", "maxexecutiontime=8", "-threads 4", "--watch"];
+        ycsb("run", "workloada", &url, &words).arg("--runs").arg(&runs).run().expect_code(0);
+        let folder = only_run(&runs);
+        let series = Run::open(&folder).unwrap().series().unwrap();
+        for name in [
+            "client.user_bytes",
+            "client.connections",
+            "client.read.service.mean_ns",
+            "server.0.reads.operations",
+        ] {
+            assert!(series.get(name).is_some_and(|series| series.points.len() >= 5), "{engine}: {name}");
+        }
+        let output = fathom(&["explain", "--json"]).arg(&folder).run();
+        assert!(matches!(output.code, 0 | 1), "{output:?}");
+        let document = output.json();
+        assert_eq!(document["state"], "complete");
+        assert!(document["layers"].is_array() && document["findings"].is_array(), "{document}");
+        assert!(document["cost"]["core_share"].as_f64().unwrap() > 0.0, "{document}");
+        let text = fathom(&["explain", "--runs"]).arg(&runs).run();
+        assert!(text.stdout.contains("Run folder: ") && text.stdout.contains(engine), "{}", text.stdout);
+        println!("{}", text.stdout);
+        stop(server);
+    }
+}
+
+#[test]
+fn a_deployment_is_explained_as_it_is() {
+    let scratch = Scratch::new().unwrap();
+    let server = serve(WIRED_TIGER, &scratch, &[]);
+    let runs = scratch.path().join("runs");
+    let output =
+        fathom(&["explain", "--uri", &uri(&server), "--for", "6s", "--json", "--runs"]).arg(&runs).run();
+    assert!(matches!(output.code, 0 | 1), "{output:?}");
+    let document = output.json();
+    assert_eq!(document["run_folder"], only_run(&runs).display().to_string());
+    assert!(document["window_s"][1].as_f64().unwrap() > 4.0, "{document}");
+    stop(server);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let scratch = Scratch::new().unwrap();
+    fathom(&["watch", "--interval", "1ms"]).run().expect_code(2);
+    fathom(&["watch", "--uri", "nonsense"]).run().expect_code(2);
+    fathom(&["watch", "--uri", "mongodb://127.0.0.1:1/", "--for", "1s"]).run().expect_code(3);
+    fathom(&["explain", "--uri", "mongodb://127.0.0.1:1/", "--for", "6s", "--no-record"])
+        .run()
+        .expect_code(3);
+    fathom(&["explain", "--uri", "mongodb://h/", "--for", "1s"]).run().expect_code(2);
+    fathom(&["explain", "--uri", "mongodb://h/", "--namespace", "shop"]).run().expect_code(2);
+    fathom(&["explain", "somewhere", "--uri", "mongodb://h/"]).run().expect_code(2);
+    let none = fathom(&["explain", "--runs"]).arg(scratch.path().join("none")).run().expect_code(3);
+    assert!(none.stderr.contains("no run folder"), "{}", none.stderr);
+}
