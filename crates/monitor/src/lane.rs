@@ -6,6 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -72,8 +73,8 @@ impl LaneRun {
         LaneRun { index, slots, ended: Vec::new(), clock, shared, cpu_ns }
     }
 
-    /// Samples until it is time to stop, or nobody listens, or no sampler is left.
-    pub(crate) fn run(mut self) -> LaneEnd {
+    /// Samples until it is time to stop, or nobody listens, or no sampler is left; then tells the cost.
+    pub(crate) fn run(mut self, end: &Sender<LaneEnd>) {
         self.shared.register_thread();
         let mut batch = Batch::new(self.clock);
         let mut written_ns = self.clock.now_ns();
@@ -97,8 +98,9 @@ impl LaneRun {
         if !batch.is_empty() {
             self.shared.send(batch);
         }
-        let samplers = self.slots.into_iter().map(|slot| slot.total).chain(self.ended).collect();
-        LaneEnd { lane: self.index, samplers }
+        let samplers = self.slots.iter().map(|slot| slot.total.clone()).chain(self.ended).collect();
+        // Told before the samplers go: closing tracepoints takes the kernel a tenth of a second.
+        let _ = end.send(LaneEnd { lane: self.index, samplers });
     }
 
     fn sample_what_is_due(&mut self, batch: &mut Batch) {

@@ -16,6 +16,7 @@ mod sampler;
 mod scheduled;
 mod sums;
 pub mod table;
+mod trace;
 mod watcher;
 
 pub use batch::Batch;

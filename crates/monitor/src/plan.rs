@@ -7,6 +7,7 @@ use fathom_host::View;
 use crate::host::{
     Cpu, DeviceCounters, Devices, InFlight, Journals, MemoryPages, Network, Pressures, Queues, ServerProcess,
 };
+use crate::trace::Trace;
 use crate::{Sampler, Scheduled};
 
 /// What to watch.
@@ -83,6 +84,9 @@ impl Plan {
                 samplers.push(Box::new(InFlight::new(view, &targets)));
                 samplers.push(Box::new(Queues::new(view, &targets, &pids)));
                 samplers.push(Box::new(Journals::new(view, &targets)));
+                if self.trace {
+                    samplers.push(Box::new(Trace::new(view, &targets)));
+                }
             }
             Err(error) => notes.push(format!(
                 "No disk is watched: {error}; without one there is no share of the device in the mean, no finding about queues and caps, and no amplification at the disk."

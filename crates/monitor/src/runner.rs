@@ -115,7 +115,7 @@ impl Monitor {
             let cpu_ns = Arc::new(AtomicU64::new(0));
             let run = LaneRun::new(index, samplers, clock, &shared, &cpu_ns);
             let end = end.clone();
-            match Builder::new().name("watch".into()).spawn(move || drop(end.send(run.run()))) {
+            match Builder::new().name("watch".into()).spawn(move || run.run(&end)) {
                 Ok(thread) => lanes.push(Running { samplers: names, cpu_ns, thread }),
                 Err(error) => {
                     let what = format!("{} cannot be watched: no thread for it ({error}).", names.join(", "));
@@ -139,9 +139,9 @@ impl Monitor {
         }
         let mut cost = Cost { elapsed, ..Cost::default() };
         for (index, lane) in std::mem::take(&mut self.lanes).into_iter().enumerate() {
-            // One that has told its end only has to return.
+            // One that has told its end only lets go of its sources, and may take its time for that.
             if samplers.contains_key(&index) || lane.thread.is_finished() {
-                if lane.thread.join().is_err() {
+                if lane.thread.is_finished() && lane.thread.join().is_err() {
                     let what =
                         format!("Watching {} ended early: its thread failed.", lane.samplers.join(", "));
                     note(&self.shared, self.clock, what);

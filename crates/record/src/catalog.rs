@@ -271,6 +271,7 @@ pub static CATALOG: &[SeriesKind] = &[
     sum("monitor.{sampler}.cpu_us", "us", "processor time of the sampler"),
     sum("monitor.{sampler}.samples", "1", "samples it took"),
     sum("monitor.{sampler}.missed", "1", "samples it skipped because the last one, or the machine, was late"),
+    sum("monitor.trace.lost", "1", "events of block requests that the kernel had no room for"),
     gauge(
         "monitor.{sampler}.acquisition_us",
         "us",

@@ -8,6 +8,7 @@
 //! for one step only.
 
 use crate::Seeded;
+use crate::autoregression::{Autoregression, autocovariances, levinson};
 use crate::summary::median;
 
 /// Below this many values the memory cannot be estimated well enough.
@@ -15,7 +16,6 @@ pub const FEWEST_VALUES: usize = 30;
 /// A step this close to either end cannot be told from a stall.
 const EDGE: usize = 5;
 const HIGHEST_ORDER: usize = 3;
-const BURN_IN: usize = 50;
 
 /// The most likely step, real or not: look at `p`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +46,7 @@ pub fn find_step(values: &[f64], surrogates: usize, stream: &mut Seeded) -> Opti
             side.iter().map(move |value| value - mean)
         })
         .collect();
-    let memory = Memory::fit(&residuals);
+    let memory = memory(&residuals);
     let mut surrogate = vec![0.0; values.len()];
     let mut as_large = 0usize;
     for _ in 0..surrogates {
@@ -86,79 +86,22 @@ fn largest_step(values: &[f64]) -> (usize, f64) {
     (best.0, best.1 / total)
 }
 
-/// An autoregressive model of what a series remembers, with its innovations.
-struct Memory {
-    coefficients: Vec<f64>,
-    innovations: Vec<f64>,
-}
-
-impl Memory {
-    /// Levinson and Durbin's recursion on the autocovariances. A higher order displaces the first only if the
-    /// Bayesian criterion prefers it and it remembers more: taking the step out leaves a shadow of negative
-    /// memory behind, which would pass for evidence that steps are rare.
-    fn fit(residuals: &[f64]) -> Memory {
-        let n = residuals.len() as f64;
-        let covariance = |lag: usize| {
-            let products = residuals.iter().zip(residuals.iter().skip(lag)).map(|(early, late)| early * late);
-            products.sum::<f64>() / n
-        };
-        let mut variance = covariance(0);
-        let (mut coefficients, mut chosen) = (Vec::new(), Vec::new());
-        let mut lowest = f64::INFINITY;
-        for order in 1..=HIGHEST_ORDER {
-            if variance <= 0.0 {
-                break;
-            }
-            let echoes = coefficients.iter().enumerate();
-            let predicted: f64 = echoes.map(|(index, phi)| phi * covariance(order - 1 - index)).sum();
-            let partial = unbiased((covariance(order) - predicted) / variance, n, order);
-            let mirrored: Vec<f64> = coefficients.iter().rev().copied().collect();
-            coefficients.iter_mut().zip(mirrored).for_each(|(phi, other)| *phi -= partial * other);
-            coefficients.push(partial);
-            variance *= 1.0 - partial * partial;
-            let criterion = n * variance.ln() + n.ln() * order as f64;
-            let remembers_more = coefficients.iter().sum::<f64>() > chosen.iter().sum::<f64>();
-            if order == 1 || (criterion < lowest && remembers_more) {
-                lowest = criterion;
-                chosen.clone_from(&coefficients);
-            }
+/// What a series remembers, its step taken out. A higher order displaces the first only if the Bayesian criterion
+/// prefers it and it remembers more: taking the step out leaves a shadow of negative memory behind, which would
+/// pass for evidence that steps are rare.
+fn memory(residuals: &[f64]) -> Autoregression {
+    let n = residuals.len() as f64;
+    let covariances = autocovariances(residuals, HIGHEST_ORDER);
+    let (mut chosen, mut lowest) = (Vec::new(), f64::INFINITY);
+    let orders = levinson(&covariances, |partial, order| unbiased(partial, n, order));
+    for (order, model) in (1usize..).zip(orders) {
+        let criterion = n * model.variance.ln() + n.ln() * order as f64;
+        let remembers_more = model.coefficients.iter().sum::<f64>() > chosen.iter().sum::<f64>();
+        if order == 1 || (criterion < lowest && remembers_more) {
+            (lowest, chosen) = (criterion, model.coefficients);
         }
-        Memory { innovations: innovations(residuals, &chosen), coefficients: chosen }
     }
-
-    /// Fills `series` with one that has this memory and no step.
-    fn draw(&self, series: &mut [f64], stream: &mut Seeded) {
-        let mut recent = [0.0; HIGHEST_ORDER];
-        let mut next = || {
-            let echo: f64 = self.coefficients.iter().zip(recent).map(|(phi, value)| phi * value).sum();
-            let value = echo + stream.pick(&self.innovations).unwrap_or(0.0);
-            recent.rotate_right(1);
-            if let Some(newest) = recent.first_mut() {
-                *newest = value;
-            }
-            value
-        };
-        for _ in 0..BURN_IN {
-            next();
-        }
-        series.iter_mut().for_each(|value| *value = next());
-    }
-}
-
-/// What is left of each value after its prediction, centred.
-fn innovations(residuals: &[f64], coefficients: &[f64]) -> Vec<f64> {
-    let order = coefficients.len();
-    let mut left: Vec<f64> = residuals
-        .windows(order + 1)
-        .filter_map(|window| {
-            let (newest, past) = window.split_last()?;
-            let echo: f64 = coefficients.iter().zip(past.iter().rev()).map(|(phi, value)| phi * value).sum();
-            Some(newest - echo)
-        })
-        .collect();
-    let mean = left.iter().sum::<f64>() / left.len().max(1) as f64;
-    left.iter_mut().for_each(|value| *value -= mean);
-    left
+    Autoregression::of(residuals, chosen)
 }
 
 /// Takes the bias out of a partial autocorrelation of order `order`, estimated from `n` residuals of two fitted

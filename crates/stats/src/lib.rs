@@ -5,28 +5,41 @@
 //! Nothing here prints a verdict: it returns numbers, and `None` or a reason where the data cannot bear them.
 //! p-values by resampling are (1 + b) / (1 + B) and never zero.
 
+mod autoregression;
 mod block_bootstrap;
 mod changepoint;
 mod distribution;
+mod fourier;
 mod histogram;
 mod knee;
 mod little;
 mod models;
+mod paired_events;
+mod periodicity;
 mod random;
 mod rank;
+mod rhythm;
+mod sign_flip;
 mod slo;
 mod steady;
 mod summary;
 mod trend;
 
+pub use autoregression::Autoregression;
 pub use block_bootstrap::{Resampled, bootstrap_sums};
 pub use changepoint::{FEWEST_VALUES, Step, find_step};
 pub use histogram::Histogram;
 pub use knee::{Knee, LadderLevel, knee, pick_bisection};
 pub use little::{LITTLE_TOLERANCE, LittleCheck};
 pub use models::{AICC_MARGIN, Comparison, Curve, Fit, Level, Model, Peak, fit};
+pub use paired_events::{
+    EventCycle, EventEffect, EventVerdict, FEWEST_EVENTS, LatencyReading, paired_events,
+};
+pub use periodicity::{FEWEST_CYCLES, FEWEST_SECONDS, Periodicity, SHORTEST_PERIOD_S, find_period};
 pub use random::Seeded;
 pub use rank::{RankCorrelation, spearman};
+pub use rhythm::{Echo, Rhythm};
+pub use sign_flip::{MOST_ENUMERATED_PAIRS, Shift, SignFlip, hodges_lehmann, sign_flip};
 pub use slo::Slo;
 pub use steady::{STEADY_EXCURSION, STEADY_SLOPE_EXCURSION, STEADY_WINDOW, SteadyState, steady_state};
 pub use summary::{

@@ -20,8 +20,7 @@ pub(crate) const LAYERS: [&str; 10] = [
     "journal",
     "engine",
 ];
-const SCHEDULE: usize = 0;
-const NETWORK: usize = 1;
+/// Their places, from the third on: the first two are written together.
 const TICKET: usize = 2;
 const FLOW_CONTROL: usize = 3;
 const LOCK: usize = 4;
@@ -112,7 +111,9 @@ pub(crate) fn parts(row: &[f64], of: Of, shape: &Shape) -> Parts {
     let all = weighted(&reads, &writes);
     // Processor time cannot be told apart by kinds: what is above it in the mean of all is shared out by what it is part of.
     let on_processor = per(at(row, Column::Cpu) + at(row, Column::RunWait), server_operations(row));
-    let unexplained = if shape.processor { (all.engine_left - on_processor).max(0.0) } else { 0.0 };
+    // A server's mean above the client's is an error of its own, which must not be set off against this one.
+    let above = all.engine_left - on_processor + all.network_left.min(0.0);
+    let unexplained = if shape.processor { above.max(0.0) } else { 0.0 };
     let share = per(unexplained, all.engine_left).min(1.0);
     for one in [&mut reads, &mut writes] {
         if let Some(engine) = one.layers.get_mut(ENGINE) {

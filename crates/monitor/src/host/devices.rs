@@ -1,11 +1,16 @@
 //! The block layer's counters of the watched devices, each second.
 //!
-//! An empty flush of a volatile cache counts as a write of nothing too, and its time as time of writes: measured on a loop
-//! device under fdatasync, field 8 grew by 1592 ms, of which field 17 accounts for 1354. Both are taken off, so that the
-//! mean time of a write is that of writes.
+//! Flushes of a volatile cache spoil the counters of writes in two ways. An empty flush (fdatasync of an overwrite) counts as a
+//! write of nothing too; one that a file system's journal asks for with a commit does not, and a device without FUA takes two of
+//! those for each commit. The kernel does not tell them apart, so the journals' commits do: measured on a loop device under
+//! ext4, 797 commits went with 1594 flushes, none of them among the 2392 writes. The time of a flush is in field 8 in both
+//! cases, and is taken off: what was left was 82.6 us a request, where tracepoints saw 76.0 from issue to completion.
+
+use std::collections::HashMap;
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::diskstats::{DiskSampler, SECTOR_BYTES, Sample};
+use fathom_host::file_system_journal;
 use fathom_host::rates::Delta;
 use fathom_host::{DeviceKind, View};
 
@@ -17,7 +22,15 @@ pub(crate) struct DeviceCounters {
     view: View,
     targets: Vec<Target>,
     sampler: Option<DiskSampler>,
-    last: Option<(u64, Sample)>,
+    last: Option<Reading>,
+}
+
+/// What was read at one moment.
+struct Reading {
+    at_ns: u64,
+    sample: Sample,
+    /// Commits of every journal, by its device.
+    commits: HashMap<String, u64>,
 }
 
 impl DeviceCounters {
@@ -37,23 +50,23 @@ impl Sampler for DeviceCounters {
             None => DiskSampler::open(&self.view)?,
         };
         let begin_ns = batch.clock.now_ns();
-        let now = sampler.sample()?;
+        let sample = sampler.sample()?;
         // The middle of the read, as the sample's own time stamp has it.
         let at_ns = begin_ns.midpoint(batch.clock.now_ns());
         self.sampler = Some(sampler);
-        let missing: Vec<&str> = self
-            .targets
-            .iter()
-            .filter(|target| now.by_number(target.number).is_none())
-            .map(|target| target.name.as_str())
-            .collect();
+        let journals = file_system_journal::read(&self.view).into_iter();
+        let commits = journals.map(|(device, counters)| (device, counters.commits)).collect();
+        let now = Reading { at_ns, sample, commits };
+        let gone = |target: &&Target| now.sample.by_number(target.number).is_none();
+        let missing: Vec<&str> =
+            self.targets.iter().filter(gone).map(|target| target.name.as_str()).collect();
         let missing = missing.join(", ");
-        if let Some((last_ns, last)) = self.last.as_ref().filter(|(last_ns, _)| *last_ns < at_ns) {
+        if let Some(last) = self.last.as_ref().filter(|last| last.at_ns < at_ns) {
             for target in &self.targets {
-                put(batch, target, (*last_ns, at_ns), last, &now);
+                put(batch, target, last, &now);
             }
         }
-        self.last = Some((at_ns, now));
+        self.last = Some(now);
         if missing.is_empty() {
             Ok(())
         } else {
@@ -62,26 +75,36 @@ impl Sampler for DeviceCounters {
     }
 }
 
-fn put(batch: &mut Batch, target: &Target, window_ns: (u64, u64), before: &Sample, after: &Sample) {
-    let (Some(before), Some(after)) = (before.by_number(target.number), after.by_number(target.number))
-    else {
-        return;
-    };
-    let delta = Delta::between(before, after);
+/// Flushes that journals above a device asked for with their commits.
+fn journal_flushes(target: &Target, before: &Reading, after: &Reading) -> u64 {
+    let commits = target
+        .above
+        .iter()
+        .filter_map(|name| Some(after.commits.get(name)?.saturating_sub(*before.commits.get(name)?)));
+    let per_commit = if target.has_fua { 1 } else { 2 };
+    commits.fold(0, u64::saturating_add).saturating_mul(per_commit)
+}
+
+fn put(batch: &mut Batch, target: &Target, before: &Reading, after: &Reading) {
+    let of = |reading: &Reading| reading.sample.by_number(target.number).copied();
+    let (Some(then), Some(now)) = (of(before), of(after)) else { return };
+    let delta = Delta::between(&then, &now);
     if delta.was_reset() {
         return;
     }
+    let window_ns = (before.at_ns, after.at_ns);
     let (reads, writes) = (delta.reads(), delta.writes());
     // A partition always shows zeros for flushes: it has no counter.
     let flushes = delta.flushes().filter(|_| target.kind != DeviceKind::Partition);
     let apart = flushes.filter(|_| target.volatile_cache).unwrap_or_default();
+    let empty = apart.requests.saturating_sub(journal_flushes(target, before, after));
     let mut add = |what: &str, unit: &str, value: u64| {
         batch.put(format!("device.{}.{what}", target.name), unit, window_ns, value as f64);
     };
     add("reads", "1", reads.requests);
     add("read_bytes", "bytes", reads.sectors.saturating_mul(SECTOR_BYTES));
     add("read_ms", "ms", reads.ms);
-    add("writes", "1", writes.requests.saturating_sub(apart.requests));
+    add("writes", "1", writes.requests.saturating_sub(empty));
     add("written_bytes", "bytes", writes.sectors.saturating_mul(SECTOR_BYTES));
     add("write_ms", "ms", writes.ms.saturating_sub(apart.ms));
     if let Some(flushes) = flushes {
@@ -120,6 +143,26 @@ mod tests {
             (value("device.sda.read_bytes"), value("device.sda.written_bytes")),
             (Some(40_960.0), Some(81_920.0))
         );
+    }
+
+    #[test]
+    fn flushes_of_a_journal_are_no_writes() {
+        let (folder, view) = machine(&[
+            ("proc/diskstats", "8 0 sda 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"),
+            ("sys/block/sda/dev", "8:0"),
+            ("sys/block/sda/sda1/dev", "8:1"),
+            ("sys/block/sda/queue/write_cache", "write back\n"),
+            ("sys/block/sda/queue/fua", "0\n"),
+            ("proc/fs/jbd2/sda1-8/info", "100 transactions (9 requested)\n"),
+        ]);
+        let targets = super::super::Devices::All.find(&view).unwrap();
+        let values = run_twice(&mut DeviceCounters::new(&view, &targets), || {
+            std::fs::write(folder.path().join("proc/diskstats"), LATER).unwrap();
+            let info = folder.path().join("proc/fs/jbd2/sda1-8/info");
+            std::fs::write(info, "105 transactions (9 requested)\n").unwrap();
+        });
+        // Of 30 writes and 12 flushes, five commits took ten flushes, so two were empty.
+        assert!(values.contains(&("device.sda.writes".to_owned(), 28.0)), "{values:?}");
     }
 
     #[test]

@@ -33,6 +33,10 @@ pub(crate) struct Target {
     pub(crate) bottom: bool,
     /// Its empty flushes are counted among its writes too.
     pub(crate) volatile_cache: bool,
+    /// It can write through its cache without a flush.
+    pub(crate) has_fua: bool,
+    /// Itself and every device that stands on it, where file systems may be.
+    pub(crate) above: Vec<String>,
 }
 
 impl Devices {
@@ -45,7 +49,7 @@ impl Devices {
         let mut found: Vec<Target> = Vec::new();
         let mut add = |device: &Device| {
             if !found.iter().any(|target| target.name == device.name) {
-                found.push(target(view, device));
+                found.push(target(view, &tree, device));
             }
         };
         match self {
@@ -85,7 +89,8 @@ fn under<'t>(view: &View, tree: &'t BlockTree, directory: &Path) -> Result<&'t D
     })
 }
 
-fn target(view: &View, device: &Device) -> Target {
+fn target(view: &View, tree: &BlockTree, device: &Device) -> Target {
+    let stands_on = |other: &&Device| tree.layers(other).iter().any(|layer| layer.name == device.name);
     Target {
         name: device.name.clone(),
         number: device.number,
@@ -94,5 +99,7 @@ fn target(view: &View, device: &Device) -> Target {
         kind: device.kind,
         bottom: device.below.is_empty(),
         volatile_cache: device.has_volatile_cache(view),
+        has_fua: view.number(&format!("{}/fua", device.queue())) == Some(1),
+        above: tree.iter().filter(stands_on).map(|other| other.name.clone()).collect(),
     }
 }

@@ -1,0 +1,68 @@
+//! Where processors are short, what looks like the disk is withheld, and a sound run says nothing.
+
+use fathom_explain::{Evidence, judge};
+use fathom_record::{Confidence, Point};
+
+use crate::path::{Setting, simulate};
+
+fn misses() -> Evidence {
+    let setting = Setting {
+        name: "misses",
+        seconds: 30,
+        miss_part: 0.5,
+        device_us: 4000.0,
+        device_places: 8,
+        ..Setting::default()
+    };
+    simulate(&setting).0
+}
+
+fn put(evidence: &mut Evidence, name: &str, value: f64) {
+    for second in 0..30u64 {
+        let (begin_ns, end_ns) = (second * 1_000_000_000, (second + 1) * 1_000_000_000);
+        evidence.series.add(name, "1", Point { begin_ns, end_ns, value });
+    }
+}
+
+/// The alarms, and whether the disk's finding can be told.
+fn judged(evidence: &Evidence) -> (Vec<String>, bool) {
+    let judgement = judge(evidence);
+    let alarms = judgement.findings.iter().filter(|one| one.is_alarm()).map(|one| one.id.clone()).collect();
+    let disk = judgement.findings.iter().find(|one| one.id == "cache-misses-on-path").unwrap();
+    assert_eq!(judgement.withheld.is_empty(), disk.is_alarm(), "{judgement:#?}");
+    (alarms, disk.confidence != Confidence::CannotTell)
+}
+
+#[test]
+fn an_idle_host_is_judged_and_its_threads_short_waits_are_not_held_against_it() {
+    let mut evidence = misses();
+    put(&mut evidence, "host.cpu.idle_pct", 60.0);
+    put(&mut evidence, "host.cpu.iowait_pct", 10.0);
+    put(&mut evidence, "host.cpu.count", 2.0);
+    put(&mut evidence, "host.runnable", 2.0);
+    put(&mut evidence, "monitor.run_wait_pct", 0.3);
+    put(&mut evidence, "server.0.process.run_wait_us", 800_000.0);
+    assert_eq!(judged(&evidence), (vec!["cache-misses-on-path".to_owned()], true));
+}
+
+#[test]
+fn a_busy_host_withholds_the_disk_and_says_who_waits() {
+    let mut evidence = misses();
+    put(&mut evidence, "host.cpu.idle_pct", 1.0);
+    put(&mut evidence, "server.0.process.run_wait_us", 2_000_000.0);
+    assert_eq!(judged(&evidence), (vec!["processor-is-short".to_owned()], false));
+    let judgement = judge(&evidence);
+    let finding = judgement.findings.iter().find(|one| one.id == "processor-is-short").unwrap();
+    assert!(finding.evidence.iter().any(|said| said.contains("Server 0's threads waited")), "{finding:#?}");
+}
+
+#[test]
+fn samplers_that_wait_and_a_busy_client_withhold_too() {
+    let mut evidence = misses();
+    put(&mut evidence, "monitor.run_wait_pct", 9.0);
+    assert_eq!(judged(&evidence), (vec!["processor-is-short".to_owned()], false));
+    let mut evidence = misses();
+    // Beside the simulated 0.2, so that the mean is 0.8.
+    put(&mut evidence, "client.cpu_share", 1.4);
+    assert_eq!(judged(&evidence), (vec!["client-limited".to_owned()], false));
+}

@@ -1,0 +1,70 @@
+//! Parts of the simulator where operations wait for one another: a station with places, and the journal.
+
+use std::collections::VecDeque;
+
+/// Places of which each serves one operation, and a line before them.
+#[derive(Debug)]
+pub struct Station {
+    free: usize,
+    line: VecDeque<usize>,
+}
+
+impl Station {
+    pub fn new(places: usize) -> Station {
+        Station { free: places, line: VecDeque::new() }
+    }
+
+    /// Takes a place, or stands in the line; whether a place was free.
+    pub fn enter(&mut self, operation: usize) -> bool {
+        if self.free > 0 {
+            self.free -= 1;
+            return true;
+        }
+        self.line.push_back(operation);
+        false
+    }
+
+    /// Gives a place back; who takes it.
+    pub fn leave(&mut self) -> Option<usize> {
+        let next = self.line.pop_front();
+        self.free += usize::from(next.is_none());
+        next
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.line.len()
+    }
+}
+
+/// How writes wait for the journal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum JournalMode {
+    /// They do not; it is synced every 100 ms all the same.
+    Behind,
+    /// They wait for the next sync of those every 100 ms.
+    Tick,
+    /// A write that waits makes a sync at once, which serves all that came before it began.
+    Group,
+}
+
+/// The journal: who waits for the sync that runs and who for the next.
+#[derive(Debug, Default)]
+pub struct Journal {
+    pub waiting: Vec<usize>,
+    pub syncing: Vec<usize>,
+    pub runs: bool,
+}
+
+impl Journal {
+    /// Begins a sync for all that wait.
+    pub fn begin(&mut self) {
+        self.runs = true;
+        self.syncing = std::mem::take(&mut self.waiting);
+    }
+
+    /// Ends it: who is served.
+    pub fn end(&mut self) -> Vec<usize> {
+        self.runs = false;
+        std::mem::take(&mut self.syncing)
+    }
+}

@@ -1,0 +1,224 @@
+//! Block requests traced one by one: how long each waits in the kernel (Q2D) and how long the device takes (D2C).
+//!
+//! It needs root, or CAP_PERFMON and readable tracefs; without them it says so once and what that costs. Every event is counted,
+//! none sampled; what the kernel had no room for is counted and said. Past 200 000 requests a second it stops, since by then it
+//! costs more than it tells.
+
+mod perf_event;
+mod records;
+mod stages;
+mod tracepoint;
+
+use std::collections::HashMap;
+
+use fathom_errors::{Error, Kind, Result};
+use fathom_host::{BlockTree, DeviceNumber, View};
+use fathom_stats::Histogram;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::host::Target;
+use crate::notes::Notes;
+use crate::{Batch, Sampler};
+use perf_event::Ring;
+use records::Event;
+use stages::{Requests, Stages};
+use tracepoint::Tracepoints;
+
+/// The rate beyond which tracing ends.
+const REQUESTS_PER_S_MAX: f64 = 200_000.0;
+/// How often times are handed over.
+const WINDOW_NS: u64 = 1_000_000_000;
+/// Events younger than this may still lack older ones of another processor, whose ring was drained a moment before.
+const SETTLE_NS: u64 = 1_000_000;
+/// Memory of all rings together, which is locked.
+const RINGS_BYTES: usize = 64 << 20;
+
+/// Traces the bottom devices.
+pub(crate) struct Trace {
+    view: View,
+    disks: Vec<Target>,
+    state: State,
+    notes: Notes,
+}
+
+enum State {
+    Fresh,
+    Running(Box<Running>),
+    /// Refused, or given up; it was said why.
+    Ended,
+}
+
+struct Running {
+    points: Tracepoints,
+    rings: Vec<Ring>,
+    requests: Requests,
+    /// Events that may not be complete yet.
+    waiting: Vec<Event>,
+    bytes: Vec<u8>,
+    begin_ns: u64,
+    lost: u64,
+}
+
+impl Trace {
+    /// Of those of the devices that are at the bottom.
+    pub(crate) fn new(view: &View, targets: &[Target]) -> Trace {
+        let disks = targets.iter().filter(|target| target.bottom).cloned().collect();
+        Trace { view: view.clone(), disks, state: State::Fresh, notes: Notes::default() }
+    }
+
+    fn start(&self, now_ns: u64) -> Result<Running> {
+        if !self.view.is_live() {
+            return Err(Error::new(Kind::Unsupported, "a saved host has no requests to trace"));
+        }
+        let points = Tracepoints::find()?;
+        let ids = [points.queue.id, points.issue.id, points.complete.id];
+        let disk_of = self.disk_of();
+        let filter: Vec<String> = disk_of.keys().map(|device| format!("dev == {device}")).collect();
+        let processors = processors(&self.view.text("sys/devices/system/cpu/online").unwrap_or_default());
+        let ring_bytes = (RINGS_BYTES / processors.len().max(1)).clamp(512 << 10, 8 << 20);
+        // The largest power of two that is not above it.
+        let ring_bytes = 1 << ring_bytes.ilog2();
+        let open = |processor: &u32| {
+            Ring::open(&ids, *processor, &filter.join(" || "), ring_bytes).map_err(|e| {
+                Error::new(Kind::Permission, "the kernel does not let us trace block requests")
+                    .because(e)
+                    .advise("run as root, or grant CAP_PERFMON")
+            })
+        };
+        let rings = processors.iter().map(open).collect::<Result<Vec<Ring>>>()?;
+        Ok(Running {
+            points,
+            rings,
+            requests: Requests::new(self.disks.len(), disk_of),
+            waiting: Vec::new(),
+            bytes: Vec::new(),
+            begin_ns: now_ns,
+            lost: 0,
+        })
+    }
+
+    /// The disk of each device number that events may carry: a bio that was sent to a partition keeps the partition's number.
+    fn disk_of(&self) -> HashMap<u32, usize> {
+        let tree = BlockTree::read(&self.view);
+        let mut disk_of = HashMap::new();
+        for (at, disk) in self.disks.iter().enumerate() {
+            disk_of.insert(kernel_number(disk.number), at);
+            let parts = tree.iter().filter(|device| device.disk.as_ref() == Some(&disk.name));
+            disk_of.extend(parts.map(|part| (kernel_number(part.number), at)));
+        }
+        disk_of
+    }
+}
+
+impl Sampler for Trace {
+    fn name(&self) -> String {
+        "trace".into()
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<()> {
+        let now_ns = batch.clock.now_ns();
+        if matches!(self.state, State::Fresh) {
+            self.state = State::Ended;
+            self.state = State::Running(Box::new(self.start(now_ns)?));
+        }
+        let State::Running(running) = &mut self.state else { return Ok(()) };
+        running.drain();
+        if now_ns.saturating_sub(running.begin_ns) < WINDOW_NS {
+            return Ok(());
+        }
+        let window_ns = (running.begin_ns, now_ns);
+        running.begin_ns = now_ns;
+        let mut traced = 0;
+        for (disk, stages) in self.disks.iter().zip(running.requests.take()) {
+            traced += put(batch, &disk.name, window_ns, stages);
+        }
+        let lost = std::mem::take(&mut running.lost);
+        batch.put("monitor.trace.lost", "1", window_ns, lost as f64);
+        if lost > 0 {
+            self.notes.once(batch, "Some events of block requests found no room and are missing from the times of requests (monitor.trace.lost counts them); shares of the device rest on the others.");
+        }
+        if (traced as f64 + lost as f64) * 1e9 / (window_ns.1 - window_ns.0) as f64 > REQUESTS_PER_S_MAX {
+            self.state = State::Ended;
+            self.notes.once(batch, "Block requests are no longer traced, because there are more than 200 000 a second; from here on a device's time is not split into waiting and being served.");
+        }
+        Ok(())
+    }
+}
+
+impl Running {
+    /// Takes what the rings hold, and adds what is old enough to be complete in the order of time.
+    fn drain(&mut self) {
+        let settled_ns = monotonic_ns().saturating_sub(SETTLE_NS);
+        for ring in &mut self.rings {
+            self.bytes.clear();
+            ring.drain(&mut self.bytes);
+            self.lost =
+                self.lost.saturating_add(records::parse(&self.bytes, &self.points, &mut self.waiting));
+        }
+        self.waiting.sort_by_key(|event| event.at_ns);
+        let ready = self.waiting.partition_point(|event| event.at_ns <= settled_ns);
+        for event in self.waiting.drain(..ready) {
+            self.requests.add(&event);
+        }
+        self.requests.tidy(settled_ns);
+    }
+}
+
+/// Writes one disk's times; how many requests they are of.
+fn put(batch: &mut Batch, disk: &str, window_ns: (u64, u64), stages: Stages) -> u64 {
+    let mut all = Histogram::new();
+    stages.served.iter().for_each(|(histogram, _)| all.merge(histogram));
+    let traced = all.len();
+    batch.put(format!("device.{disk}.traced"), "1", window_ns, traced as f64);
+    for (what, histogram) in [("queued", &stages.queued), ("served", &all)] {
+        if let Some(mean_ns) = histogram.mean_ns() {
+            batch.put(format!("device.{disk}.{what}.mean_us"), "us", window_ns, mean_ns / 1e3);
+        }
+    }
+    let mut keep = |what: &str, histogram: Histogram| {
+        if !histogram.is_empty() {
+            batch.histograms.push((format!("device.{disk}.{what}"), window_ns, histogram));
+        }
+    };
+    keep("queued", stages.queued);
+    for (histogram, name) in stages.served {
+        keep(&format!("served.{name}"), histogram);
+    }
+    keep("served.flush", stages.flushes);
+    traced
+}
+
+/// As the kernel writes a device's number in events.
+fn kernel_number(number: DeviceNumber) -> u32 {
+    (number.major << 20) | (number.minor & 0xf_ffff)
+}
+
+/// `0-3,5`: the processors that are online. No list is processor 0 alone.
+fn processors(text: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        // More than any machine has would be a list gone wrong.
+        (last < 1 << 16).then_some(first..=last)
+    };
+    let list: Vec<u32> = text.split(',').filter_map(range).flatten().collect();
+    if list.is_empty() { vec![0] } else { list }
+}
+
+fn monotonic_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000)
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_lists_of_the_kernel() {
+        assert_eq!(processors("0-3,5\n"), [0, 1, 2, 3, 5]);
+        assert_eq!((processors(""), processors("0-99999999")), (vec![0], vec![0]));
+        assert_eq!(kernel_number(DeviceNumber { major: 7, minor: 1 }), 7_340_033);
+    }
+}

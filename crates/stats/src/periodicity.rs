@@ -1,0 +1,212 @@
+//! Whether a per-second series has a rhythm, without being told when its cause acts: the blind path of
+//! analysis.md A4.
+//!
+//! The periodogram is divided by the spectrum of an autoregressive model, which makes noise with memory flat; four
+//! harmonics are summed, because spikes are no sines; and the largest sum over all periods is compared with the
+//! largest in surrogates that have the same memory and no rhythm, each with a model of its own, as the series had.
+//! Only a found rhythm is refined (see `rhythm.rs`). It refuses series under [`FEWEST_SECONDS`], and periods under
+//! 5 s or above a fifth of the series. It is weak for periods that drift, and below +35 % with ten cycles: where the
+//! times of the cause are known, `paired_events` sees much more.
+
+use std::f64::consts::TAU;
+
+use crate::fourier::Fourier;
+use crate::rhythm::{Rhythm, refine};
+use crate::summary::quantile_of_sorted;
+use crate::{Autoregression, Seeded};
+
+/// The shortest period looked for, in seconds.
+pub const SHORTEST_PERIOD_S: f64 = 5.0;
+/// The longest period looked for is the series over this: with fewer cycles everything looks like one.
+pub const FEWEST_CYCLES: f64 = 5.0;
+/// Shorter series have no answer.
+pub const FEWEST_SECONDS: usize = 60;
+/// One less than the shortest period: a longer memory would remember the rhythm that it is compared with.
+const HIGHEST_ORDER: usize = 4;
+/// Spikes have power at multiples of their frequency.
+const HARMONICS: usize = 4;
+/// What lies outside of the middle 99 % is pulled in, so that one stall is not a rhythm.
+const WINSORISED_AT: f64 = 0.995;
+/// Points of the transform for each value, so that the fourth multiple of a frequency lies near a point too.
+const PADDING: usize = 4;
+/// Once this many surrogates are as rhythmic as the series it is not going to be a finding (Besag and Clifford,
+/// Biometrika 78, 1991).
+const ENOUGH_EXCEEDING: usize = 20;
+/// Above this p the series has no rhythm worth refining.
+const WORTH_REFINING: f64 = 0.05;
+
+/// The most rhythmic period of a series, real or not: look at `p`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Periodicity {
+    /// The chance of so much rhythm at any period in a series that has the same memory and none: (1 + b) / (1 + B),
+    /// never zero.
+    pub p: f64,
+    /// B: how many surrogates were drawn; fewer than asked for where 20 exceeded the series.
+    pub surrogates: usize,
+    /// The period at which most of it is, in seconds; often a multiple or a fraction of the true one.
+    pub peak_period_s: f64,
+    /// The period, its shape and its confirmation, where p is at most 5 %.
+    pub rhythm: Option<Rhythm>,
+}
+
+/// Looks for a rhythm in `values`, one for each second, without gaps; ratios are best seen on logarithms. At most
+/// `surrogates` (B; 999 resolves 0.1 %) are drawn from `stream`. `None` under 60 values, or where they are constant
+/// or not finite.
+pub fn find_period(values: &[f64], surrogates: usize, stream: &mut Seeded) -> Option<Periodicity> {
+    if values.len() < FEWEST_SECONDS || values.iter().any(|value| !value.is_finite()) {
+        return None;
+    }
+    let series = prepared(values)?;
+    let search = Search::over(series.len());
+    let model = Autoregression::fit(&series, HIGHEST_ORDER)?;
+    let [observed, _] = search.scores(&series, &model, &[], &model);
+    let mut pair = [vec![0.0; series.len()], vec![0.0; series.len()]];
+    let (mut exceeding, mut drawn) = (0usize, 0usize);
+    while drawn < surrogates && exceeding < ENOUGH_EXCEEDING {
+        for series in &mut pair {
+            model.draw(series, stream);
+            *series = prepared(series)?;
+        }
+        let [one, two] = &pair;
+        let own = |series: &[f64]| Autoregression::fit(series, HIGHEST_ORDER);
+        for score in search.scores(one, &own(one)?, two, &own(two)?).iter().take(surrogates - drawn) {
+            exceeding += usize::from(score.0 >= observed.0);
+            drawn += 1;
+        }
+    }
+    let p = (1 + exceeding) as f64 / (1 + drawn) as f64;
+    let peak_period_s = search.fourier.size() as f64 / observed.1 as f64;
+    let rhythm = (p <= WORTH_REFINING).then(|| refine(&series, &model, peak_period_s, stream)).flatten();
+    Some(Periodicity { p, surrogates: drawn, peak_period_s, rhythm })
+}
+
+/// The values winsorised, and without their straight line, which would leak into every low frequency.
+fn prepared(values: &[f64]) -> Option<Vec<f64>> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let at = |q: f64| quantile_of_sorted(&sorted, q);
+    let (low, high) = (at(1.0 - WINSORISED_AT)?, at(WINSORISED_AT)?);
+    let pulled: Vec<f64> = values.iter().map(|value| value.clamp(low, high)).collect();
+    let middle = (pulled.len() - 1) as f64 / 2.0;
+    let mean = pulled.iter().sum::<f64>() / pulled.len() as f64;
+    let places = || (0..pulled.len()).map(|place| place as f64 - middle);
+    let slope = places().zip(&pulled).map(|(x, y)| x * y).sum::<f64>() / places().map(|x| x * x).sum::<f64>();
+    Some(places().zip(&pulled).map(|(x, y)| y - mean - slope * x).collect())
+}
+
+/// A search over all periods of series of one length.
+struct Search {
+    fourier: Fourier,
+    values: f64,
+    /// cos(2 pi i / size), for the spectra.
+    cosines: Vec<f64>,
+    /// Points of the transform whose periods are looked at.
+    fundamentals: std::ops::RangeInclusive<usize>,
+}
+
+impl Search {
+    fn over(values: usize) -> Search {
+        let fourier = Fourier::at_least(PADDING * values);
+        let size = fourier.size() as f64;
+        let lowest = (size * FEWEST_CYCLES / values as f64).ceil() as usize;
+        let highest = (size / SHORTEST_PERIOD_S).floor() as usize;
+        let cosines = (0..fourier.size()).map(|place| (TAU * place as f64 / size).cos()).collect();
+        Search { fourier, values: values as f64, cosines, fundamentals: lowest..=highest }
+    }
+
+    /// The most rhythm at any period, as -ln of the chance of so much at that one, and its point; for two series.
+    fn scores(
+        &self,
+        one: &[f64],
+        model_one: &Autoregression,
+        two: &[f64],
+        model_two: &Autoregression,
+    ) -> [(f64, usize); 2] {
+        let [power_one, power_two] = self.fourier.powers(one, two);
+        [self.score(power_one, model_one), self.score(power_two, model_two)]
+    }
+
+    fn score(&self, mut powers: Vec<f64>, model: &Autoregression) -> (f64, usize) {
+        let around = self.cosines.len() - 1; // The size is a power of two: a mask.
+        for (place, power) in powers.iter_mut().enumerate() {
+            let cosine = |lag: usize| self.cosines.get((place * lag) & around).copied().unwrap_or(1.0);
+            *power /= self.values * model.spectrum_by(cosine);
+        }
+        let mut best = (0.0, *self.fundamentals.start());
+        for place in self.fundamentals.clone() {
+            let heard = (1..=HARMONICS).filter_map(|multiple| powers.get(place * multiple));
+            let (mut sum, mut harmonics) = (0.0, 0);
+            heard.for_each(|power| (sum, harmonics) = (sum + power, harmonics + 1));
+            let score = erlang_surprise(sum, harmonics);
+            if score > best.0 {
+                best = (score, place);
+            }
+        }
+        best
+    }
+}
+
+/// -ln of the chance that `harmonics` exponential deviates of mean 1 add up to `sum` or more: what makes sums of
+/// fewer harmonics, at periods near 5 s, comparable with the others.
+fn erlang_surprise(sum: f64, harmonics: usize) -> f64 {
+    let (mut term, mut terms) = (1.0, 1.0);
+    for index in 1..harmonics {
+        term *= sum / index as f64;
+        terms += term;
+    }
+    sum - terms.ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// scipy.stats.gamma.sf(9, 4) = 0.02122649, gamma.sf(3, 2) = 0.19914827.
+    #[test]
+    fn sums_of_harmonics_are_scored_by_their_chance() {
+        assert!((erlang_surprise(9.0, 4) + 0.021_226_49f64.ln()).abs() < 1e-6);
+        assert!((erlang_surprise(3.0, 2) + 0.199_148_27f64.ln()).abs() < 1e-6);
+    }
+
+    fn spiky(period_s: usize, width_s: usize, height: f64, seed: u64) -> Vec<f64> {
+        let mut stream = Seeded::from_seed(seed);
+        (0..600).map(|s| 0.1 * stream.normal() + if s % period_s < width_s { height } else { 0.0 }).collect()
+    }
+
+    /// Periods from 7 s to 100 s, not a half nor a double of them.
+    #[test]
+    fn the_period_itself_is_found() {
+        for (period_s, width_s) in [(7, 1), (12, 2), (30, 3), (60, 6), (61, 4), (100, 9)] {
+            let values = spiky(period_s, width_s, 0.6, period_s as u64);
+            let found = find_period(&values, 199, &mut Seeded::from_seed(1)).unwrap();
+            let rhythm = found.rhythm.unwrap();
+            let off = (rhythm.period_s / period_s as f64 - 1.0).abs();
+            assert!(found.p <= 0.005 && off < 0.02 && rhythm.confirmed, "{period_s}: {rhythm:?}");
+        }
+    }
+
+    #[test]
+    fn stalls_and_trends_are_not_rhythms() {
+        let mut stream = Seeded::from_seed(8);
+        let mut values: Vec<f64> = (0..600).map(|s| 0.002 * f64::from(s) + 0.1 * stream.normal()).collect();
+        values[100] += 3.0;
+        values[371] += 4.0;
+        let found = find_period(&values, 199, &mut stream).unwrap();
+        assert!(found.p > 0.05 && found.rhythm.is_none() && found.surrogates < 199, "{found:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_searched_has_no_answer() {
+        let mut stream = Seeded::from_seed(9);
+        assert_eq!(find_period(&[1.0; 600], 99, &mut stream), None);
+        assert_eq!(find_period(&[1.0, 2.0, 3.0], 99, &mut stream), None);
+        assert_eq!(find_period(&[f64::NAN; 100], 99, &mut stream), None);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_answer() {
+        let values = spiky(40, 4, 0.3, 2);
+        let once = find_period(&values, 99, &mut Seeded::from_seed(3));
+        assert_eq!(once, find_period(&values, 99, &mut Seeded::from_seed(3)));
+    }
+}

@@ -1,0 +1,46 @@
+//! Checkpoints that come often, with much to write: spikes of their period, which follow when the period changes.
+
+use std::thread;
+use std::time::Duration;
+
+use fathom_testkit::{Bytes, Filesystem, RealDisk};
+
+use crate::study::{Study, alone};
+
+#[test]
+fn checkpoints_make_the_spikes_and_their_period_follows_syncdelay() {
+    let _alone = alone();
+    let Some(disk) = RealDisk::new(Filesystem::Xfs, Bytes(4 << 30)).unwrap() else { return };
+    let study = Study::start("wiredTiger", disk.path(), &["--syncdelay", "10"], 60_000);
+    let port = study.server.port();
+    let words = [
+        "-threads",
+        "8",
+        "-target",
+        "1500",
+        "-p",
+        "requestdistribution=uniform",
+        "-p",
+        "readproportion=0",
+        "-p",
+        "updateproportion=1",
+        "-p",
+        "mongodb.writeConcern=journaled",
+    ];
+    let judged = thread::scope(|scope| {
+        let study = &study;
+        scope.spawn(move || {
+            thread::sleep(Duration::from_secs(105));
+            study.set_syncdelay(17);
+        });
+        study.watched(port, 260, &words)
+    });
+    let finding = judged.finding("checkpoint-spikes");
+    let finding = finding.unwrap_or_else(|| panic!("{:#?}", judged.document));
+    println!("{finding:#}");
+    let text = finding.to_string();
+    assert!(text.contains("WiredTiger") || text.contains("wiredTiger"), "{text}");
+    assert_eq!(finding["confidence"], "certain", "{text}");
+    study.stop();
+    disk.undo().unwrap();
+}

@@ -1,0 +1,129 @@
+//! A server on a real disk, a load on it that is watched, and what `fathom explain` makes of the run folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bson::{Document, doc};
+use fathom_testkit::{Fathom, LabServer, Output, Scratch};
+use serde_json::Value;
+
+/// The program under test.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_fathom");
+
+/// One study at a time: each wants the machine's processors for itself.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A server with records in it, and where its runs are kept.
+pub struct Study {
+    scratch: Scratch,
+    pub server: LabServer,
+    records: u64,
+}
+
+impl Study {
+    /// Starts a server on `folder` and loads records of about 1 KB.
+    pub fn start(engine: &str, folder: &Path, flags: &[&str], records: u64) -> Study {
+        let server = LabServer::start(PROGRAM, engine, &folder.join("db"), flags).expect("the server comes up");
+        let study = Study { scratch: Scratch::new().unwrap(), server, records };
+        let words = ["-p", "workload=CoreWorkload", "-threads", "4", "--no-record"];
+        study.ycsb("load", study.server.port(), &words).run().expect_code(0);
+        study
+    }
+
+    fn ycsb(&self, phase: &str, port: u16, words: &[&str]) -> Fathom {
+        Fathom::new(PROGRAM)
+            .args(["ycsb", phase, "mongodb"])
+            .args(["-p", &format!("mongodb.url=mongodb://127.0.0.1:{port}/ycsb")])
+            .args(["-p", &format!("recordcount={}", self.records)])
+            .args(words)
+            .limit(Duration::from_secs(600))
+    }
+
+    /// A watched run through `port` for some seconds, and its judgement.
+    pub fn watched(&self, port: u16, seconds: u64, words: &[&str]) -> Judged {
+        let runs = self.scratch.path().join("runs");
+        let _ = fs::remove_dir_all(&runs);
+        let output = self
+            .ycsb("run", port, &["-p", "workload=CoreWorkload", "-p", "operationcount=0", "--watch", "--runs"])
+            .arg(&runs)
+            .args(["-p", &format!("maxexecutiontime={seconds}")])
+            .args(words)
+            .run();
+        let output = output.expect_code(0);
+        let folder = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
+        Judged::of(&folder, output)
+    }
+
+    /// A command to the server's `admin`.
+    pub fn command(&self, command: &Document) {
+        self.server.connect().unwrap().run("admin", command).unwrap();
+    }
+
+    /// Sets how often checkpoints come.
+    pub fn set_syncdelay(&self, seconds: i32) {
+        self.command(&doc! { "setParameter": 1, "syncdelay": seconds });
+    }
+
+    /// Stops the server.
+    pub fn stop(self) {
+        self.server.stop().expect_code(0);
+    }
+}
+
+/// What `fathom explain RUN --json` said.
+pub struct Judged {
+    pub folder: PathBuf,
+    pub document: Value,
+    pub load: Output,
+}
+
+impl Judged {
+    fn of(folder: &Path, load: Output) -> Judged {
+        let output = Fathom::new(PROGRAM).arg("explain").arg(folder).arg("--json").run();
+        assert!(output.code <= 1, "{}\n{}", output.stdout, output.stderr);
+        Judged { folder: folder.to_owned(), document: output.json(), load }
+    }
+
+    /// The finding of this name, if there is one.
+    pub fn finding(&self, id: &str) -> Option<&Value> {
+        self.findings().find(|finding| finding["id"] == id)
+    }
+
+    pub fn findings(&self) -> impl Iterator<Item = &Value> {
+        self.document["findings"].as_array().into_iter().flatten()
+    }
+
+    /// The names of those that are alarms.
+    pub fn alarms(&self) -> Vec<&str> {
+        let alarm = |finding: &&Value| finding["severity"] == "warning" || finding["severity"] == "critical";
+        self.findings().filter(alarm).filter_map(|finding| finding["id"].as_str()).collect()
+    }
+
+    /// The budget of some operations (`reads`, `writes`, `all`).
+    pub fn budget(&self, operations: &str) -> &Value {
+        let layers = self.document["layers"].as_array().unwrap();
+        let found = layers.iter().find(|budget| budget["operations"] == operations);
+        found.unwrap_or_else(|| panic!("no budget of {operations} in {layers:#?}"))
+    }
+
+    /// Milliseconds of the mean operation in a layer; 0 where it is not among them.
+    pub fn layer_ms(&self, operations: &str, layer: &str) -> f64 {
+        let layers = self.budget(operations)["layers"].as_array().unwrap();
+        let found = layers.iter().find(|one| one["name"] == layer);
+        found.map_or(0.0, |one| one["mean_us"].as_f64().unwrap() / 1000.0)
+    }
+
+    /// The layers of some operations by name, in milliseconds.
+    pub fn layers(&self, operations: &str) -> Vec<(String, f64)> {
+        let layers = self.budget(operations)["layers"].as_array().unwrap();
+        layers
+            .iter()
+            .map(|one| (one["name"].as_str().unwrap().to_owned(), one["mean_us"].as_f64().unwrap() / 1000.0))
+            .collect()
+    }
+}
