@@ -14,6 +14,7 @@ mod plan;
 mod runner;
 mod sampler;
 mod scheduled;
+mod server;
 mod sums;
 pub mod table;
 mod trace;
@@ -28,4 +29,7 @@ pub use plan::{Plan, Schedule};
 pub use runner::Monitor;
 pub use sampler::Sampler;
 pub use scheduled::Scheduled;
+pub use server::{
+    LogLine, LogWhat, Namespace, Servers, Watched, WatchedRole, read_log_line, server_samplers,
+};
 pub use sums::Sums;

@@ -28,6 +28,10 @@ pub enum Entry {
     Load(crate::load::Load),
     /// Where the mean time of operations went.
     Budget(crate::budget::Budget),
+    /// An operation that a server logged as slow.
+    SlowOperation(Box<crate::SlowOperation>),
+    /// A checkpoint or a stall that a server logged.
+    ServerEvent(crate::ServerEvent),
 }
 
 /// What was probed and how it was reached.

@@ -24,13 +24,17 @@ mod run;
 mod seal;
 mod series;
 mod series_set;
+mod server_event;
+mod slow_operation;
 mod writer;
 
 pub use finding::{Confidence, Finding, Gain, Severity};
 pub use latency_log::LatencyLog;
 pub use manifest::{Manifest, SCHEMA, State};
-pub use redact::without_secrets;
+pub use redact::{text_without_credentials, without_secrets};
 pub use run::Run;
 pub use series::Reading;
 pub use series_set::{Point, Series, SeriesSet};
+pub use server_event::{ServerEvent, ServerEventKind};
+pub use slow_operation::SlowOperation;
 pub use writer::RunWriter;

@@ -50,6 +50,23 @@ fn without_credentials(text: &str) -> String {
     }
 }
 
+/// A text, such as a line of a log, with the credentials of every connection string in it replaced. A string ends at white
+/// space, a quote or a bracket; what a password with such a character has behind it cannot be told from other text.
+pub fn text_without_credentials(text: &str) -> String {
+    const ENDS: [char; 7] = ['"', '\'', '`', '<', '>', '{', '}'];
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        let end = after.find(|c: char| c.is_whitespace() || ENDS.contains(&c)).unwrap_or(after.len());
+        let (target, behind) = after.split_at(end);
+        clean.push_str(before);
+        clean.push_str(&without_credentials(&format!("://{target}")));
+        rest = behind;
+    }
+    clean.push_str(rest);
+    clean
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,5 +103,14 @@ mod tests {
             "/data",
         ];
         assert_eq!(clean, expected);
+    }
+
+    #[test]
+    fn every_connection_string_within_a_text_loses_its_credentials() {
+        let text =
+            r#"{"a":"mongodb://u:p@h1,h2/?w=1","b":"x://y","c":'mongodb+srv://me:s3cret@host'} tail @ ://"#;
+        let clean = r#"{"a":"mongodb://***@h1,h2/?w=1","b":"x://y","c":'mongodb+srv://***@host'} tail @ ://"#;
+        assert_eq!(text_without_credentials(text), clean);
+        assert_eq!(text_without_credentials("plain"), "plain");
     }
 }

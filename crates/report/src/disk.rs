@@ -28,6 +28,8 @@ pub fn entry_lines(entry: &Entry, header: bool, width: usize) -> Vec<String> {
         Entry::Objective(objective) => objective_lines(objective, width),
         Entry::Load(load) => load_lines(load, header),
         Entry::Budget(budget) => budget_lines(budget, width),
+        // What a server logged is evidence: findings quote it.
+        Entry::SlowOperation(_) | Entry::ServerEvent(_) => Vec::new(),
         Entry::Verdict(verdict) => {
             let mut lines = vec![String::new()];
             lines.extend(wrap(&format!("Verdict: {}", verdict.words), "", "  ", width));

@@ -1,0 +1,236 @@
+//! The namespace under load: its latencies each second, its sizes every ten.
+//!
+//! `opLatencies` mixes in what everybody else does, so a budget of the load's operations wants the latencies of its own
+//! collection. Where nobody names one, the one that takes most of the time of client operations at the start is watched to
+//! the end of the run; all servers of a run watch the same.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
+
+use super::every::Every;
+use super::link::{Link, Refusal};
+use super::notes::Notes;
+use super::snapshot::number_of;
+use crate::{Batch, Sums};
+
+/// The namespace that all samplers of a run watch, once it is known.
+#[derive(Clone, Debug, Default)]
+pub struct Namespace(Arc<OnceLock<String>>);
+
+impl Namespace {
+    /// This one, or the busiest, if none is named.
+    pub fn new(named: Option<String>) -> Namespace {
+        let cell = OnceLock::new();
+        if let Some(name) = named {
+            let _ = cell.set(name);
+        }
+        Namespace(Arc::new(cell))
+    }
+
+    /// The database and the collection, if they are known by now.
+    pub(crate) fn parts(&self) -> Option<(&str, &str)> {
+        self.0.get()?.split_once('.')
+    }
+
+    /// The whole name, if it is known by now.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+}
+
+/// How often `top` is asked until some collection is seen at work, and how often sizes are.
+const SELDOM: Duration = Duration::from_secs(10);
+/// The first two looks stand this far apart.
+const FIRST_LOOKS: Duration = Duration::from_secs(2);
+
+/// Latencies and sizes of the namespace on one server.
+#[derive(Debug)]
+pub(crate) struct Collection {
+    namespace: Namespace,
+    prefix: String,
+    /// Time of client operations by collection, when `top` was asked last.
+    times: Option<HashMap<String, f64>>,
+    looks: Every,
+    sizes: Every,
+}
+
+impl Collection {
+    pub(crate) fn new(number: usize, namespace: Namespace) -> Collection {
+        let prefix = format!("server.{number}.");
+        Collection {
+            namespace,
+            prefix,
+            times: None,
+            looks: Every::period(FIRST_LOOKS),
+            sizes: Every::period(SELDOM),
+        }
+    }
+
+    /// One second's look. Only a lost server is an error; everything else costs this part alone.
+    pub(crate) fn sample(
+        &mut self,
+        link: &mut Link,
+        sums: &mut Sums,
+        notes: &mut Notes,
+        batch: &mut Batch,
+    ) -> Result<(), Refusal> {
+        let namespace = self.namespace.clone();
+        let Some((database, collection)) = namespace.parts() else {
+            return self.look_for_the_busiest(link, notes, batch);
+        };
+        let with_sizes = self.sizes.due(batch.clock.now_ns());
+        let before_ns = batch.clock.now_ns();
+        let who = link.who();
+        let reply = match link.ask(database, &command(collection, with_sizes)) {
+            Ok(reply) => reply,
+            Err(Refusal::Lost(reason)) => return Err(Refusal::Lost(reason)),
+            // A collection that is not there yet, or a view.
+            Err(Refusal::Absent) => return Ok(()),
+            Err(Refusal::Denied) => {
+                notes.say(batch, format!(
+                    "{who}: the user may not read $collStats of {database}.{collection} (the role clusterMonitor is enough): \
+                     latencies are those of all collections together, and its size is not known"
+                ));
+                return Ok(());
+            }
+            Err(Refusal::Failed(reason)) => {
+                notes.say(batch, format!(
+                    "{who} gives no $collStats of {database}.{collection} ({reason}): latencies are those of all collections \
+                     together, and its size is not known"
+                ));
+                return Ok(());
+            }
+        };
+        let at_ns = before_ns.midpoint(batch.clock.now_ns());
+        let Some(stats) = first_document(reply) else { return Ok(()) };
+        for (kind, field, series, unit) in [
+            ("reads", "ops", "collection.reads.operations", "1"),
+            ("reads", "latency", "collection.reads.latency_us", "us"),
+            ("writes", "ops", "collection.writes.operations", "1"),
+            ("writes", "latency", "collection.writes.latency_us", "us"),
+        ] {
+            if let Some(total) = number_at(stats, &["latencyStats", kind, field]) {
+                sums.put(batch, &format!("{}{series}", self.prefix), unit, at_ns, total);
+            }
+        }
+        let size = |field| number_at(stats, &["storageStats", field]);
+        if let (Some(records), Some(indexes)) = (size("storageSize"), size("totalIndexSize")) {
+            let name = format!("{}storage.allocated_bytes", self.prefix);
+            batch.put(name, "bytes", (at_ns, at_ns), records + indexes);
+        }
+        if let Some(logical) = size("size") {
+            batch.put(format!("{}storage.logical_bytes", self.prefix), "bytes", (at_ns, at_ns), logical);
+        }
+        Ok(())
+    }
+
+    fn look_for_the_busiest(
+        &mut self,
+        link: &mut Link,
+        notes: &mut Notes,
+        batch: &mut Batch,
+    ) -> Result<(), Refusal> {
+        if !self.looks.due(batch.clock.now_ns()) {
+            return Ok(());
+        }
+        let who = link.who();
+        match link.ask("admin", &rawdoc! { "top": 1 }) {
+            Ok(reply) => {
+                let now = times(reply);
+                if let Some(before) = &self.times {
+                    self.looks = Every::period(SELDOM);
+                    self.looks.due(batch.clock.now_ns());
+                    if let Some(name) = busiest(before, &now) {
+                        let _ = self.namespace.0.set(name);
+                    }
+                }
+                self.times = Some(now);
+                Ok(())
+            }
+            Err(Refusal::Lost(reason)) => Err(Refusal::Lost(reason)),
+            Err(_) => {
+                self.looks = Every::period(Duration::MAX);
+                self.looks.due(batch.clock.now_ns());
+                notes.say(batch, format!(
+                    "{who} does not say which collection is busiest (the role clusterMonitor is enough for top), and none is \
+                     named: latencies are those of all collections together"
+                ));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn command(collection: &str, with_sizes: bool) -> RawDocumentBuf {
+    let mut stage = rawdoc! { "latencyStats": { "histograms": false } };
+    if with_sizes {
+        stage.append(bson::cstr!("storageStats"), rawdoc! {});
+    }
+    rawdoc! { "aggregate": collection, "pipeline": [{ "$collStats": stage }], "cursor": {} }
+}
+
+/// The first document of a cursor's first batch.
+pub(crate) fn first_document(reply: &RawDocument) -> Option<&RawDocument> {
+    let batch = reply.get_document("cursor").ok()?.get_array("firstBatch").ok()?;
+    batch.into_iter().next()?.ok()?.as_document()
+}
+
+/// A number at a path.
+pub(crate) fn number_at(document: &RawDocument, path: &[&str]) -> Option<f64> {
+    let (last, inner) = path.split_last()?;
+    let mut document = document;
+    for field in inner {
+        document = document.get_document(field).ok()?;
+    }
+    document.get(last).ok()?.and_then(number_of)
+}
+
+/// The time that `top` gives for each collection of users.
+fn times(reply: &RawDocument) -> HashMap<String, f64> {
+    let mut times = HashMap::new();
+    let Ok(totals) = reply.get_document("totals") else { return times };
+    for (name, value) in totals.iter().flatten() {
+        let RawBsonRef::Document(usage) = value else { continue };
+        let is_internal = name.as_str().split_once('.').is_none_or(|(database, collection)| {
+            matches!(database, "admin" | "config" | "local") || collection.starts_with("system.")
+        });
+        if let (false, Some(time)) = (is_internal, number_at(usage, &["total", "time"])) {
+            times.insert(name.as_str().to_owned(), time);
+        }
+    }
+    times
+}
+
+/// The collection whose time grew most; of equals the first by name.
+fn busiest(before: &HashMap<String, f64>, now: &HashMap<String, f64>) -> Option<String> {
+    let grown = now.iter().map(|(name, time)| (time - before.get(name).copied().unwrap_or(0.0), name));
+    let most = grown
+        .filter(|(growth, _)| *growth > 0.0)
+        .max_by(|one, other| one.0.total_cmp(&other.0).then_with(|| other.1.cmp(one.1)));
+    most.map(|(_, name)| name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_collection_of_users_is_the_one_whose_time_grew_most() {
+        let top = |a: i32, b: i32| {
+            times(&rawdoc! { "totals": {
+                "note": "all times in microseconds",
+                "shop.a": { "total": { "time": a, "count": 1 } },
+                "shop.b": { "total": { "time": b, "count": 1 } },
+                "shop.system.profile": { "total": { "time": 1_000_000 - a, "count": 1 } },
+                "local.oplog.rs": { "total": { "time": 9 * b, "count": 1 } },
+            } })
+        };
+        assert_eq!(top(1, 2).len(), 2);
+        assert_eq!(busiest(&top(900, 10), &top(905, 30)).as_deref(), Some("shop.b"));
+        assert_eq!(busiest(&top(900, 10), &top(930, 40)).as_deref(), Some("shop.a"));
+        assert_eq!(busiest(&top(900, 10), &top(900, 10)), None);
+    }
+}

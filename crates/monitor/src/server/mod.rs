@@ -1,0 +1,79 @@
+//! The server's side: what servers count of themselves, read at a cost of less than a millisecond of their time each second.
+//!
+//! [`Servers::find`] says which servers there are behind a connection string, and [`server_samplers`] makes the samplers
+//! that watch them. All of it needs no more than the role clusterMonitor, and changes nothing.
+
+mod collection;
+mod deployment;
+mod every;
+mod figures;
+#[cfg(test)]
+mod fixture_tests;
+mod here;
+mod link;
+mod log_file;
+mod log_line;
+mod log_tail;
+#[cfg(test)]
+mod log_tests;
+mod log_text;
+mod log_time;
+mod names;
+mod needs;
+mod notes;
+mod replication;
+mod server_status;
+mod sharding;
+mod snapshot;
+mod status;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Sampler;
+
+pub use collection::Namespace;
+pub use deployment::{Servers, Watched, WatchedRole};
+pub use log_line::{LogLine, LogWhat, read_log_line};
+
+use log_tail::LogTail;
+use replication::Replication;
+use sharding::Sharding;
+use snapshot::NameTree;
+use status::Status;
+
+/// A second: what a spike's beginning can be told by.
+const STATUS_PERIOD: Duration = Duration::from_secs(1);
+/// Members tell each other how they are every two seconds.
+const REPLICATION_PERIOD: Duration = Duration::from_secs(2);
+/// Chunks move slowly, and counting them costs the configuration's servers.
+const SHARDING_PERIOD: Duration = Duration::from_secs(10);
+
+/// The samplers of all servers, each with its period. They wait for servers that do not answer, so they want threads of their
+/// own: one for each server at best.
+pub fn server_samplers(servers: &Servers, namespace: &Namespace) -> Vec<(Duration, Box<dyn Sampler>)> {
+    let mut samplers: Vec<(Duration, Box<dyn Sampler>)> = Vec::new();
+    let names = Arc::new(NameTree::new());
+    let all = &servers.watched;
+    for watched in all {
+        let status = Status::new(watched.clone(), Arc::clone(&names), namespace.clone());
+        samplers.push((STATUS_PERIOD, Box::new(status)));
+        if watched.role.has_engine() {
+            let log = LogTail::new(watched);
+            samplers.push((log.period(), Box::new(log)));
+        }
+    }
+    let mut sets: Vec<&str> = all.iter().filter_map(|watched| watched.set.as_deref()).collect();
+    sets.sort_unstable();
+    sets.dedup();
+    for set in sets {
+        let members: Vec<&Watched> =
+            all.iter().filter(|watched| watched.set.as_deref() == Some(set)).collect();
+        samplers.push((REPLICATION_PERIOD, Box::new(Replication::new(set, &members))));
+    }
+    if let Some(router) = all.iter().find(|watched| watched.role == WatchedRole::Router) {
+        let sharding = Sharding::new(router, all, namespace.clone());
+        samplers.push((SHARDING_PERIOD, Box::new(sharding)));
+    }
+    samplers
+}

@@ -1,0 +1,296 @@
+//! Table: where each series of a server stands in `serverStatus`, for versions 4.0 to 8.x and for the lab server.
+//!
+//! Series are those of `fathom_record::catalog` behind `server.{member}.`; unit and kind stand there. Of several places the
+//! first that a reply has is taken. A place is a path of field names, joined by dots; `*` stands for any field. Names that
+//! no server of ours has shown are cited beside their row:
+//!
+//! - \[real\]: seen in the replies of `tests/fixtures`, of a mongod 4.0.3 or of public replies of real servers.
+//! - \[wt\]: WiredTiger 11.3.1 (that of MongoDB 8.0), dist/stat_data.py.
+//! - \[manual\]: serverStatus in the manual of 8.x.
+
+/// A series and the places where servers keep it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Name {
+    /// Behind `server.{member}.`.
+    pub(crate) series: &'static str,
+    /// The first that is there counts.
+    pub(crate) places: &'static [Place],
+    /// Left to the samplers of the host where the server runs on this one.
+    pub(crate) remote_only: bool,
+}
+
+/// Where a value stands, or the values that it is the sum of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The paths that are added up; one that is there will do.
+    pub(crate) paths: &'static [&'static str],
+    /// The paths that are taken off.
+    pub(crate) less: &'static [&'static str],
+    /// Whose presence says that the counter is kept, and merely not shown while it is zero.
+    pub(crate) zero_by: Option<&'static str>,
+    /// What the sum is multiplied by.
+    pub(crate) factor: f64,
+    /// Whether only "more than zero" is of interest: 1, else 0.
+    pub(crate) is_flag: bool,
+    /// Whether the place is for the lab server alone (true), for all others (false), or for all. Its `locks` count the waits for
+    /// tickets, and nothing else.
+    pub(crate) lab: Option<bool>,
+}
+
+const fn at(paths: &'static [&'static str]) -> Place {
+    Place { paths, less: &[], zero_by: None, factor: 1.0, is_flag: false, lab: None }
+}
+
+impl Place {
+    const fn times(self, factor: f64) -> Place {
+        Place { factor, ..self }
+    }
+
+    const fn less(self, less: &'static [&'static str]) -> Place {
+        Place { less, ..self }
+    }
+
+    const fn zero_by(self, path: &'static str) -> Place {
+        Place { zero_by: Some(path), ..self }
+    }
+
+    const fn flag(self) -> Place {
+        Place { is_flag: true, ..self }
+    }
+
+    const fn lab(self, only: bool) -> Place {
+        Place { lab: Some(only), ..self }
+    }
+}
+
+const fn name(series: &'static str, places: &'static [Place]) -> Name {
+    Name { series, places, remote_only: false }
+}
+
+const fn remote(series: &'static str, places: &'static [Place]) -> Name {
+    Name { series, places, remote_only: true }
+}
+
+const MEBIBYTE: f64 = 1_048_576.0;
+
+/// Every series that one `serverStatus` gives.
+pub(crate) static NAMES: &[Name] = &[
+    // The same in all versions [real].
+    name("reads.operations", &[at(&["opLatencies.reads.ops"])]),
+    name("reads.latency_us", &[at(&["opLatencies.reads.latency"])]),
+    name("writes.operations", &[at(&["opLatencies.writes.ops"])]),
+    name("writes.latency_us", &[at(&["opLatencies.writes.latency"])]),
+    name("commands.operations", &[at(&["opLatencies.commands.ops"])]),
+    name("commands.latency_us", &[at(&["opLatencies.commands.latency"])]),
+    name("opcounters.insert", &[at(&["opcounters.insert"])]),
+    name("opcounters.query", &[at(&["opcounters.query"])]),
+    name("opcounters.update", &[at(&["opcounters.update"])]),
+    name("opcounters.delete", &[at(&["opcounters.delete"])]),
+    name("opcounters.getmore", &[at(&["opcounters.getmore"])]),
+    name("opcounters.command", &[at(&["opcounters.command"])]),
+    name("documents.inserted", &[at(&["metrics.document.inserted"])]),
+    name("documents.updated", &[at(&["metrics.document.updated"])]),
+    name("documents.deleted", &[at(&["metrics.document.deleted"])]),
+    name("documents.returned", &[at(&["metrics.document.returned"])]),
+    name("network.in_bytes", &[at(&["network.bytesIn"])]),
+    name("network.out_bytes", &[at(&["network.bytesOut"])]),
+    name("network.requests", &[at(&["network.numRequests"])]),
+    name("connections.current", &[at(&["connections.current"])]),
+    name("clients.readers", &[at(&["globalLock.activeClients.readers"])]),
+    name("clients.writers", &[at(&["globalLock.activeClients.writers"])]),
+    name("queue.readers", &[at(&["globalLock.currentQueue.readers"])]),
+    name("queue.writers", &[at(&["globalLock.currentQueue.writers"])]),
+    // 8.0 moved the tickets out of the engine's section [manual]; where priorities have tickets of their own (8.2), `out` of the
+    // whole stands beside them.
+    name(
+        "tickets.read.out",
+        &[
+            at(&["queues.execution.read.out"]),
+            at(&["wiredTiger.concurrentTransactions.read.out"]),
+            at(&["rocksdb.concurrentTransactions.read.out"]),
+            at(&["ephemeralForTest.concurrentTransactions.read.out"]),
+        ],
+    ),
+    name(
+        "tickets.read.total",
+        &[
+            at(&["queues.execution.read.totalTickets"]),
+            at(&["wiredTiger.concurrentTransactions.read.totalTickets"]),
+            at(&["rocksdb.concurrentTransactions.read.totalTickets"]),
+            at(&["ephemeralForTest.concurrentTransactions.read.totalTickets"]),
+        ],
+    ),
+    name(
+        "tickets.write.out",
+        &[
+            at(&["queues.execution.write.out"]),
+            at(&["wiredTiger.concurrentTransactions.write.out"]),
+            at(&["rocksdb.concurrentTransactions.write.out"]),
+            at(&["ephemeralForTest.concurrentTransactions.write.out"]),
+        ],
+    ),
+    name(
+        "tickets.write.total",
+        &[
+            at(&["queues.execution.write.totalTickets"]),
+            at(&["wiredTiger.concurrentTransactions.write.totalTickets"]),
+            at(&["rocksdb.concurrentTransactions.write.totalTickets"]),
+            at(&["ephemeralForTest.concurrentTransactions.write.totalTickets"]),
+        ],
+    ),
+    // Per priority since 7.0 (mongodb/mongo:src/mongo/util/concurrency/ticketholder.cpp, semaphore_ticketholder.cpp); flat in some
+    // releases before, by report. `exempt` does not wait. Groups by running time (8.3) count the same waits again.
+    name(
+        "wait.ticket_us",
+        &[
+            at(&[
+                "queues.execution.read.normalPriority.totalTimeQueuedMicros",
+                "queues.execution.read.lowPriority.totalTimeQueuedMicros",
+                "queues.execution.write.normalPriority.totalTimeQueuedMicros",
+                "queues.execution.write.lowPriority.totalTimeQueuedMicros",
+            ]),
+            at(&[
+                "wiredTiger.concurrentTransactions.read.normalPriority.totalTimeQueuedMicros",
+                "wiredTiger.concurrentTransactions.read.lowPriority.totalTimeQueuedMicros",
+                "wiredTiger.concurrentTransactions.write.normalPriority.totalTimeQueuedMicros",
+                "wiredTiger.concurrentTransactions.write.lowPriority.totalTimeQueuedMicros",
+            ]),
+            at(&[
+                "wiredTiger.concurrentTransactions.read.totalTimeQueuedMicros",
+                "wiredTiger.concurrentTransactions.write.totalTimeQueuedMicros",
+            ]),
+            at(&["locks.Global.timeAcquiringMicros.*"]).lab(true),
+        ],
+    ),
+    // A lock that nobody ever waited for has its `acquireCount` only [real].
+    name(
+        "wait.lock_us",
+        &[at(&["locks.*.timeAcquiringMicros.*"]).zero_by("locks.*.acquireCount.*").lab(false)],
+    ),
+    // Since 4.2 [real].
+    name("wait.flow_control_us", &[at(&["flowControl.timeAcquiringMicros"])]),
+    name("wait.replication_us", &[at(&["metrics.getLastError.wtime.totalMillis"]).times(1000.0)]),
+    name(
+        "wait.page_read_us",
+        &[at(&["wiredTiger.cache.application threads page read from disk to cache time (usecs)"])],
+    ),
+    name(
+        "wait.page_write_us",
+        &[at(&["wiredTiger.cache.application threads page write from cache to disk time (usecs)"])],
+    ),
+    // Moved from the one section to the other between 7.0 and 8.0 [real], [wt].
+    name(
+        "wait.evict_us",
+        &[
+            at(&["wiredTiger.cache.application thread time evicting (usecs)"]),
+            at(&["wiredTiger.thread-yield.application thread time evicting (usecs)"]),
+        ],
+    ),
+    // In thread-yield in every version read [real], [wt]; in cache by report only.
+    name(
+        "wait.cache_us",
+        &[
+            at(&["wiredTiger.thread-yield.application thread time waiting for cache (usecs)"]),
+            at(&["wiredTiger.cache.application thread time waiting for cache (usecs)"]),
+        ],
+    ),
+    // Since 4.2 [real]. (No server counts `wait.journal_us`.)
+    name("wait.io_capacity_us", &[at(&["wiredTiger.capacity.time waiting due to total capacity (usecs)"])]),
+    name("pages.read", &[at(&["wiredTiger.cache.application threads page read from disk to cache count"])]),
+    name(
+        "pages.written",
+        &[at(&["wiredTiger.cache.application threads page write from cache to disk count"])],
+    ),
+    // 8.0.x still has the old name [real]; from WiredTiger 11.3.1 on attempts and failures are counted instead [wt].
+    name(
+        "pages.evicted_by_operations",
+        &[
+            at(&["wiredTiger.cache.pages evicted by application threads"]),
+            at(&["wiredTiger.cache.page evict attempts by application threads"])
+                .less(&["wiredTiger.cache.page evict failures by application threads"]),
+        ],
+    ),
+    name(
+        "journal.syncs",
+        &[at(&["wiredTiger.log.log sync operations"]), at(&["rocksdb.counters.wal-syncs"])],
+    ),
+    name("journal.sync_us", &[at(&["wiredTiger.log.log sync time duration (usecs)"])]),
+    name(
+        "journal.written_bytes",
+        &[at(&["wiredTiger.log.log bytes written"]), at(&["rocksdb.counters.wal-bytes"])],
+    ),
+    name("journal.payload_bytes", &[at(&["wiredTiger.log.log bytes of payload data"])]),
+    // A section of its own since 7.1 or 8.0 [wt]; in `transaction` before [real].
+    name(
+        "checkpoint.running",
+        &[
+            at(&["wiredTiger.checkpoint.progress state"]).flag(),
+            at(&["wiredTiger.transaction.transaction checkpoint currently running"]).flag(),
+        ],
+    ),
+    name(
+        "checkpoint.count",
+        &[
+            at(&["wiredTiger.checkpoint.total succeed number of checkpoints"]),
+            at(&["wiredTiger.transaction.transaction checkpoints"]),
+            at(&["fathom.checkpoints.count"]),
+        ],
+    ),
+    name(
+        "checkpoint.total_ms",
+        &[
+            at(&["wiredTiger.checkpoint.total time (msecs)"]),
+            at(&["wiredTiger.transaction.transaction checkpoint total time (msecs)"]),
+            at(&["fathom.checkpoints.totalMillis"]),
+        ],
+    ),
+    name(
+        "checkpoint.last_ms",
+        &[
+            at(&["wiredTiger.checkpoint.most recent time (msecs)"]),
+            at(&["wiredTiger.transaction.transaction checkpoint most recent time (msecs)"]),
+            at(&["fathom.checkpoints.lastMillis"]),
+        ],
+    ),
+    name(
+        "cache.used_bytes",
+        &[at(&["wiredTiger.cache.bytes currently in the cache"]), at(&["rocksdb.block-cache-usage"])],
+    ),
+    name(
+        "cache.most_bytes",
+        &[at(&["wiredTiger.cache.maximum bytes configured"]), at(&["rocksdb.block-cache-capacity"])],
+    ),
+    name("cache.dirty_bytes", &[at(&["wiredTiger.cache.tracked dirty bytes in the cache"])]),
+    name("cache.read_bytes", &[at(&["wiredTiger.cache.bytes read into cache"])]),
+    name("cache.written_bytes", &[at(&["wiredTiger.cache.bytes written from cache"])]),
+    name("engine.reads", &[at(&["wiredTiger.block-manager.blocks read"])]),
+    // RocksDB's under mongo-rocks' names, where sizes and some counts are text (mongodb-partners/mongo-rocks:
+    // src/rocks_server_status.cpp); numbers in the lab server.
+    name(
+        "engine.read_bytes",
+        &[
+            at(&["wiredTiger.block-manager.bytes read"]),
+            at(&[
+                "rocksdb.counters.bytes-read-point-lookup",
+                "rocksdb.counters.bytes-read-iteration",
+                "rocksdb.counters.compaction-bytes-read",
+            ]),
+        ],
+    ),
+    name("engine.writes", &[at(&["wiredTiger.block-manager.blocks written"])]),
+    name(
+        "engine.written_bytes",
+        &[
+            at(&["wiredTiger.block-manager.bytes written"]),
+            at(&["rocksdb.counters.flush-bytes-written", "rocksdb.counters.compaction-bytes-written"]),
+        ],
+    ),
+    name("engine.checkpoint_bytes", &[at(&["wiredTiger.block-manager.bytes written for checkpoint"])]),
+    name("flush.written_bytes", &[at(&["rocksdb.counters.flush-bytes-written"])]),
+    name("compaction.read_bytes", &[at(&["rocksdb.counters.compaction-bytes-read"])]),
+    name("compaction.written_bytes", &[at(&["rocksdb.counters.compaction-bytes-written"])]),
+    name("compaction.pending", &[at(&["rocksdb.compaction-pending"])]),
+    // Processor time since 4.2 or 4.4 [real]; the kernel says both more often where the server is on this host.
+    remote("process.cpu_us", &[at(&["extra_info.user_time_us", "extra_info.system_time_us"])]),
+    remote("process.resident_bytes", &[at(&["mem.resident"]).times(MEBIBYTE)]),
+];

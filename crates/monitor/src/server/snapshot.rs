@@ -1,0 +1,201 @@
+//! One `serverStatus` read in one pass, by the table of names: no tree of documents is built of its thousand fields.
+
+use std::collections::HashMap;
+
+use bson::{RawBsonRef, RawDocument};
+
+use super::names::{NAMES, Place};
+
+/// The section that only the lab server has.
+const LAB_SECTION: &str = "fathom";
+
+/// A step of the paths: what follows under each field.
+#[derive(Debug, Default)]
+struct Node {
+    fields: HashMap<&'static str, Node>,
+    any: Option<Box<Node>>,
+    /// The places that the value here belongs to, and what it counts there.
+    counts: Vec<(usize, f64)>,
+}
+
+impl Node {
+    fn insert(&mut self, path: &'static str, place: usize, factor: f64) {
+        let mut node = self;
+        for word in path.split('.') {
+            node = match word {
+                "*" => node.any.get_or_insert_default(),
+                word => node.fields.entry(word).or_default(),
+            };
+        }
+        node.counts.push((place, factor));
+    }
+}
+
+/// The table of names as a tree to walk a reply with.
+#[derive(Debug)]
+pub(crate) struct NameTree {
+    root: Node,
+    places: usize,
+}
+
+impl NameTree {
+    pub(crate) fn new() -> NameTree {
+        let mut tree = NameTree { root: Node::default(), places: 0 };
+        for place in NAMES.iter().flat_map(|name| name.places) {
+            let number = tree.places;
+            tree.places += 1;
+            let paths = place.paths.iter().map(|path| (*path, place.factor));
+            let less = place.less.iter().map(|path| (*path, -place.factor));
+            let zero = place.zero_by.map(|path| (path, 0.0));
+            for (path, factor) in paths.chain(less).chain(zero) {
+                tree.root.insert(path, number, factor);
+            }
+        }
+        tree
+    }
+
+    /// What a reply to `serverStatus` says: a value for each row of [`NAMES`], `None` where it has none.
+    pub(crate) fn read(&self, status: &RawDocument) -> Vec<Option<f64>> {
+        let mut found = vec![None; self.places];
+        walk(&self.root, status, &mut found);
+        let is_lab = matches!(status.get(LAB_SECTION), Ok(Some(RawBsonRef::Document(_))));
+        let mut found = found.into_iter();
+        let value_of = |(place, value): (&Place, Option<f64>)| {
+            let value = value.filter(|_| place.lab.is_none_or(|lab| lab == is_lab))?;
+            Some(if place.is_flag { f64::from(u8::from(value > 0.0)) } else { value })
+        };
+        let first = |places: &'static [Place]| {
+            let values: Vec<Option<f64>> = found.by_ref().take(places.len()).collect();
+            places.iter().zip(values).find_map(value_of)
+        };
+        NAMES.iter().map(|name| name.places).map(first).collect()
+    }
+}
+
+/// Goes through a document as deep as the tree goes, which is five steps. What cannot be read ends the walk of its level.
+fn walk(node: &Node, document: &RawDocument, found: &mut [Option<f64>]) {
+    for element in document.iter_elements() {
+        let Ok(element) = element else { return };
+        let by_name = node.fields.get(element.key().as_str());
+        for next in by_name.into_iter().chain(node.any.as_deref()) {
+            match element.value() {
+                Ok(RawBsonRef::Document(inner)) => walk(next, inner, found),
+                Ok(value) if !next.counts.is_empty() => add(&next.counts, value, found),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn add(counts: &[(usize, f64)], value: RawBsonRef<'_>, found: &mut [Option<f64>]) {
+    let Some(value) = number_of(value) else { return };
+    for (place, factor) in counts {
+        if let Some(sum) = found.get_mut(*place) {
+            *sum = Some(sum.unwrap_or(0.0) + value * factor);
+        }
+    }
+}
+
+/// A finite number, also where it is text: mongo-rocks writes `12`, `345B`, `16KB`, `2MB` or `3GB`.
+#[expect(clippy::cast_precision_loss, reason = "a counter above 2^53 loses its last digits, and no more")]
+pub(crate) fn number_of(value: RawBsonRef<'_>) -> Option<f64> {
+    let number = match value {
+        RawBsonRef::Int32(value) => f64::from(value),
+        RawBsonRef::Int64(value) => value as f64,
+        RawBsonRef::Double(value) => value,
+        RawBsonRef::Boolean(value) => f64::from(u8::from(value)),
+        RawBsonRef::String(text) => {
+            let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+            let factor = match text.get(digits.len()..)? {
+                "" | "B" => 1.0,
+                "KB" => 1024.0,
+                "MB" => 1024.0 * 1024.0,
+                "GB" => 1024.0 * 1024.0 * 1024.0,
+                _ => return None,
+            };
+            digits.parse::<f64>().ok()? * factor
+        }
+        _ => return None,
+    };
+    Some(number).filter(|number| number.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{Bson, RawDocumentBuf, doc, rawdoc};
+    use fathom_record::catalog::kind_of;
+
+    use super::*;
+
+    fn value(values: &[Option<f64>], series: &str) -> Option<f64> {
+        let row = NAMES.iter().position(|name| name.series == series).unwrap();
+        values[row]
+    }
+
+    #[test]
+    fn every_row_is_a_series_of_the_catalog_and_stands_once() {
+        for (row, name) in NAMES.iter().enumerate() {
+            assert!(kind_of(&format!("server.0.{}", name.series)).is_some(), "{}", name.series);
+            assert!(NAMES[row + 1..].iter().all(|other| other.series != name.series), "{}", name.series);
+        }
+    }
+
+    #[test]
+    fn places_are_added_up_and_the_first_counts() {
+        let status = rawdoc! {
+            "locks": {
+                "Global": { "acquireCount": { "r": 9_i64 }, "timeAcquiringMicros": { "r": 5_i64, "W": 2_i64 } },
+                "Database": { "timeAcquiringMicros": { "r": 30_i64 } },
+            },
+            "metrics": { "getLastError": { "wtime": { "num": 1, "totalMillis": 7 } } },
+            "wiredTiger": {
+                "checkpoint": { "progress state": 5, "total time (msecs)": 12.5 },
+                "transaction": { "transaction checkpoint total time (msecs)": 99 },
+                "cache": {
+                    "page evict attempts by application threads": 10,
+                    "page evict failures by application threads": 3,
+                },
+            },
+        };
+        let tree = NameTree::new();
+        let values = tree.read(&status);
+        let expected = [
+            ("wait.lock_us", 37.0),
+            ("wait.replication_us", 7000.0),
+            ("checkpoint.running", 1.0),
+            ("checkpoint.total_ms", 12.5),
+            ("pages.evicted_by_operations", 7.0),
+        ];
+        for (series, number) in expected {
+            assert_eq!(value(&values, series), Some(number), "{series}");
+        }
+        assert_eq!(values.iter().flatten().count(), expected.len());
+        // A server that was never waited for, and the lab server, whose locks are its tickets.
+        let calm = rawdoc! { "locks": { "Global": { "acquireCount": { "r": 9_i64 } } } };
+        assert_eq!(value(&tree.read(&calm), "wait.lock_us"), Some(0.0));
+        let lab = rawdoc! { "fathom": {}, "locks": { "Global": { "timeAcquiringMicros": { "r": 3_i64, "w": 4_i64 } } } };
+        assert_eq!(value(&tree.read(&lab), "wait.lock_us"), None);
+        assert_eq!(value(&tree.read(&lab), "wait.ticket_us"), Some(7.0));
+    }
+
+    #[test]
+    fn numbers_may_be_text_as_in_mongo_rocks() {
+        let number = |value: Bson| {
+            let document = RawDocumentBuf::try_from(&doc! { "a": value }).unwrap();
+            document.get("a").unwrap().and_then(number_of)
+        };
+        for (text, expected) in [
+            ("12", 12.0),
+            ("100B", 100.0),
+            ("17KB", 17_408.0),
+            ("16MB", 16_777_216.0),
+            ("1GB", 1_073_741_824.0),
+        ] {
+            assert_eq!(number(text.into()), Some(expected), "{text}");
+        }
+        for text in ["", "MB", "x", "1TB", "nan", "inf"] {
+            assert_eq!(number(text.into()), None, "{text}");
+        }
+        assert_eq!((number(Bson::Double(f64::NAN)), number(true.into())), (None, Some(1.0)));
+    }
+}

@@ -1,0 +1,149 @@
+//! The sampler of one server: a ping, one `serverStatus` and the latencies of the namespace watched, each second.
+//!
+//! What the server does not show, or does not show to our user, is said once with what it costs, and the rest goes on. A
+//! server that went away is looked for again each second, and its `up` is 0 until it answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bson::{RawDocumentBuf, rawdoc};
+use fathom_errors::Result;
+
+use super::collection::{Collection, Namespace, number_at};
+use super::deployment::Watched;
+use super::every::Every;
+use super::figures::Figures;
+use super::link::{Link, Refusal};
+use super::server_status;
+use super::snapshot::NameTree;
+use crate::{Batch, Sampler};
+
+/// The sampler of one server.
+#[derive(Debug)]
+pub(crate) struct Status {
+    watched: Watched,
+    link: Link,
+    figures: Figures,
+    collection: Option<Collection>,
+    parameters: Every,
+    command: RawDocumentBuf,
+    last_ns: Option<u64>,
+    is_up: bool,
+}
+
+/// What a second's visit comes to; an error is a server that is out of reach.
+type Visit = std::result::Result<(), Refusal>;
+
+impl Status {
+    /// A sampler of `watched` that has not connected yet.
+    pub(crate) fn new(watched: Watched, names: Arc<NameTree>, namespace: Namespace) -> Status {
+        Status {
+            link: Link::new(watched.number, watched.address.clone(), &watched.target),
+            figures: Figures::new(&watched, names),
+            // A router's latencies are its shards', which are watched themselves.
+            collection: watched.role.has_engine().then(|| Collection::new(watched.number, namespace)),
+            parameters: Every::period(Duration::from_secs(10)),
+            command: server_status::lean(),
+            last_ns: None,
+            is_up: true,
+            watched,
+        }
+    }
+
+    fn series(&self, name: &str) -> String {
+        format!("server.{}.{name}", self.watched.number)
+    }
+
+    fn visit(&mut self, batch: &mut Batch) -> Visit {
+        self.link.connect()?;
+        let begin_ns = batch.clock.now_ns();
+        let ping = self.link.ping()?;
+        let window = (begin_ns, batch.clock.now_ns());
+        batch.put(self.series("ping_us"), "us", window, ping.as_secs_f64() * 1e6);
+        self.read_status(batch)?;
+        if let Some(collection) = &mut self.collection {
+            let Figures { sums, notes, .. } = &mut self.figures;
+            collection.sample(&mut self.link, sums, notes, batch)?;
+        }
+        self.read_parameters(batch)
+    }
+
+    fn read_status(&mut self, batch: &mut Batch) -> Visit {
+        let who = self.link.who();
+        let begin_ns = batch.clock.now_ns();
+        let notes = &mut self.figures.notes;
+        match self.link.ask("admin", &self.command) {
+            Ok(status) => {
+                let window = (begin_ns, batch.clock.now_ns());
+                self.figures.take(&self.watched, status, window, batch);
+            }
+            Err(Refusal::Lost(reason)) => return Err(Refusal::Lost(reason)),
+            Err(Refusal::Denied) => {
+                let note = "the user may not run serverStatus (the role clusterMonitor is enough)";
+                notes.say(batch, format!("{who}: {note}: nothing inside the server can be named as a cause"));
+            }
+            Err(refusal) => {
+                let plain = server_status::plain();
+                if self.command == plain {
+                    let cost = "nothing inside the server can be named as a cause";
+                    notes.say(batch, format!("{who} does not answer serverStatus ({refusal:?}): {cost}"));
+                }
+                // It may be what we leave out that it does not like.
+                self.command = plain;
+            }
+        }
+        Ok(())
+    }
+
+    /// `syncdelay`: it decides how often checkpoints come, and may be changed at run time.
+    fn read_parameters(&mut self, batch: &mut Batch) -> Visit {
+        if !self.watched.role.has_engine() || !self.parameters.due(batch.clock.now_ns()) {
+            return Ok(());
+        }
+        let who = self.link.who();
+        match self.link.ask("admin", &rawdoc! { "getParameter": 1, "syncdelay": 1 }) {
+            Ok(reply) => {
+                let value = number_at(reply, &["syncdelay"]);
+                let at_ns = batch.clock.now_ns();
+                if let Some(value) = value {
+                    batch.put(self.series("parameter.syncdelay_s"), "s", (at_ns, at_ns), value);
+                }
+            }
+            Err(Refusal::Lost(reason)) => return Err(Refusal::Lost(reason)),
+            Err(Refusal::Denied) => {
+                let note = "the user may not run getParameter (the role clusterMonitor is enough)";
+                let cost = "the period of checkpoints is not known beforehand";
+                self.figures.notes.say(batch, format!("{who}: {note}: {cost}"));
+            }
+            // An engine without checkpoints need not have it.
+            Err(Refusal::Absent | Refusal::Failed(_)) => {}
+        }
+        Ok(())
+    }
+}
+
+impl Sampler for Status {
+    fn name(&self) -> String {
+        format!("server.{}", self.watched.number)
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<()> {
+        let begin_ns = batch.clock.now_ns();
+        let visit = self.visit(batch);
+        let now_ns = batch.clock.now_ns();
+        let window = (self.last_ns.unwrap_or(begin_ns), now_ns);
+        self.last_ns = Some(now_ns);
+        batch.put(self.series("up"), "1", window, f64::from(u8::from(visit.is_ok())));
+        if let Err(Refusal::Lost(reason)) = &visit
+            && self.is_up
+        {
+            let at_s = Duration::from_nanos(now_ns).as_secs();
+            batch
+                .notes
+                .push(format!("{} went out of reach in second {at_s} of the run: {reason}", self.link.who()));
+        }
+        self.is_up = visit.is_ok();
+        self.link.account(batch);
+        Ok(())
+    }
+}
