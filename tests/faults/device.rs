@@ -63,6 +63,9 @@ fn a_short_queue_is_named_and_what_lifting_it_brings_is_forecast() {
     let observed = 1.0 - mean(&lifted) / mean(&capped);
     println!("forecast {share:.3}, observed {observed:.3}, cap of {}", finding["claim"]);
     let (forecast_us, lifted_us) = (mean(&capped) * (1.0 - share), mean(&lifted));
-    assert!((forecast_us / lifted_us - 1.0).abs() <= 0.15, "forecast {forecast_us:.0} us, seen {lifted_us:.0} us");
+    assert!(
+        (forecast_us / lifted_us - 1.0).abs() <= 0.15,
+        "forecast {forecast_us:.0} us, seen {lifted_us:.0} us"
+    );
     study.stop();
 }

@@ -28,7 +28,8 @@ pub struct Study {
 impl Study {
     /// Starts a server on `folder` and loads records of about 1 KB.
     pub fn start(engine: &str, folder: &Path, flags: &[&str], records: u64) -> Study {
-        let server = LabServer::start(PROGRAM, engine, &folder.join("db"), flags).expect("the server comes up");
+        let server =
+            LabServer::start(PROGRAM, engine, &folder.join("db"), flags).expect("the server comes up");
         let study = Study { scratch: Scratch::new().unwrap(), server, records };
         let words = ["-p", "workload=CoreWorkload", "-threads", "4", "--no-record"];
         study.ycsb("load", study.server.port(), &words).run().expect_code(0);
@@ -49,7 +50,11 @@ impl Study {
         let runs = self.scratch.path().join("runs");
         let _ = fs::remove_dir_all(&runs);
         let output = self
-            .ycsb("run", port, &["-p", "workload=CoreWorkload", "-p", "operationcount=0", "--watch", "--runs"])
+            .ycsb(
+                "run",
+                port,
+                &["-p", "workload=CoreWorkload", "-p", "operationcount=0", "--watch", "--runs"],
+            )
             .arg(&runs)
             .args(["-p", &format!("maxexecutiontime={seconds}")])
             .args(words)
