@@ -1,6 +1,9 @@
 //! All rules over one run: budgets, and findings ranked by what following them would bring.
 
+use fathom_record::amplification::Amplification;
 use fathom_record::budget::Budget;
+use fathom_record::members::MemberRow;
+use fathom_record::queue::QueueLadder;
 use fathom_record::{Confidence, Finding, Severity};
 
 use crate::{Evidence, RULES};
@@ -10,6 +13,12 @@ use crate::{Evidence, RULES};
 pub struct Judgement {
     /// Where the mean time went, for each server and kind of operation.
     pub budgets: Vec<Budget>,
+    /// The queues from the client down to each device.
+    pub ladders: Vec<QueueLadder>,
+    /// What is written and read for each byte of a user.
+    pub amplifications: Vec<Amplification>,
+    /// The servers side by side, where there are several.
+    pub members: Vec<MemberRow>,
     /// The findings, ranked: the worst severity first, then the largest expected gain.
     pub findings: Vec<Finding>,
     /// Why verdicts on the disk are withheld, a sentence each; empty where they are not. The guard runs first and fills it.

@@ -4,13 +4,20 @@
 //! No device and no socket: everything is computed from the series of a run, so that each verdict can be tested on simulations
 //! whose truth is known, and an old run can be judged again. Where the series cannot bear a verdict it says so, and what would.
 
+mod amplification;
+mod caps;
 mod client;
+mod device;
 mod evidence;
 mod guard;
 mod judgement;
+mod ladder;
 mod layers;
 mod little;
+mod path;
+pub mod queue;
 mod rules;
+mod seconds;
 mod windows;
 
 pub use evidence::Evidence;

@@ -1,6 +1,6 @@
 //! Table: every rule, in the order in which they run; a later one may read what an earlier one judged.
 
-use crate::{Evidence, Judgement, guard, layers, little};
+use crate::{Evidence, Judgement, amplification, caps, device, guard, ladder, layers, little, queue};
 
 /// One way of judging a run.
 pub struct Rule {
@@ -57,6 +57,12 @@ pub static RULES: &[Rule] = &[
         ],
         judge: little::judge,
     },
+    Rule { name: "caps", needs: caps::NEEDS, judge: caps::judge },
+    Rule { name: "queue", needs: queue::NEEDS, judge: queue::judge },
+    Rule { name: "device", needs: device::NEEDS, judge: device::judge },
+    Rule { name: "amplification", needs: amplification::NEEDS, judge: amplification::judge },
+    // Typed results of loads, no series.
+    Rule { name: "ladder", needs: &[], judge: ladder::judge },
 ];
 
 #[cfg(test)]

@@ -32,6 +32,12 @@ pub enum Entry {
     SlowOperation(Box<crate::SlowOperation>),
     /// A checkpoint or a stall that a server logged.
     ServerEvent(crate::ServerEvent),
+    /// The queues from the client down to a device.
+    Queue(crate::queue::QueueLadder),
+    /// What is written and read for each byte of a user.
+    Amplification(crate::amplification::Amplification),
+    /// One of several servers side by side.
+    Member(crate::members::MemberRow),
 }
 
 /// What was probed and how it was reached.

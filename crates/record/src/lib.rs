@@ -12,6 +12,7 @@
 //! All of it is written as the run goes, so that a killed run is readable up to its last second. A folder of an
 //! older schema still opens; one of a newer schema is refused by name. Nothing here judges or prints.
 
+pub mod amplification;
 pub mod budget;
 pub mod catalog;
 pub mod disk;
@@ -19,6 +20,8 @@ mod finding;
 mod latency_log;
 pub mod load;
 mod manifest;
+pub mod members;
+pub mod queue;
 mod redact;
 mod run;
 mod seal;

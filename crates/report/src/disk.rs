@@ -9,8 +9,11 @@ use fathom_record::disk::{
 };
 use fathom_units::{Bytes, Nanos, count, decimal};
 
+use crate::amplification::amplification_lines;
 use crate::budget::budget_lines;
 use crate::load::load_lines;
+use crate::members::member_lines;
+use crate::queue::queue_lines;
 use crate::wrap::wrap;
 
 /// Above this residual of log throughput, percent, naming a model would only mislead.
@@ -30,6 +33,9 @@ pub fn entry_lines(entry: &Entry, header: bool, width: usize) -> Vec<String> {
         Entry::Budget(budget) => budget_lines(budget, width),
         // What a server logged is evidence: findings quote it.
         Entry::SlowOperation(_) | Entry::ServerEvent(_) => Vec::new(),
+        Entry::Queue(ladder) => queue_lines(ladder, width),
+        Entry::Amplification(one) => amplification_lines(one, width),
+        Entry::Member(row) => member_lines(std::slice::from_ref(row), header, width),
         Entry::Verdict(verdict) => {
             let mut lines = vec![String::new()];
             lines.extend(wrap(&format!("Verdict: {}", verdict.words), "", "  ", width));

@@ -110,11 +110,9 @@ pub fn paired_events(
         readings.iter().filter(|reading| reading.mean > 0.0 && reading.operations > 0.0).copied().collect();
     let cycles: Vec<EventCycle> =
         (0..events.len()).filter_map(|index| cycle(&used, &events, index)).collect();
-    let judged = || {
-        let total: f64 = used.iter().map(|reading| reading.mean * reading.operations).sum();
-        effect(&cycles, (median(&periods)?, median(&durations)?), total, stream)
-    };
-    let effect = if cycles.len() < FEWEST_EVENTS { None } else { judged() };
+    let total: f64 = used.iter().map(|reading| reading.mean * reading.operations).sum();
+    let typical = median(&periods).zip(median(&durations)).filter(|_| cycles.len() >= FEWEST_EVENTS);
+    let effect = typical.and_then(|typical| effect(&cycles, typical, total, stream));
     effect.map_or(EventVerdict::TooFew { cycles }, EventVerdict::Judged)
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn parse(text: &str) -> Option<Tracepoint> {
     })
 }
 
-/// `field:sector_t sector;	offset:16;	size:8;	signed:0;`
+/// `field:sector_t sector; offset:16; size:8; signed:0;`, with tabs between.
 fn parse_field(line: &str, name: &str) -> Option<Field> {
     let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
     let declared = parts.next()?.rsplit(char::is_whitespace).next()?;

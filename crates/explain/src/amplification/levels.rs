@@ -1,0 +1,207 @@
+//! The levels of one server: what its user wrote, its journal, its engine, its volume and the devices at the bottom.
+
+use fathom_record::amplification::{Amplification, WrittenLevel};
+use fathom_stats::{coefficient_of_variation, theil_sen_slope};
+
+use crate::Evidence;
+use crate::path::{client_names, leaves};
+
+use super::windows::{self, Windows, sum, sums};
+
+/// The fewest windows, and how little they may vary, for a settled figure.
+const FEWEST_WINDOWS: usize = 5;
+const SETTLED: f64 = 0.05;
+
+/// Names of the counters of a server, by level.
+struct Names {
+    user: Vec<String>,
+    journal: Vec<String>,
+    engine: Vec<String>,
+    volume: Vec<String>,
+    devices: Vec<String>,
+    devices_read: Vec<String>,
+    devices_reads: Vec<String>,
+}
+
+fn names(evidence: &Evidence, member: &str, notes: &mut Vec<String>) -> Names {
+    let leaves = leaves(evidence, member);
+    if leaves.is_empty() {
+        notes.push("No device of this server was watched, so the last level is what its engine says.".into());
+    }
+    let of = |leaves: &[String], counter: &str| {
+        leaves.iter().map(|leaf| format!("device.{leaf}.{counter}")).collect::<Vec<_>>()
+    };
+    let top = evidence.environment.get(&format!("server.{member}.device"));
+    let volume =
+        top.filter(|top| leaves.as_slice() != [(*top).clone()]).into_iter().cloned().collect::<Vec<_>>();
+    Names {
+        user: user(evidence, member, notes),
+        journal: vec![format!("server.{member}.journal.written_bytes")],
+        engine: vec![format!("server.{member}.engine.written_bytes")],
+        volume: of(&volume, "written_bytes"),
+        devices: of(&leaves, "written_bytes"),
+        devices_read: of(&leaves, "read_bytes"),
+        devices_reads: of(&leaves, "reads"),
+    }
+}
+
+/// What counts as the user's bytes: the client's own count, which holds for every member of a set; else what came in over the
+/// network.
+fn user(evidence: &Evidence, member: &str, notes: &mut Vec<String>) -> Vec<String> {
+    let counted: Vec<String> = client_names(evidence, "user_bytes").collect();
+    let one_load = evidence.members().len() == 1
+        || evidence.series.get(&format!("server.{member}.replication.state")).is_some();
+    if !counted.is_empty() && one_load {
+        return counted;
+    }
+    notes.push(
+        "The client's own count of user bytes is not there for this server: they are estimated by what came in over the \
+         network, which holds queries and headers too, so the figures are too low."
+            .into(),
+    );
+    vec![format!("server.{member}.network.in_bytes")]
+}
+
+/// The amplification of a server; `None` where nothing was written, or only one level was seen.
+pub(super) fn of(evidence: &Evidence, member: &str) -> Option<Amplification> {
+    let mut notes = Vec::new();
+    let names = names(evidence, member, &mut notes);
+    let windows = windows::of(evidence, member);
+    let written = levels(evidence, member, &names, windows.whole_ns)?;
+    let (slope, variation) = settle(evidence, &names, &windows).unwrap_or_default();
+    let settled =
+        windows.parts_ns.len() >= FEWEST_WINDOWS && variation.is_some_and(|variation| variation < SETTLED);
+    notes.extend(doubts(evidence, member, &windows, settled));
+    let read = sums(evidence, &names.devices_read, windows.whole_ns);
+    let count =
+        |name: &str| sum(evidence, &format!("server.{member}.{name}"), windows.whole_ns).filter(|n| *n > 0.0);
+    let reads = count("reads.operations").or_else(|| count("opcounters.query"));
+    let over = |a: Option<f64>, b: Option<f64>| Some(a? / b?);
+    let last = |name: &str| {
+        Some(evidence.series.get(&format!("server.{member}.storage.{name}"))?.points.last()?.value)
+    };
+    Some(Amplification {
+        member: member.to_owned(),
+        window_ns: windows.whole_ns,
+        between_checkpoints: windows.between_checkpoints,
+        written,
+        slope,
+        windows: windows.parts_ns.len() as u64,
+        variation,
+        settled,
+        read_per_returned_byte: over(read, count("network.out_bytes")),
+        read_per_operation_bytes: over(read, reads),
+        reads_per_operation: over(sums(evidence, &names.devices_reads, windows.whole_ns), reads),
+        space: over(last("allocated_bytes"), last("logical_bytes").filter(|bytes| *bytes > 0.0)),
+        notes,
+    })
+}
+
+/// What each level wrote; `None` without a user's byte or a level below.
+fn levels(
+    evidence: &Evidence,
+    member: &str,
+    names: &Names,
+    window_ns: (u64, u64),
+) -> Option<Vec<WrittenLevel>> {
+    let user = sums(evidence, &names.user, window_ns).filter(|bytes| *bytes > 0.0)?;
+    let operations =
+        ["inserted", "updated", "deleted"].map(|kind| format!("server.{member}.documents.{kind}"));
+    let operations = sums(evidence, &operations, window_ns).filter(|count| *count > 0.0);
+    let mut above = user;
+    let mut written = Vec::new();
+    let all = [
+        ("user", &names.user),
+        ("journal", &names.journal),
+        ("engine", &names.engine),
+        ("volume", &names.volume),
+        ("device", &names.devices),
+    ];
+    for (name, counters) in all {
+        let Some(bytes) = sums(evidence, counters, window_ns).filter(|bytes| *bytes > 0.0) else { continue };
+        written.push(WrittenLevel {
+            name: name.to_owned(),
+            bytes,
+            per_user_byte: bytes / user,
+            step: bytes / above,
+            per_operation_bytes: operations.map(|count| bytes / count),
+            parts: parts(evidence, member, name, counters, window_ns),
+        });
+        above = bytes;
+    }
+    (written.len() > 1).then_some(written)
+}
+
+/// What a level is made of, where that was counted.
+fn parts(
+    evidence: &Evidence,
+    member: &str,
+    level: &str,
+    counters: &[String],
+    window_ns: (u64, u64),
+) -> Vec<(String, f64)> {
+    let named: Vec<(String, String)> = match level {
+        "engine" => [
+            ("checkpoint", "engine.checkpoint_bytes"),
+            ("flush", "flush.written_bytes"),
+            ("compaction", "compaction.written_bytes"),
+        ]
+        .map(|(part, name)| (part.to_owned(), format!("server.{member}.{name}")))
+        .into(),
+        "device" if counters.len() > 1 => counters
+            .iter()
+            .filter_map(|name| {
+                Some((name.strip_prefix("device.")?.strip_suffix(".written_bytes")?.to_owned(), name.clone()))
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    named
+        .into_iter()
+        .filter_map(|(part, name)| {
+            Some((part, sum(evidence, &name, window_ns).filter(|bytes| *bytes > 0.0)?))
+        })
+        .collect()
+}
+
+/// The slope of the lowest level over the user's bytes through the windows, and how the windows vary.
+fn settle(evidence: &Evidence, names: &Names, windows: &Windows) -> Option<(Option<f64>, Option<f64>)> {
+    let lowest = [&names.devices, &names.volume, &names.engine, &names.journal]
+        .into_iter()
+        .find(|counters| sums(evidence, *counters, windows.whole_ns).is_some_and(|bytes| bytes > 0.0))?;
+    let mut at = (0.0, 0.0);
+    let mut points = vec![at];
+    let mut ratios = Vec::new();
+    for window_ns in &windows.parts_ns {
+        let user = sums(evidence, &names.user, *window_ns).unwrap_or(0.0);
+        let bytes = sums(evidence, lowest, *window_ns).unwrap_or(0.0);
+        at = (at.0 + user, at.1 + bytes);
+        points.push(at);
+        if user > 0.0 {
+            ratios.push(bytes / user);
+        }
+    }
+    let slope = (ratios.len() >= FEWEST_WINDOWS).then(|| theil_sen_slope(&points)).flatten();
+    Some((slope, coefficient_of_variation(&ratios)))
+}
+
+/// What the figures cannot bear, a sentence each.
+fn doubts(evidence: &Evidence, member: &str, windows: &Windows, settled: bool) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if windows.parts_ns.is_empty() {
+        doubts.push("The window does not lie between ends of two checkpoints: what was dirty at its ends is not accounted for.".into());
+    }
+    if !settled {
+        doubts.push(format!(
+            "It has not settled: that takes {FEWEST_WINDOWS} windows that vary by less than {:.0} %, and there were {}.",
+            100.0 * SETTLED,
+            windows.parts_ns.len()
+        ));
+    }
+    let pending = evidence.series.get(&format!("server.{member}.compaction.pending"));
+    let pending = pending.and_then(|series| series.within(windows.whole_ns.0, windows.whole_ns.1).last());
+    if pending.is_some_and(|point| point.value > 0.0) {
+        doubts.push("Compaction was pending at the end: what it has yet to write is missing.".into());
+    }
+    doubts
+}

@@ -1,0 +1,35 @@
+//! How much is written and read for each byte of a user, level by level, and the servers of a run side by side
+//! (facts/analysis.md A8, articles.md 2).
+//!
+//! Only the devices at the bottom count: adding those above them would count everything twice. What other programs write on the
+//! same devices cannot be told apart here and is part of the last level.
+
+mod levels;
+mod side_by_side;
+mod windows;
+
+use crate::{Evidence, Judgement};
+
+/// The series that amplification is computed from.
+pub(crate) const NEEDS: &[&str] = &[
+    "client.user_bytes",
+    "server.{member}.network.in_bytes",
+    "server.{member}.journal.written_bytes",
+    "server.{member}.engine.written_bytes",
+    "server.{member}.checkpoint.count",
+    "device.{device}.written_bytes",
+    "device.{device}.read_bytes",
+    "server.{member}.storage.allocated_bytes",
+];
+
+/// Adds the amplification of each server, and the servers side by side where there are several.
+pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
+    let members = evidence.members();
+    judgement.amplifications.extend(members.iter().filter_map(|member| levels::of(evidence, member)));
+    if members.len() > 1 {
+        judgement.members.extend(side_by_side::rows(evidence, &members));
+    }
+}
+
+#[cfg(test)]
+mod tests;

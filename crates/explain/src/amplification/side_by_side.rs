@@ -1,0 +1,64 @@
+//! The servers of a run in one row each: what each asks of its devices for the same load, and how fast those answer.
+
+use fathom_record::members::MemberRow;
+
+use crate::Evidence;
+use crate::path::leaves;
+
+use super::windows::{sum, sums};
+
+/// A member with fewer operations of its own than this of the busiest lives on what it replicates.
+const OWN: f64 = 0.01;
+
+/// A row for each server.
+pub(super) fn rows(evidence: &Evidence, members: &[String]) -> Vec<MemberRow> {
+    let busiest = members.iter().filter_map(|member| operations(evidence, member)).fold(0.0, f64::max);
+    members.iter().map(|member| row(evidence, member, members, busiest)).collect()
+}
+
+/// Reads and writes that a server did for clients.
+fn operations(evidence: &Evidence, member: &str) -> Option<f64> {
+    let names = ["reads", "writes"].map(|kind| format!("server.{member}.{kind}.operations"));
+    sums(evidence, &names, evidence.window_ns)
+}
+
+fn row(evidence: &Evidence, member: &str, members: &[String], busiest: f64) -> MemberRow {
+    let window_ns = evidence.window_ns;
+    let seconds = window_ns.1.saturating_sub(window_ns.0) as f64 / 1e9;
+    let devices = leaves(evidence, member);
+    let total = |counter: &str| {
+        let names: Vec<String> = devices.iter().map(|device| format!("device.{device}.{counter}")).collect();
+        sums(evidence, &names, window_ns)
+    };
+    let own = operations(evidence, member);
+    let replicates = evidence.series.get(&format!("server.{member}.replication.state")).is_some();
+    // A secondary writes what the primary did: its bytes are held against the primary's operations.
+    let served = own
+        .filter(|own| *own > OWN * busiest || !replicates)
+        .or(Some(busiest))
+        .filter(|served| *served > 0.0);
+    let positive = |value: Option<f64>| value.filter(|value| *value > 0.0);
+    let over = |a: Option<f64>, b: Option<f64>| Some(a? / b?);
+    let per_s = |value: Option<f64>| value.filter(|_| seconds > 0.0).map(|value| value / seconds);
+    let mean_us =
+        |time: &str, requests: &str| over(total(time).map(|ms| ms * 1e3), positive(total(requests)));
+    let shared = |device: &&String| {
+        members.iter().any(|other| other != member && leaves(evidence, other).contains(device))
+    };
+    MemberRow {
+        member: member.to_owned(),
+        engine: evidence.environment.get(&format!("server.{member}.engine")).cloned(),
+        operations_per_s: per_s(own),
+        device_read_us: mean_us("read_ms", "reads"),
+        device_write_us: mean_us("write_ms", "writes"),
+        device_reads_per_s: per_s(total("reads")),
+        device_writes_per_s: per_s(total("writes")),
+        read_per_operation_bytes: over(total("read_bytes"), served),
+        written_per_operation_bytes: over(total("written_bytes"), served),
+        engine_written_per_operation_bytes: over(
+            sum(evidence, &format!("server.{member}.engine.written_bytes"), window_ns),
+            served,
+        ),
+        shared_devices: devices.iter().filter(shared).cloned().collect(),
+    }
+}

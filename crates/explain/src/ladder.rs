@@ -1,0 +1,219 @@
+//! Loads of rising strength: where more connections bring no more throughput, and whether throughput falls again
+//! (facts/analysis.md A5, A6).
+//!
+//! The peak of a scaling law is refused, with the reason, unless six levels with three repeats each, one of them beyond it, bear
+//! it out and a plain cap does not fit as well. Loads whose client was busy itself say nothing about a server and are left out.
+
+use fathom_record::disk::Entry;
+use fathom_record::load::Load;
+use fathom_record::{Confidence, Finding, Severity};
+use fathom_stats::{Comparison, Curve, LadderLevel, Level, fit, knee};
+use fathom_units::{Nanos, count, decimal};
+
+use crate::{Evidence, Judgement};
+
+/// The fewest levels of a ladder.
+const FEWEST_LEVELS: usize = 3;
+/// Rates of one number of connections are levels of their own if they differ by more than this.
+const APART: f64 = 1.05;
+/// A ladder of rates has passed its knee if its slowest level takes this many times its fastest.
+const SLOWED: f64 = 2.0;
+/// A step shorter than two cycles of the usual checkpoint does not see what a checkpoint does.
+const CYCLES_S: f64 = 120.0;
+
+/// Adds what each ladder of loads shows.
+pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
+    let mut groups: Vec<Vec<&Load>> = Vec::new();
+    for load in evidence
+        .results
+        .iter()
+        .filter_map(|entry| if let Entry::Load(load) = entry { Some(load) } else { None })
+    {
+        let same = |group: &&mut Vec<&Load>| {
+            group.first().is_some_and(|one| one.server == load.server && one.workload == load.workload)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(load),
+            None => groups.push(vec![load]),
+        }
+    }
+    judgement.findings.extend(groups.iter().filter_map(|group| of_group(group)));
+}
+
+fn of_group(group: &[&Load]) -> Option<Finding> {
+    let usable: Vec<&Load> = group
+        .iter()
+        .copied()
+        .filter(|load| !load.client_limited && load.per_s > 0.0 && load.connections > 0)
+        .collect();
+    let connections = distinct(group.iter().map(|load| load.connections as f64));
+    let rates = distinct(group.iter().map(|load| load.per_s));
+    if connections < FEWEST_LEVELS && (connections > 1 || rates < FEWEST_LEVELS) {
+        return None;
+    }
+    let left_out = group.len() - usable.len();
+    let highest = |loads: &[&Load]| loads.iter().map(|load| load.per_s).fold(0.0, f64::max);
+    if left_out > 0 && highest(&usable) < highest(group) {
+        return Some(client_limited(group, left_out));
+    }
+    let finding = if connections >= FEWEST_LEVELS { of_connections(&usable) } else { of_rates(&usable) }?;
+    Some(if usable.iter().any(|load| load.seconds < CYCLES_S) {
+        finding.evidence(
+            "Steps are shorter than two cycles of a checkpoint, so they are blind to what checkpoints do",
+        )
+    } else {
+        finding
+    })
+}
+
+/// How many values differ by more than 5 %.
+fn distinct(values: impl Iterator<Item = f64>) -> usize {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.dedup_by(|a, b| *a < *b * APART);
+    sorted.len()
+}
+
+fn client_limited(group: &[&Load], left_out: usize) -> Finding {
+    let server = group.first().map_or("", |load| load.server.as_str());
+    Finding::new(
+        "load-knee-hidden",
+        Severity::Note,
+        format!("Where {server} stops giving more cannot be told: the client was busy itself in the strongest loads"),
+    )
+    .confidence(Confidence::CannotTell)
+    .evidence(format!("In {left_out} of {} loads the client used nearly all of its processors", group.len()))
+    .next_look("Repeat the ladder with more client machines, or fewer operations for each byte of the client's work.")
+}
+
+/// The mean response time of a load in nanoseconds.
+fn mean_ns(load: &Load) -> Option<f64> {
+    let mut sums = (0.0, 0.0);
+    for operation in &load.by_operation {
+        if let Some(latency) = operation.response.as_ref().or(operation.service.as_ref()) {
+            sums = (sums.0 + latency.mean_ns * operation.count as f64, sums.1 + operation.count as f64);
+        }
+    }
+    (sums.1 > 0.0).then(|| sums.0 / sums.1)
+}
+
+/// Where more connections bring no more: by the bounds of the ladder where one connection was measured, else by the corner of
+/// the cap, where that law fits best.
+fn at_knee(loads: &[&Load], laws: &Comparison) -> Option<(f64, f64)> {
+    let levels: Vec<LadderLevel> = loads
+        .iter()
+        .filter_map(|load| {
+            let concurrency = u32::try_from(load.connections).ok()?;
+            Some(LadderLevel { concurrency, throughput_per_s: load.per_s, mean_latency_ns: mean_ns(load)? })
+        })
+        .collect();
+    let bounds = knee(&levels).filter(|knee| knee.plateau_reached);
+    bounds.map(|knee| (knee.concurrency_at_knee, knee.throughput_max_per_s)).or_else(|| {
+        match laws.best_fit()?.curve {
+            Curve::Cap { gain, ceiling, .. } => {
+                let highest = loads.iter().map(|load| load.connections).max()? as f64;
+                Some((ceiling / gain, ceiling)).filter(|(corner, _)| *corner < highest)
+            }
+            _ => None,
+        }
+    })
+}
+
+fn of_connections(loads: &[&Load]) -> Option<Finding> {
+    let levels: Vec<Level> = loads
+        .iter()
+        .map(|load| Level { concurrency: load.connections as f64, throughput: load.per_s })
+        .collect();
+    let laws = fit(&levels).ok()?;
+    let first = loads.first()?;
+    let what = format!("{} under {}", first.server, first.workload);
+    let rivals: Vec<String> =
+        laws.fits.iter().map(|fit| format!("{} {}", fit.model.name(), decimal(fit.aicc))).collect();
+    let law = format!(
+        "Of the laws of scaling {} fits best (AICc, lower is better: {})",
+        laws.best.name(),
+        rivals.join(", ")
+    );
+    let peak = match (&laws.peak, &laws.peak_refused) {
+        (Some(peak), _) => format!(
+            "Throughput is highest at {} connections (95 %: {} to {}) and falls beyond",
+            count(peak.concurrency),
+            count(peak.interval.low),
+            count(peak.interval.high)
+        ),
+        (None, why) => {
+            format!("No peak of throughput is claimed: {}", why.as_deref().unwrap_or("the fit gives none"))
+        }
+    };
+    let finding = match (&laws.peak, at_knee(loads, &laws)) {
+        (Some(peak), _) => Finding::new(
+            "load-peak",
+            Severity::Warning,
+            format!("More than {} connections make {what} slower, not faster", count(peak.concurrency)),
+        )
+        .advice(format!("Keep the pools of all clients together at or below {}", count(peak.concurrency))),
+        (None, Some((at, most))) => Finding::new(
+            "load-knee",
+            Severity::Note,
+            format!(
+                "{what} gives at most about {} operations a second; more than about {} connections only wait",
+                count(most),
+                count(at.max(1.0).ceil())
+            ),
+        ),
+        (None, None) => return None,
+    };
+    Some(
+        finding
+            .confidence(if laws.misses_shape() { Confidence::Likely } else { Confidence::Certain })
+            .evidence(law)
+            .evidence(peak)
+            .next_look(
+                "What is full at the knee: the queues and the layers of the loads just below and above it.",
+            )
+            .source(
+                "facts: Gunther, Guerrilla Capacity Planning, 2007; Lazowska and others, 1984, chapter 5",
+            ),
+    )
+}
+
+/// Rates of one number of connections: the one at which the response time over throughput is least, where those above it are
+/// clearly slower.
+fn of_rates(loads: &[&Load]) -> Option<Finding> {
+    let mut levels: Vec<(f64, f64)> =
+        loads.iter().filter_map(|load| Some((load.per_s, mean_ns(load)?))).collect();
+    levels.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (first, last) = (levels.first()?, levels.last()?);
+    let power = levels.iter().min_by(|a, b| (a.1 / a.0).total_cmp(&(b.1 / b.0)))?;
+    if last.1 < SLOWED * first.1 || power.0 >= last.0 {
+        return None;
+    }
+    let one = loads.first()?;
+    Some(
+        Finding::new(
+            "load-knee",
+            Severity::Note,
+            format!(
+                "{} under {} is best used at about {} operations a second; beyond, time grows faster than throughput",
+                one.server,
+                one.workload,
+                count(power.0)
+            ),
+        )
+        .confidence(Confidence::Likely)
+        .evidence(format!(
+            "The mean response was {} at {} a second, {} at {} and {} at {}",
+            Nanos(first.1 as u64),
+            count(first.0),
+            Nanos(power.1 as u64),
+            count(power.0),
+            Nanos(last.1 as u64),
+            count(last.0)
+        ))
+        .next_look("'fathom ycsb run --find-max' finds the highest rate that holds an objective, to 3 %.")
+        .source("facts: Lazowska and others, Quantitative System Performance, 1984, chapter 5"),
+    )
+}
+
+#[cfg(test)]
+mod tests;

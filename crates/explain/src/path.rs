@@ -1,0 +1,129 @@
+//! What operations do second by second, as far as each verdict needs it: at the client, within a server, and on a device.
+//!
+//! Names of the client's series may carry a tag (`client.server-on-rocksdb.in_flight`); all that were read at the time count.
+
+use crate::Evidence;
+use crate::seconds::{Grid, total, zip};
+
+/// Values of a grid's seconds.
+pub(crate) type Seconds = Vec<Option<f64>>;
+
+/// The devices at the bottom under a server's data: those the environment names, else the one device that was watched.
+/// Where several were and nothing says which are stacked on which, none: their figures must not be added.
+pub(crate) fn leaves(evidence: &Evidence, member: &str) -> Vec<String> {
+    let named = |key: String| {
+        let text = evidence.environment.get(&key)?;
+        let names: Vec<String> = text
+            .split(|c: char| c == ',' || c.is_whitespace())
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect();
+        (!names.is_empty()).then_some(names)
+    };
+    named(format!("server.{member}.device.leaves"))
+        .or_else(|| named(format!("server.{member}.device")))
+        .unwrap_or_else(|| {
+            let mut watched: Vec<String> = Vec::new();
+            for (name, _) in evidence.series.starting("device.") {
+                if let Some(device) = name.strip_suffix(".reads").or_else(|| name.strip_suffix(".in_flight"))
+                    && !watched.iter().any(|one| one == device)
+                {
+                    watched.push(device.to_owned());
+                }
+            }
+            if watched.len() == 1 { watched } else { Vec::new() }
+        })
+}
+
+/// The client's series of a name, whatever their tags.
+pub(crate) fn client_names<'e>(evidence: &'e Evidence, name: &'e str) -> impl Iterator<Item = String> + 'e {
+    evidence.series.starting("client.").filter_map(move |(rest, _)| {
+        let tag = rest.strip_suffix(name)?;
+        (tag.is_empty() || tag.ends_with('.')).then(|| format!("client.{rest}"))
+    })
+}
+
+/// The client's gauge of a name, summed over tags.
+pub(crate) fn client_gauge(evidence: &Evidence, grid: Grid, name: &str) -> Option<Seconds> {
+    let names: Vec<String> = client_names(evidence, name).collect();
+    total(names.iter().filter_map(|name| grid.means_of(evidence, name)))
+}
+
+/// Mean time of the client's operations by a clock (`service`, `response`) in microseconds, and how many ended.
+pub(crate) fn client_mean_us(evidence: &Evidence, grid: Grid, clock: &str) -> Option<(Seconds, Seconds)> {
+    let suffix = format!(".{clock}.mean_ns");
+    let mut times = Vec::new();
+    let mut counts = Vec::new();
+    for (rest, series) in evidence.series.starting("client.") {
+        let Some(operation) = rest.strip_suffix(&suffix) else { continue };
+        let Some(count) = grid.means_of(evidence, &format!("client.{operation}.per_s")) else { continue };
+        // A second in which none of a kind ended has no mean, and took no time.
+        let time = |(mean_ns, count): (&Option<f64>, &Option<f64>)| match (*count)? {
+            count if count > 0.0 => Some((*mean_ns)? / 1e3 * count),
+            _ => Some(0.0),
+        };
+        times.push(grid.means(series).iter().zip(&count).map(time).collect());
+        counts.push(count);
+    }
+    let (time, count) = (total(times)?, total(counts)?);
+    let mean = zip(&time, &count, |time, count| (count > 0.0).then(|| time / count));
+    Some((mean, count))
+}
+
+/// Mean time within the server of its reads and writes in microseconds, and how many there were.
+pub(crate) fn server_mean_us(evidence: &Evidence, grid: Grid, member: &str) -> Option<(Seconds, Seconds)> {
+    let sums = |kind: &str| {
+        ["reads", "writes"]
+            .iter()
+            .filter_map(|one| grid.sums_of(evidence, &format!("server.{member}.{one}.{kind}")))
+            .collect::<Vec<_>>()
+    };
+    let (time, count) = (total(sums("latency_us"))?, total(sums("operations"))?);
+    let mean = zip(&time, &count, |time, count| (count > 0.0).then(|| time / count));
+    Some((mean, count))
+}
+
+/// Mean time of an operation in microseconds: as the client saw it from its send, else within the server.
+pub(crate) fn operation_us(evidence: &Evidence, grid: Grid, member: &str) -> Option<Seconds> {
+    client_mean_us(evidence, grid, "service")
+        .or_else(|| server_mean_us(evidence, grid, member))
+        .map(|(mean, _)| mean)
+}
+
+/// How many operations were waiting for pages to be read or written, on average: by Little's law the time they waited in a
+/// second is the mean number that did.
+pub(crate) fn waiting_for_pages(evidence: &Evidence, grid: Grid, member: &str) -> Option<Seconds> {
+    let waits = ["page_read_us", "page_write_us"]
+        .iter()
+        .filter_map(|wait| grid.sums_of(evidence, &format!("server.{member}.wait.{wait}")));
+    Some(total(waits)?.into_iter().map(|us| us.map(|us| us / 1e6)).collect())
+}
+
+/// A device second by second.
+#[derive(Clone, Debug)]
+pub(crate) struct DeviceSeconds {
+    /// Reads.
+    pub(crate) reads: Seconds,
+    /// Reads and writes.
+    pub(crate) requests: Seconds,
+    /// Bytes of both.
+    pub(crate) bytes: Option<Seconds>,
+    /// Mean time of both in microseconds.
+    pub(crate) await_us: Seconds,
+    /// How many were within it on average, by the time they took.
+    pub(crate) within: Seconds,
+}
+
+impl DeviceSeconds {
+    /// `None` where its counters were not read.
+    pub(crate) fn of(evidence: &Evidence, grid: Grid, device: &str) -> Option<DeviceSeconds> {
+        let sums = |name: &str| grid.sums_of(evidence, &format!("device.{device}.{name}"));
+        let reads = sums("reads")?;
+        let requests = total([Some(reads.clone()), sums("writes")].into_iter().flatten())?;
+        let bytes = total([sums("read_bytes"), sums("written_bytes")].into_iter().flatten());
+        let time_ms = total([sums("read_ms"), sums("write_ms")].into_iter().flatten())?;
+        let await_us = zip(&time_ms, &requests, |ms, requests| (requests > 0.0).then(|| ms * 1e3 / requests));
+        let within = time_ms.iter().map(|ms| ms.map(|ms| ms / 1e3)).collect();
+        Some(DeviceSeconds { reads, requests, bytes, await_us, within })
+    }
+}

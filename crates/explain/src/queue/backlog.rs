@@ -1,0 +1,98 @@
+//! How many requests there were for a device at each sample: those in its queue, which can be seen, and those above it, which
+//! cannot. A request waits for a place before the kernel counts it, so the second part is worked out from who waits.
+//!
+//! By Little's law the time that operations spent in page reads is the mean number that were in one; less the reads that the
+//! device had, that is how many waited above it. They can only have waited while the queue was full, so they are laid on the
+//! samples at which it was: evenly where it was full throughout (clients that wait for replies), else falling from twice the
+//! mean to none (a burst that drains).
+
+use crate::Evidence;
+use crate::path::{DeviceSeconds, Seconds, client_gauge, waiting_for_pages};
+use crate::seconds::{Grid, total, zip};
+
+use super::forecast::BacklogSecond;
+use super::rung::FULL;
+
+/// Where a queue is full for more of a second's samples than this, it was full throughout.
+const THROUGHOUT: f64 = 0.9;
+
+/// How many waited above a device's queue, on average over each second.
+pub(super) struct Above {
+    pub(super) waiting: Seconds,
+    /// How that was worked out, as a sentence.
+    pub(super) how: String,
+}
+
+/// How many waited above a device that did `part` of all leaves' requests. `None` where nothing above it was watched.
+pub(super) fn above(
+    evidence: &Evidence,
+    grid: Grid,
+    member: &str,
+    device: &DeviceSeconds,
+    part: &[Option<f64>],
+) -> Option<Above> {
+    if let Some(waiting) = waiting_for_pages(evidence, grid, member) {
+        let here = zip(&waiting, part, |waiting, part| Some(waiting * part));
+        // Background writes are nobody's page reads: only the reads within the device are taken off.
+        let reads = zip(&device.reads, &device.requests, |reads, requests| {
+            Some(if requests > 0.0 { reads / requests } else { 0.0 })
+        });
+        let within = zip(&device.within, &reads, |within, reads| Some(within * reads));
+        let waiting = zip(&here, &within, |here, within| Some((here - within).max(0.0)));
+        let how = "Those above the queue are operations in page reads and writes (their summed time in each second) less \
+                   the reads within the device.";
+        return Some(Above { waiting, how: how.to_owned() });
+    }
+    let gauge = |name: &str| grid.means_of(evidence, &format!("server.{member}.{name}"));
+    let tickets = total(["tickets.read.out", "tickets.write.out"].iter().filter_map(|name| gauge(name)));
+    let active = || total(["clients.readers", "clients.writers"].iter().filter_map(|name| gauge(name)));
+    let (under_way, what) = match (tickets.or_else(active), client_gauge(evidence, grid, "in_flight")) {
+        (Some(inside), _) => (inside, "operations within the server"),
+        (None, Some(client)) => (client, "operations of the client under way"),
+        (None, None) => return None,
+    };
+    let here = zip(&under_way, part, |under_way, part| Some(under_way * part));
+    let waiting = zip(&here, &device.within, |here, within| Some((here - within).max(0.0)));
+    let how = format!(
+        "The server does not say who waits for pages, so all {what} are taken to wait for the device: an upper bound."
+    );
+    Some(Above { waiting, how })
+}
+
+/// The backlog at each sample: `samples` are those of the requests in flight, by second.
+pub(super) fn backlog(samples: &[Vec<f64>], cap: f64, above: &[Option<f64>]) -> Vec<BacklogSecond> {
+    samples
+        .iter()
+        .zip(above)
+        .filter(|(samples, _)| !samples.is_empty())
+        .map(|(samples, above)| {
+            let full = samples.iter().filter(|n| **n >= FULL * cap).count();
+            let share = full as f64 / samples.len() as f64;
+            let when_full = if full > 0 { above.unwrap_or(0.0) / share } else { 0.0 };
+            let mut place = 0.0;
+            let mut one = |n: f64| {
+                if n < FULL * cap {
+                    return n;
+                }
+                place += 1.0;
+                let drained = 2.0 * (place - 0.5) / full as f64;
+                n + when_full * if share > THROUGHOUT { 1.0 } else { drained }
+            };
+            samples.iter().map(|n| one(*n)).collect()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_above_is_laid_on_the_samples_at_which_the_queue_was_full() {
+        let samples = [vec![0.0, 32.0, 32.0, 3.0], vec![32.0; 4], vec![1.0; 4], Vec::new()];
+        let above = [Some(20.0), Some(20.0), Some(20.0), None];
+        let found = backlog(&samples, 32.0, &above);
+        assert_eq!(found, [vec![0.0, 52.0, 92.0, 3.0], vec![52.0; 4], vec![1.0; 4]]);
+        assert_eq!(backlog(&[vec![32.0]], 32.0, &[None]), [vec![32.0]]);
+    }
+}

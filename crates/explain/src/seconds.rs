@@ -1,0 +1,150 @@
+//! Series laid on one grid of seconds, so that samplers of different periods can be compared.
+//!
+//! A sum is spread over the seconds that its window covers; a gauge counts where it was read. A second that a series does not
+//! cover at least by half has no value: nothing is filled in.
+
+use fathom_record::{Point, Series};
+
+use crate::Evidence;
+
+/// One step of the grid.
+pub(crate) const STEP_NS: u64 = 1_000_000_000;
+/// The most steps: two days. A window beyond that is cut at its end.
+const MOST: u64 = 172_800;
+
+/// The seconds of a window, from its start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grid {
+    begin_ns: u64,
+    count: usize,
+}
+
+impl Grid {
+    /// The whole seconds of the evidence's window.
+    pub(crate) fn of(evidence: &Evidence) -> Grid {
+        let (begin_ns, end_ns) = evidence.window_ns;
+        let count = (end_ns.saturating_sub(begin_ns) / STEP_NS).min(MOST) as usize;
+        Grid { begin_ns, count }
+    }
+
+    /// How many seconds.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The second in which `end_ns` lies, if it is within; the end of a second belongs to it.
+    pub(crate) fn at(&self, end_ns: u64) -> Option<usize> {
+        let offset = end_ns.checked_sub(self.begin_ns)?.checked_sub(1)?;
+        let at = (offset / STEP_NS) as usize;
+        (at < self.count).then_some(at)
+    }
+
+    /// Where the second `at` ends.
+    fn end_of(&self, at: usize) -> u64 {
+        self.begin_ns.saturating_add((at as u64 + 1).saturating_mul(STEP_NS))
+    }
+
+    fn points<'s>(&self, series: &'s Series) -> &'s [Point] {
+        series.within(self.begin_ns, self.end_of(self.count))
+    }
+
+    /// What was added in each second.
+    pub(crate) fn sums(&self, series: &Series) -> Vec<Option<f64>> {
+        let mut filled = vec![(0.0, 0u64); self.count];
+        for point in self.points(series).iter().filter(|point| point.value.is_finite()) {
+            let length = point.end_ns.saturating_sub(point.begin_ns);
+            let mut from = point.begin_ns.max(self.begin_ns);
+            while length > 0 && from < point.end_ns {
+                let at = ((from - self.begin_ns) / STEP_NS) as usize;
+                let until = point.end_ns.min(self.end_of(at));
+                let Some((sum, covered)) = filled.get_mut(at) else { break };
+                *sum += point.value * (until - from) as f64 / length as f64;
+                *covered += until - from;
+                from = until;
+            }
+        }
+        filled.into_iter().map(|(sum, covered)| (covered * 2 >= STEP_NS).then_some(sum)).collect()
+    }
+
+    /// The mean of what was read in each second.
+    pub(crate) fn means(&self, series: &Series) -> Vec<Option<f64>> {
+        let mut filled = vec![(0.0, 0u32); self.count];
+        for point in self.points(series).iter().filter(|point| point.value.is_finite()) {
+            if let Some((sum, count)) = self.at(point.end_ns).and_then(|at| filled.get_mut(at)) {
+                *sum += point.value;
+                *count += 1;
+            }
+        }
+        filled.into_iter().map(|(sum, count)| (count > 0).then(|| sum / f64::from(count))).collect()
+    }
+
+    /// [`Grid::sums`] of a series by name; `None` where there is none.
+    pub(crate) fn sums_of(&self, evidence: &Evidence, name: &str) -> Option<Vec<Option<f64>>> {
+        evidence.series.get(name).map(|series| self.sums(series))
+    }
+
+    /// [`Grid::means`] of a series by name; `None` where there is none.
+    pub(crate) fn means_of(&self, evidence: &Evidence, name: &str) -> Option<Vec<Option<f64>>> {
+        evidence.series.get(name).map(|series| self.means(series))
+    }
+}
+
+/// Second by second `f` of two, where both are there.
+pub(crate) fn zip(
+    a: &[Option<f64>],
+    b: &[Option<f64>],
+    f: impl Fn(f64, f64) -> Option<f64>,
+) -> Vec<Option<f64>> {
+    a.iter().zip(b).map(|(a, b)| f((*a)?, (*b)?)).collect()
+}
+
+/// Second by second the sum of those that are there; `None` for no series at all.
+pub(crate) fn total(all: impl IntoIterator<Item = Vec<Option<f64>>>) -> Option<Vec<Option<f64>>> {
+    all.into_iter().reduce(|a, b| {
+        let one = |pair: (&Option<f64>, &Option<f64>)| match pair {
+            (Some(a), Some(b)) => Some(a + b),
+            (a, b) => a.or(*b),
+        };
+        a.iter().zip(&b).map(one).collect()
+    })
+}
+
+/// The mean of those that are there.
+pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.into_iter().fold((0.0, 0u64), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / count as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::SeriesSet;
+
+    use super::*;
+
+    #[test]
+    fn sums_are_spread_and_gauges_stay_where_they_were_read() {
+        let mut series = SeriesSet::default();
+        let half = STEP_NS / 2;
+        series.add("sum", "1", Point { begin_ns: half, end_ns: 3 * half, value: 10.0 });
+        series.add("sum", "1", Point { begin_ns: 3 * half, end_ns: 5 * half, value: 30.0 });
+        series.add("gauge", "1", Point { begin_ns: 0, end_ns: STEP_NS, value: 4.0 });
+        series.add("gauge", "1", Point { begin_ns: STEP_NS, end_ns: STEP_NS + 1, value: 8.0 });
+        series.add("gauge", "1", Point { begin_ns: STEP_NS, end_ns: 2 * STEP_NS, value: f64::NAN });
+        let evidence = Evidence { series, window_ns: (0, 3 * STEP_NS), ..Evidence::default() };
+        let grid = Grid::of(&evidence);
+        assert_eq!(grid.sums_of(&evidence, "sum").unwrap(), [Some(5.0), Some(20.0), Some(15.0)]);
+        assert_eq!(grid.means_of(&evidence, "gauge").unwrap(), [Some(4.0), Some(8.0), None]);
+        assert_eq!(grid.sums_of(&evidence, "none"), None);
+        assert_eq!(
+            total([vec![Some(1.0), None], vec![Some(2.0), Some(5.0)]]),
+            Some(vec![Some(3.0), Some(5.0)])
+        );
+    }
+
+    #[test]
+    fn an_absurd_window_is_cut() {
+        let evidence = Evidence { window_ns: (0, u64::MAX), ..Evidence::default() };
+        assert_eq!(Grid::of(&evidence).len(), MOST as usize);
+        assert_eq!(Grid::of(&Evidence { window_ns: (5, 2), ..evidence }).len(), 0);
+    }
+}

@@ -1,0 +1,74 @@
+//! How much is written and read for each byte of a user, step by step from the client to the device, and how much space it takes.
+//!
+//! A step is what the level below wrote over what the one above did, so that the product of the steps is the whole.
+
+use serde::{Deserialize, Serialize};
+
+/// One level of the way down.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WrittenLevel {
+    /// `user`, `journal`, `engine` or `device`.
+    pub name: String,
+    /// Bytes written within the window.
+    pub bytes: f64,
+    /// For each byte of the user.
+    pub per_user_byte: f64,
+    /// Over the level above.
+    pub step: f64,
+    /// Bytes for each write operation of the user, where those were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_operation_bytes: Option<f64>,
+    /// Parts of it by name (`checkpoint`, `flush`, `compaction`, a device), in bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<(String, f64)>,
+}
+
+/// The amplification of one server over one window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Amplification {
+    /// Whose: a server's number in the run.
+    pub member: String,
+    /// The window, in nanoseconds since the run's start: from the end of a checkpoint to that of another, where there were two.
+    pub window_ns: (u64, u64),
+    /// Whether the window lies between ends of checkpoints, so that what was dirty at its start is about what is at its end.
+    pub between_checkpoints: bool,
+    /// What was written, from the user down.
+    pub written: Vec<WrittenLevel>,
+    /// The slope of device bytes over user bytes through the windows within: the amplification that a longer run tends to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slope: Option<f64>,
+    /// How many windows that is from.
+    pub windows: u64,
+    /// Their coefficient of variation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variation: Option<f64>,
+    /// Whether it has settled: at least 5 windows that vary by less than 5 %.
+    pub settled: bool,
+    /// Bytes that devices read for each byte returned to users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_per_returned_byte: Option<f64>,
+    /// Bytes that devices read for each read operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_per_operation_bytes: Option<f64>,
+    /// Device reads for each read operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads_per_operation: Option<f64>,
+    /// Bytes allocated for each logical byte; below 1 where compression saves more than indexes and free space cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<f64>,
+    /// What was estimated or could not be read, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl Amplification {
+    /// One level by name.
+    pub fn level(&self, name: &str) -> Option<&WrittenLevel> {
+        self.written.iter().find(|level| level.name == name)
+    }
+
+    /// What the lowest level that was seen wrote for each byte of the user.
+    pub fn whole(&self) -> Option<f64> {
+        self.written.last().map(|level| level.per_user_byte)
+    }
+}
