@@ -7,6 +7,7 @@
 mod delay_proxy;
 mod fathom;
 mod fuse;
+mod knob;
 mod lab_server;
 mod leftovers;
 mod null_responder;
@@ -18,6 +19,7 @@ mod tmpfs;
 pub use delay_proxy::DelayProxy;
 pub use fathom::{Fathom, Output, Running};
 pub use fuse::FuseMount;
+pub use knob::Knob;
 pub use lab_server::LabServer;
 pub use leftovers::leftovers;
 pub use null_responder::{Manner, NullResponder};

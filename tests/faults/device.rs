@@ -1,9 +1,8 @@
 //! Caps: of a control group on the device's requests, and of the device's queue.
 
-use std::fs;
 use std::time::Duration;
 
-use fathom_testkit::{Bytes, Cap, CapLimits, Filesystem, RealDisk, SlowDisk, Speed};
+use fathom_testkit::{Bytes, Cap, CapLimits, Filesystem, Knob, RealDisk, SlowDisk, Speed};
 
 use crate::study::{Judged, NO_CACHE, Study, alone};
 
@@ -43,15 +42,16 @@ fn a_cap_on_requests_is_named_with_its_figure() {
 #[test]
 fn a_short_queue_is_named_and_what_lifting_it_brings_is_forecast() {
     let _alone = alone();
-    // 32 requests side by side, 4 ms each: 8,000 a second at best, 1,000 where only 4 get through.
-    let speed = Speed { service: Duration::from_millis(4), parallel: 32 };
+    // 32 requests side by side, 20 ms each: 1,600 a second at best, 200 where only 4 get through. Slow, so that the processors
+    // have nothing to do with it.
+    let speed = Speed { service: Duration::from_millis(20), parallel: 32 };
     let Some(disk) = SlowDisk::new(Filesystem::Xfs, Bytes(1 << 30), speed).unwrap() else { return };
     disk.set_service(Duration::ZERO);
     let study = Study::start("wiredTiger", disk.path(), &NO_CACHE, 30_000);
     disk.set_service(speed.service);
-    let knob = format!("/sys/block/{}/queue/nr_requests", disk.device_name());
-    let before = fs::read_to_string(&knob).unwrap();
-    fs::write(&knob, "4").unwrap();
+    let probe = study.probed(disk.path());
+    let queue = format!("/sys/block/{}/queue/nr_requests", disk.device_name());
+    let short = Knob::set(queue, "4").unwrap();
     let words = [
         "-threads",
         "24",
@@ -62,15 +62,16 @@ fn a_short_queue_is_named_and_what_lifting_it_brings_is_forecast() {
         "-p",
         "updateproportion=0",
     ];
-    let capped = study.watched(study.server.port(), 30, &words);
+    let capped = study.watched(study.server.port(), 30, &words).with_probe(&probe);
     let finding = capped.finding("queue-cap");
     let finding = finding.unwrap_or_else(|| panic!("{:#?}", capped.document));
     let share = finding["gain"]["share"].as_f64().unwrap_or_else(|| panic!("{finding:#}"));
-    fs::write(&knob, before.trim()).unwrap();
+    drop(short);
     let lifted = study.watched(study.server.port(), 30, &words);
     assert!(lifted.finding("queue-cap").is_none(), "{:#?}", lifted.document["findings"]);
     let mean = |judged: &Judged| judged.budget("reads")["client_mean_us"].as_f64().unwrap();
     let observed = 1.0 - mean(&lifted) / mean(&capped);
+    println!("{finding:#}\n{:?}\n{:?}", capped.layers("reads"), lifted.layers("reads"));
     println!("forecast {share:.3}, observed {observed:.3}, cap of {}", finding["claim"]);
     let (forecast_us, lifted_us) = (mean(&capped) * (1.0 - share), mean(&lifted));
     assert!(

@@ -67,6 +67,23 @@ impl Study {
         Judged::of(&folder, output)
     }
 
+    /// A probe of the disk at `folder`: random reads of 32 KiB at rising depths. Its run folder.
+    pub fn probed(&self, folder: &Path) -> PathBuf {
+        let runs = self.scratch.path().join("probes");
+        let words =
+            ["--pattern", "randread", "--block", "32K", "--depth", "1..64", "--size", "64M", "--time", "1s"];
+        let output = Fathom::new(PROGRAM)
+            .arg("disk")
+            .arg("--dir")
+            .arg(folder)
+            .args(words)
+            .arg("--runs")
+            .arg(&runs)
+            .run();
+        assert!(output.code <= 1, "{}\n{}", output.stdout, output.stderr);
+        fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path()
+    }
+
     /// A command to the server's `admin`.
     pub fn command(&self, command: &Document) {
         self.server.connect().unwrap().run("admin", command).unwrap();
@@ -92,7 +109,16 @@ pub struct Judged {
 
 impl Judged {
     fn of(folder: &Path, load: Output) -> Judged {
-        let output = Fathom::new(PROGRAM).arg("explain").arg(folder).arg("--json").run();
+        Judged::by(folder, load, &[])
+    }
+
+    /// The same run judged again, with the curve of its device from a probe.
+    pub fn with_probe(self, probe: &Path) -> Judged {
+        Judged::by(&self.folder.clone(), self.load, &["--probe", &probe.to_string_lossy()])
+    }
+
+    fn by(folder: &Path, load: Output, words: &[&str]) -> Judged {
+        let output = Fathom::new(PROGRAM).arg("explain").arg(folder).arg("--json").args(words).run();
         assert!(output.code <= 1, "{}\n{}", output.stdout, output.stderr);
         Judged { folder: folder.to_owned(), document: output.json(), load }
     }

@@ -13,6 +13,7 @@ use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
 use fathom_explain::{Evidence, Judgement, judge};
 use fathom_process::Signals;
+use fathom_record::disk::Entry;
 use fathom_record::{Finding, Run, State};
 use fathom_units::Nanos;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -26,6 +27,8 @@ const EXAMPLES: &str = "\
 EXAMPLES:
   fathom explain                                   the newest run folder
   fathom explain runs/20261121T093000Z-ycsb-4711   that one
+  fathom explain --probe runs/20261121T093000Z-disk-4711
+                                  with the device's curve, for what queues cost
   fathom explain --uri mongodb://db1 --for 5m      a deployment, as it is now
   fathom explain --uri mongodb://db1 --dir /data --namespace shop.orders --json
 
@@ -49,6 +52,9 @@ pub(crate) struct Config {
     /// How long a deployment is watched [default: 2m]
     #[arg(long = "for", value_name = "TIME")]
     time: Option<Nanos>,
+    /// A run folder of 'fathom disk' on the same device: tells what a deeper queue would bring
+    #[arg(long, value_name = "RUN")]
+    probe: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -90,7 +96,8 @@ fn of_folder(config: &Config) -> Result<Explained> {
         None => newest(config.runs.as_deref())?,
     };
     let run = Run::open(&folder)?;
-    let evidence = Evidence::of(&run)?;
+    let mut evidence = Evidence::of(&run)?;
+    evidence.results.extend(probed(config)?);
     if evidence.series.iter().next().is_none() {
         let what = format!("{} holds no series to judge", folder.display());
         return Err(Error::new(Kind::Unsupported, what)
@@ -106,6 +113,18 @@ fn of_folder(config: &Config) -> Result<Explained> {
         state: manifest.state,
         folder: Some(folder),
     })
+}
+
+/// The steps of the probe that was named.
+fn probed(config: &Config) -> Result<Vec<Entry>> {
+    let Some(folder) = &config.probe else { return Ok(Vec::new()) };
+    let mut results = Run::open(folder)?.results()?;
+    results.retain(|entry| matches!(entry, Entry::Step(_)));
+    if results.is_empty() {
+        let what = format!("{} holds no step of a probe", folder.display());
+        return Err(Error::new(Kind::Unsupported, what).advise("name a run of 'fathom disk'").into());
+    }
+    Ok(results)
 }
 
 /// The folder whose name, which begins with its time, is the last.
@@ -131,6 +150,7 @@ fn watched(config: &Config) -> Result<Explained> {
         );
     }
     let plan = config.source.plan(INTERVAL)?;
+    let probed = probed(config)?;
     let signals = Signals::install()?;
     let run = match config.no_record {
         true => None,
@@ -140,7 +160,8 @@ fn watched(config: &Config) -> Result<Explained> {
     follow(&mut session, &plan, Duration::from(time), &signals);
     session.stop();
     session.gather(Duration::ZERO);
-    let recent = std::mem::take(&mut session.recent);
+    let mut recent = std::mem::take(&mut session.recent);
+    recent.evidence.results.extend(probed);
     let judgement: Judgement = judge(&recent.evidence);
     let state = if signals.stopped() { State::Interrupted } else { State::Complete };
     let folder = session.end(state, None, |kept| kept.judgement(&judgement));
