@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use fathom_explain::{Evidence, Judgement};
 use fathom_record::State;
-use fathom_report::{budget_lines, findings_text};
+use fathom_record::disk::Entry;
+use fathom_report::{amplification_lines, budget_lines, findings_text, member_lines, queue_lines};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::live::WIDTH;
 
@@ -65,10 +66,7 @@ pub(crate) fn text(explained: &Explained) -> String {
     let seconds = evidence.window_ns.1.saturating_sub(evidence.window_ns.0) as f64 / SECOND_NS;
     let mut blocks = vec![format!("{subject}: {seconds:.0} s on one clock{}", state_word(*state))];
     blocks.extend(members(evidence));
-    if !judgement.budgets.is_empty() {
-        let lines = judgement.budgets.iter().map(|budget| budget_lines(budget, WIDTH).join("\n"));
-        blocks.push(lines.collect::<Vec<_>>().join("\n\n"));
-    }
+    blocks.extend(figures(judgement));
     let findings = findings_text(&judgement.findings, WIDTH, false);
     blocks.push(if findings.is_empty() { "Nothing was found.".to_owned() } else { findings });
     if !notes.is_empty() {
@@ -87,6 +85,45 @@ pub(crate) fn text(explained: &Explained) -> String {
     last.extend(folder.as_ref().map(|folder| format!("Run folder: {}", folder.display())));
     blocks.extend((!last.is_empty()).then(|| last.join("\n")));
     blocks.join("\n\n")
+}
+
+/// The figures that findings rest on: budgets, queues, amplification, the servers side by side; a block each.
+pub(crate) fn figures(judgement: &Judgement) -> Vec<String> {
+    let Judgement { budgets, ladders, amplifications, members, .. } = judgement;
+    let mut blocks: Vec<String> = Vec::new();
+    blocks.extend(budgets.iter().map(|budget| budget_lines(budget, WIDTH).join("\n")));
+    blocks.extend(ladders.iter().map(|ladder| queue_lines(ladder, WIDTH).join("\n")));
+    blocks.extend(amplifications.iter().map(|one| amplification_lines(one, WIDTH).join("\n")));
+    if members.len() > 1 {
+        blocks.push(member_lines(members, true, WIDTH).join("\n"));
+    }
+    blocks.retain(|block| !block.is_empty());
+    blocks
+}
+
+/// The same figures as results of a run.
+pub(crate) fn entries(judgement: &Judgement) -> Vec<Entry> {
+    let Judgement { budgets, ladders, amplifications, members, .. } = judgement;
+    let mut entries: Vec<Entry> = budgets.iter().cloned().map(Entry::Budget).collect();
+    entries.extend(ladders.iter().cloned().map(Entry::Queue));
+    entries.extend(amplifications.iter().cloned().map(Entry::Amplification));
+    entries.extend(members.iter().cloned().map(Entry::Member));
+    entries
+}
+
+/// Everything that was judged, as fields of a document.
+pub(crate) fn judged_fields(judgement: &Judgement, notes: &[String]) -> Map<String, Value> {
+    let Judgement { budgets, ladders, amplifications, members, findings, withheld, .. } = judgement;
+    let fields = [
+        ("layers", json!(budgets)),
+        ("findings", json!(findings)),
+        ("ladders", json!(ladders)),
+        ("amplification", json!(amplifications)),
+        ("members", json!(members)),
+        ("withheld", json!(withheld)),
+        ("notes", json!(notes)),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn state_word(state: State) -> &'static str {
@@ -113,7 +150,7 @@ fn members(evidence: &Evidence) -> Option<String> {
 pub(crate) fn document(explained: &Explained) -> Value {
     let Explained { subject, evidence, judgement, notes, state, folder } = explained;
     let (begin_ns, end_ns) = evidence.window_ns;
-    json!({
+    let mut document = json!({
         "schema": fathom_record::SCHEMA,
         "fathom_version": env!("CARGO_PKG_VERSION"),
         "verb": "explain",
@@ -121,10 +158,10 @@ pub(crate) fn document(explained: &Explained) -> Value {
         "state": state,
         "window_s": [begin_ns as f64 / SECOND_NS, end_ns as f64 / SECOND_NS],
         "run_folder": folder,
-        "layers": judgement.budgets,
-        "findings": judgement.findings,
-        "withheld": judgement.withheld,
-        "notes": notes,
         "cost": cost(evidence),
-    })
+    });
+    if let Some(document) = document.as_object_mut() {
+        document.extend(judged_fields(judgement, notes));
+    }
+    document
 }

@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 
 use fathom_explain::{Judgement, judge};
 use fathom_load::driving::Interval;
-use fathom_record::disk::Entry;
 use fathom_record::{Finding, RunWriter};
-use fathom_report::{budget_lines, findings_text};
+use fathom_report::findings_text;
 use serde_json::{Value, json};
 
 use crate::live::{Live, WIDTH};
 use crate::watching::{self, Session, WatchPlan};
-use crate::{loading, output};
+use crate::{explaining, loading, output};
 
 /// What was seen of a server under load, judged.
 #[derive(Debug)]
@@ -80,9 +79,7 @@ impl Beside {
         self.keep(live);
         let recent = self.session?.recent;
         let judgement = judge(&recent.evidence);
-        live.keep(|run| {
-            judgement.budgets.iter().try_for_each(|budget| run.result(&Entry::Budget(budget.clone())))
-        });
+        live.keep(|run| explaining::entries(&judgement).iter().try_for_each(|entry| run.result(entry)));
         Some(Judged { server: server.to_owned(), judgement, notes: recent.notes })
     }
 }
@@ -99,9 +96,11 @@ pub(crate) fn ranked(judged: &[Judged]) -> Vec<Finding> {
 /// Where the time went under load, and what was found; empty where nothing was watched.
 pub(crate) fn text(judged: &[Judged]) -> String {
     let mut blocks = Vec::new();
-    for one in judged.iter().filter(|one| !one.judgement.budgets.is_empty()) {
-        let budgets = one.judgement.budgets.iter().map(|budget| budget_lines(budget, WIDTH).join("\n"));
-        blocks.push(format!("{} under load\n{}", one.server, budgets.collect::<Vec<_>>().join("\n")));
+    for one in judged {
+        let figures = explaining::figures(&one.judgement);
+        if !figures.is_empty() {
+            blocks.push(format!("{} under load\n{}", one.server, figures.join("\n")));
+        }
     }
     let findings = findings_text(&ranked(judged), WIDTH, false);
     if !findings.is_empty() {
@@ -113,12 +112,9 @@ pub(crate) fn text(judged: &[Judged]) -> String {
 /// The same as a document.
 pub(crate) fn document(judged: &[Judged]) -> Value {
     let one = |one: &Judged| {
-        json!({
-            "server": one.server,
-            "layers": one.judgement.budgets,
-            "findings": one.judgement.findings,
-            "notes": one.notes,
-        })
+        let mut fields = explaining::judged_fields(&one.judgement, &one.notes);
+        fields.insert("server".to_owned(), json!(one.server));
+        Value::Object(fields)
     };
     Value::Array(judged.iter().map(one).collect())
 }

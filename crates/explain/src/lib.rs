@@ -18,6 +18,7 @@ mod path;
 pub mod queue;
 mod rules;
 mod seconds;
+mod spikes;
 mod windows;
 
 pub use evidence::Evidence;

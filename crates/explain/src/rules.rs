@@ -1,6 +1,6 @@
 //! Table: every rule, in the order in which they run; a later one may read what an earlier one judged.
 
-use crate::{Evidence, Judgement, amplification, caps, device, guard, ladder, layers, little, queue};
+use crate::{Evidence, Judgement, amplification, caps, device, guard, ladder, layers, little, queue, spikes};
 
 /// One way of judging a run.
 pub struct Rule {
@@ -63,6 +63,25 @@ pub static RULES: &[Rule] = &[
     Rule { name: "amplification", needs: amplification::NEEDS, judge: amplification::judge },
     // Typed results of loads, no series.
     Rule { name: "ladder", needs: &[], judge: ladder::judge },
+    Rule {
+        name: "spikes",
+        needs: &[
+            "client.{operation}.service.mean_ns",
+            "client.{operation}.per_s",
+            "server.{member}.reads.latency_us",
+            "server.{member}.writes.latency_us",
+            "server.{member}.checkpoint.running",
+            "server.{member}.checkpoint.count",
+            "server.{member}.checkpoint.total_ms",
+            "server.{member}.checkpoint.last_ms",
+            "server.{member}.engine.checkpoint_bytes",
+            "server.{member}.cache.dirty_bytes",
+            "server.{member}.flush.written_bytes",
+            "server.{member}.compaction.written_bytes",
+            "server.{member}.parameter.syncdelay_s",
+        ],
+        judge: spikes::judge,
+    },
 ];
 
 #[cfg(test)]

@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use fathom_errors::Result;
 use fathom_explain::Judgement;
 use fathom_monitor::Batch;
-use fathom_record::disk::Entry;
 use fathom_record::{Manifest, Reading, RunWriter, State};
 
-use crate::output;
+use crate::{explaining, output};
 
 /// Notes stand in the manifest's environment under this word and a number.
 const NOTE: &str = "note.";
@@ -34,10 +33,10 @@ impl Kept {
         self.keep(|run| run.readings(readings));
     }
 
-    /// Keeps what was judged: budgets as results, findings as findings.
+    /// Keeps what was judged: figures as results, findings as findings.
     pub(crate) fn judgement(&mut self, judgement: &Judgement) {
         self.keep(|run| {
-            judgement.budgets.iter().try_for_each(|budget| run.result(&Entry::Budget(budget.clone())))?;
+            explaining::entries(judgement).iter().try_for_each(|entry| run.result(entry))?;
             run.findings(&judgement.findings)
         });
     }

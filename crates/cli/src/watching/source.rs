@@ -6,8 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 use fathom_client::Target;
-use fathom_errors::{Error, Result};
+use fathom_errors::{Error, Kind, Result};
+use fathom_host::View;
 use fathom_monitor::{Batch, Clock, Devices, Monitor, Plan};
+use fathom_monitor::{Namespace, Servers, Watched, server_samplers};
+
+use super::under;
 
 /// What to watch, on the command line of every verb that watches.
 #[derive(Clone, Debug, Default, Args)]
@@ -38,6 +42,8 @@ pub(crate) struct WatchPlan {
     namespace: Option<String>,
     log: Option<PathBuf>,
     interval: Duration,
+    /// The number of the first server in the run: more than 0 where others were watched before it.
+    first_member: usize,
 }
 
 impl SourceArgs {
@@ -66,17 +72,19 @@ impl SourceArgs {
             namespace: self.namespace.clone(),
             log: self.log.clone(),
             interval,
+            first_member: 0,
         })
     }
 }
 
 impl WatchPlan {
     /// The plan beside a load on a deployment: its servers, and the devices below `dir`.
+    /// `first_member` is the number of the first server in the run.
     pub(crate) fn of_load(
         uri: &str,
         dir: Option<PathBuf>,
         namespace: Option<String>,
-        _first_member: usize,
+        first_member: usize,
     ) -> Result<WatchPlan> {
         Ok(WatchPlan {
             target: Some(uri.parse()?),
@@ -85,6 +93,7 @@ impl WatchPlan {
             namespace,
             log: None,
             interval: Duration::from_secs(1),
+            first_member,
         })
     }
 
@@ -105,18 +114,87 @@ impl WatchPlan {
     /// Starts the samplers.
     pub(super) fn start(&self, clock: Clock) -> Result<(Samplers, Receiver<Batch>)> {
         let (sink, batches) = channel();
-        let devices = match (&self.dir, self.devices.as_slice()) {
-            (Some(dir), _) => Some(Devices::Under(dir.clone())),
-            (None, []) => None,
-            (None, names) => Some(Devices::Named(names.to_vec())),
-        };
-        let plan = Plan { devices, trace: true, ..Plan::of_host(Devices::All) };
-        let schedule = plan.schedule();
         let mut first = Batch::new(clock);
-        first.notes = schedule.notes;
+        let servers = self.servers(&mut first)?;
+        let engines = servers.iter().filter(|watched| watched.role.has_engine());
+        let own = |watched: &Watched| watched.dbpath.clone().filter(|_| watched.pid.is_some());
+        let engines: Vec<(usize, Option<PathBuf>)> =
+            engines.map(|watched| (watched.number, own(watched))).collect();
+        let view = View::live();
+        let directories = under::directories(&engines, self.dir.as_deref());
+        first.facts.extend(under::facts(&view, &directories));
+        let processes = servers.iter().filter_map(|watched| Some((watched.number.to_string(), watched.pid?)));
+        let namespace = Namespace::new(self.namespace.clone());
+        let servers = Servers { watched: servers.clone(), notes: Vec::new() };
+        let mut samplers = server_samplers(&servers, &namespace);
+        // The servers' own counters are what the view is renewed by; the others keep their periods.
+        let is_second = |period: Duration| period == Duration::from_secs(1);
+        samplers
+            .iter_mut()
+            .filter(|(period, _)| is_second(*period))
+            .for_each(|(period, _)| *period = self.interval);
+        let plan = Plan {
+            devices: self.devices(&view, &directories),
+            processes: processes.collect(),
+            periods: samplers.iter().map(|(period, sampler)| (sampler.name(), *period)).collect(),
+            servers: samplers.into_iter().map(|(_, sampler)| sampler).collect(),
+            trace: true,
+            ..Plan::of_host(Devices::All)
+        };
+        let schedule = plan.schedule();
+        first.notes.extend(schedule.notes);
         // The receiver is ours, so it is there.
         let _ = sink.send(first);
         Ok((Samplers(Monitor::start(schedule.samplers, clock, sink)), batches))
+    }
+
+    /// The servers behind the connection string, with the numbers that they have in the run.
+    fn servers(&self, first: &mut Batch) -> Result<Vec<Watched>> {
+        let Some(target) = &self.target else { return Ok(Vec::new()) };
+        // A server that cannot be reached is the environment's fault.
+        let servers = Servers::find(target).map_err(|error| match error.kind() {
+            Kind::Io | Kind::Malformed => error.with_kind(Kind::Unsupported),
+            _ => error,
+        })?;
+        first.notes.extend(servers.notes);
+        let mut watched = servers.watched;
+        for one in &mut watched {
+            one.number += self.first_member;
+        }
+        match (&self.log, watched.iter_mut().find(|one| one.pid.is_some() && one.role.has_engine())) {
+            (Some(log), Some(one)) => one.log = Some(log.clone()),
+            (Some(log), None) => {
+                let log = log.display();
+                first
+                    .notes
+                    .push(format!("{log} is not read: the server that writes it does not run on this host."));
+            }
+            (None, _) => {}
+        }
+        Ok(watched)
+    }
+
+    /// The devices to watch: those named, those under what is named, those under the servers that run here.
+    fn devices(&self, view: &View, directories: &[(usize, PathBuf)]) -> Option<Devices> {
+        if !self.devices.is_empty() {
+            return Some(Devices::Named(self.devices.clone()));
+        }
+        if let Some(dir) = &self.dir {
+            return Some(Devices::Under(dir.clone()));
+        }
+        let mut names: Vec<String> = directories
+            .iter()
+            .filter_map(|(_, directory)| under::stack(view, directory))
+            .map(|stack| stack.top)
+            .collect();
+        names.sort();
+        names.dedup();
+        match directories.first() {
+            Some(_) if !names.is_empty() => Some(Devices::Named(names)),
+            // It says itself what is wrong with it.
+            Some((_, directory)) => Some(Devices::Under(directory.clone())),
+            None => None,
+        }
     }
 }
 

@@ -215,12 +215,10 @@ impl Draft {
                 whole: self.whole.clone(),
                 read: self.read,
             };
-            let read = OF_OPERATIONS
-                .iter()
-                .map(|(column, tail)| {
-                    draft.sum(*column, points(evidence, &format!("server.{member}.{scope}{tail}")))
-                })
-                .fold(true, |all, one| all && one);
+            let mut read = true;
+            for (column, tail) in OF_OPERATIONS {
+                read &= draft.sum(*column, points(evidence, &format!("server.{member}.{scope}{tail}")));
+            }
             let served = total(&draft.rows, [Column::Reads, Column::Writes]);
             // A namespace that is not the one under load says nothing about it.
             if read

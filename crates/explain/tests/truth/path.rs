@@ -13,7 +13,7 @@ use fathom_stats::Seeded;
 use crate::stations::{Journal, JournalMode, Station};
 
 /// The layers that the truth is kept of, in the order of [`Truth::layers`].
-pub const LAYERS: [&str; 9] =
+pub(crate) const LAYERS: [&str; 9] =
     ["schedule", "network", "ticket", "lock", "replication", "page_read", "evict", "journal", "engine"];
 /// The server's windows end so long after the client's, as samplers do.
 const PHASE_US: u64 = 370_000;
@@ -21,38 +21,38 @@ const SECOND_US: u64 = 1_000_000;
 
 /// What is simulated; times in microseconds, means of exponential draws unless said otherwise.
 #[derive(Clone, Debug)]
-pub struct Setting {
-    pub name: &'static str,
-    pub seconds: u64,
-    pub seed: u64,
+pub(crate) struct Setting {
+    pub(crate) name: &'static str,
+    pub(crate) seconds: u64,
+    pub(crate) seed: u64,
     /// Operations a second on average, Poisson; 0: each connection sends its next when one ends.
-    pub rate_per_s: f64,
-    pub connections: usize,
-    pub read_part: f64,
+    pub(crate) rate_per_s: f64,
+    pub(crate) connections: usize,
+    pub(crate) read_part: f64,
     /// A round trip, constant.
-    pub round_trip_us: f64,
+    pub(crate) round_trip_us: f64,
     /// Parsing and the client's own time.
-    pub parse_us: f64,
-    pub tickets: usize,
+    pub(crate) parse_us: f64,
+    pub(crate) tickets: usize,
     /// The part of operations that wait for a lock.
-    pub lock_part: f64,
-    pub lock_us: f64,
-    pub miss_part: f64,
-    pub device_us: f64,
-    pub device_places: usize,
+    pub(crate) lock_part: f64,
+    pub(crate) lock_us: f64,
+    pub(crate) miss_part: f64,
+    pub(crate) device_us: f64,
+    pub(crate) device_places: usize,
     /// What a read costs beside the device, constant.
-    pub file_system_us: f64,
-    pub evict_part: f64,
-    pub evict_us: f64,
-    pub processor_us: f64,
-    pub journal: JournalMode,
+    pub(crate) file_system_us: f64,
+    pub(crate) evict_part: f64,
+    pub(crate) evict_us: f64,
+    pub(crate) processor_us: f64,
+    pub(crate) journal: JournalMode,
     /// A sync of the journal, constant.
-    pub sync_us: f64,
-    pub replication_us: f64,
+    pub(crate) sync_us: f64,
+    pub(crate) replication_us: f64,
     /// A wait within the server that no counter tells, a bug or a layer that is missing.
-    pub hidden_us: f64,
+    pub(crate) hidden_us: f64,
     /// Every so manieth operation is lost from the client's records; 0: none.
-    pub drop_every: u64,
+    pub(crate) drop_every: u64,
 }
 
 impl Default for Setting {
@@ -87,12 +87,12 @@ impl Default for Setting {
 
 /// What is true of the operations that ended in the seconds judged.
 #[derive(Debug, Default)]
-pub struct Truth {
-    pub operations: f64,
+pub(crate) struct Truth {
+    pub(crate) operations: f64,
     /// Mean response time.
-    pub mean_us: f64,
+    pub(crate) mean_us: f64,
     /// The mean of each of [`LAYERS`].
-    pub layers: [f64; 9],
+    pub(crate) layers: [f64; 9],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -121,7 +121,7 @@ struct Operation {
 }
 
 /// Runs a setting: what was recorded, and the truth.
-pub fn simulate(setting: &Setting) -> (Evidence, Truth) {
+pub(crate) fn simulate(setting: &Setting) -> (Evidence, Truth) {
     let mut world = World::new(setting.clone());
     world.start();
     while let Some(Reverse((now_us, _, operation, stage))) = world.events.pop() {

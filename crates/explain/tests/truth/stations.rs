@@ -4,18 +4,18 @@ use std::collections::VecDeque;
 
 /// Places of which each serves one operation, and a line before them.
 #[derive(Debug)]
-pub struct Station {
+pub(crate) struct Station {
     free: usize,
     line: VecDeque<usize>,
 }
 
 impl Station {
-    pub fn new(places: usize) -> Station {
+    pub(crate) fn new(places: usize) -> Station {
         Station { free: places, line: VecDeque::new() }
     }
 
     /// Takes a place, or stands in the line; whether a place was free.
-    pub fn enter(&mut self, operation: usize) -> bool {
+    pub(crate) fn enter(&mut self, operation: usize) -> bool {
         if self.free > 0 {
             self.free -= 1;
             return true;
@@ -25,20 +25,20 @@ impl Station {
     }
 
     /// Gives a place back; who takes it.
-    pub fn leave(&mut self) -> Option<usize> {
+    pub(crate) fn leave(&mut self) -> Option<usize> {
         let next = self.line.pop_front();
         self.free += usize::from(next.is_none());
         next
     }
 
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.line.len()
     }
 }
 
 /// How writes wait for the journal.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum JournalMode {
+pub(crate) enum JournalMode {
     /// They do not; it is synced every 100 ms all the same.
     Behind,
     /// They wait for the next sync of those every 100 ms.
@@ -49,21 +49,21 @@ pub enum JournalMode {
 
 /// The journal: who waits for the sync that runs and who for the next.
 #[derive(Debug, Default)]
-pub struct Journal {
-    pub waiting: Vec<usize>,
-    pub syncing: Vec<usize>,
-    pub runs: bool,
+pub(crate) struct Journal {
+    pub(crate) waiting: Vec<usize>,
+    pub(crate) syncing: Vec<usize>,
+    pub(crate) runs: bool,
 }
 
 impl Journal {
     /// Begins a sync for all that wait.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.runs = true;
         self.syncing = std::mem::take(&mut self.waiting);
     }
 
     /// Ends it: who is served.
-    pub fn end(&mut self) -> Vec<usize> {
+    pub(crate) fn end(&mut self) -> Vec<usize> {
         self.runs = false;
         std::mem::take(&mut self.syncing)
     }

@@ -2,7 +2,8 @@
 //!
 //! `opLatencies` mixes in what everybody else does, so a budget of the load's operations wants the latencies of its own
 //! collection. Where nobody names one, the one that takes most of the time of client operations at the start is watched to
-//! the end of the run; all servers of a run watch the same.
+//! the end of the run; all servers of a run watch the same. Our own look is a read of the collection too, one a second, and
+//! stands among its reads: with a handful of operations a second it weighs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};

@@ -71,6 +71,7 @@ fn wanted(key: KeyEvent) -> Option<Key> {
     }
     match key.code {
         KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(Key::Quit),
+        _ if key.modifiers.contains(KeyModifiers::CONTROL) => None,
         KeyCode::Char('q' | 'Q') | KeyCode::Esc => Some(Key::Quit),
         KeyCode::Char('p' | 'P' | ' ') => Some(Key::Pause),
         KeyCode::Char('m' | 'M') => Some(Key::Mark),
@@ -89,6 +90,7 @@ mod tests {
         assert_eq!(of(KeyCode::Char('q'), KeyModifiers::NONE), Some(Key::Quit));
         assert_eq!(of(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Key::Quit));
         assert_eq!(of(KeyCode::Char('c'), KeyModifiers::NONE), None);
+        assert_eq!(of(KeyCode::Char(' '), KeyModifiers::CONTROL), None);
         assert_eq!(of(KeyCode::Char('?'), KeyModifiers::SHIFT), Some(Key::Help));
     }
 }

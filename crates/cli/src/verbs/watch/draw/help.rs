@@ -8,7 +8,7 @@ const HELP: [&str; 18] = [
     "m  mark this moment in the run    ?  this help",
     "",
     "loops     the mean time of an operation and the layers it went to, from",
-    "          the last minutes; what they do not explain is a part of its own",
+    "          the last minutes; ! where they do not add up",
     "heat      a column a second, a line a decade of latency; C a checkpoint,",
     "          m your marks. Hotter: more of that second's operations",
     "queues    how many stand at each rung, of how many it lets through, and",

@@ -47,7 +47,8 @@ pub(super) fn loops(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'st
 fn loop_line(row: &LoopRow, several: bool, width: usize, paint: Paint) -> Line<'static> {
     let name = if several { format!("{} {}", row.member, row.operations) } else { row.operations.clone() };
     let mut spans =
-        vec![paint.heading(&format!("{name:<8}")), Span::raw(format!("{:>8} ", time(row.mean_ms)))];
+        vec![paint.heading(&format!("{name:<8}")), Span::raw(format!("{:>8}", time(row.mean_ms)))];
+    spans.push(if row.closes { Span::raw(" ") } else { paint.alarm("!".to_owned()) });
     if row.parts.is_empty() {
         spans.push(paint.faint("within the server; its layers need more windows".to_owned()));
         return Line::from(spans);
@@ -65,9 +66,6 @@ fn loop_line(row: &LoopRow, several: bool, width: usize, paint: Paint) -> Line<'
             break;
         }
         spans.extend([Span::raw(" "), legend]);
-    }
-    if !row.closes {
-        spans.push(paint.alarm(" does not add up".to_owned()));
     }
     Line::from(spans)
 }

@@ -1,0 +1,143 @@
+//! Spikes with a rhythm whose cause nobody counts, or which no counter was seen to cause: the blind path.
+//!
+//! What checkpoints and flushes have been shown to make is taken out first. A rhythm is reported only if it stands out of
+//! noise with the same memory, at 1 %, and echoes itself; who makes it is ranked by which counters rise with it and which
+//! clocks have its period, and never claimed.
+
+use fathom_record::{Confidence, Finding, Severity};
+use fathom_stats::{
+    EventVerdict, FEWEST_EVENTS, LatencyReading, Periodicity, Rhythm, Seeded, find_period, paired_events,
+};
+
+use super::Subject;
+use super::checkpoint::{ALPHA, SMALLEST_EFFECT, evidence_of, severity, with_gain};
+use super::suspects::suspects;
+use super::syncdelay::{engine, is_followed_by, offer_test, stretches};
+
+/// Resolves 0.33 %; an hour of seconds is then searched in a fraction of a second.
+const SURROGATES: usize = 299;
+/// At most the last two hours are searched.
+const MOST_SECONDS: usize = 7200;
+/// Around what was explained, as the event path guards it.
+const GUARD_S: f64 = 3.0;
+
+/// A rhythm that is left when `explained` events are taken out.
+pub(super) fn judge(subject: &Subject<'_>, explained: &[(f64, f64)], stream: &mut Seeded) -> Option<Finding> {
+    let (begin_s, mut logs) = subject.latency.log_seconds(MOST_SECONDS)?;
+    take_out(&mut logs, begin_s, explained);
+    let found = find_period(&logs, SURROGATES, stream)?;
+    let rhythm = found.rhythm.as_ref().filter(|rhythm| rhythm.confirmed && found.p <= ALPHA)?;
+    let high: Vec<(f64, f64)> =
+        rhythm.high.iter().map(|stretch| (stretch.0 + begin_s, stretch.1 + begin_s)).collect();
+    let inside = |reading: &&LatencyReading| {
+        explained
+            .iter()
+            .all(|event| reading.end_s <= event.0 - GUARD_S || reading.begin_s >= event.1 + GUARD_S)
+    };
+    let readings: Vec<LatencyReading> = subject.latency.readings.iter().filter(inside).copied().collect();
+    match paired_events(&readings, &high, stream) {
+        EventVerdict::Judged(effect)
+            if effect.effect >= SMALLEST_EFFECT && effect.share_interval.low > 0.0 =>
+        {
+            let claim = format!(
+                "Latency spikes{} every {:.1} s: it rises by {:.0} % for {:.0} s, and nothing that was counted has been \
+                 shown to make it.",
+                subject.at(),
+                rhythm.period_s,
+                100.0 * effect.effect,
+                effect.duration_s
+            );
+            let mut finding =
+                Finding::new("periodic-spikes", severity(&effect), claim).confidence(Confidence::Likely);
+            finding = rhythm_evidence(finding, &found, rhythm);
+            for sentence in evidence_of(&effect, subject.latency.of, "spike").into_iter().step_by(2) {
+                finding = finding.evidence(sentence);
+            }
+            finding = with_gain(finding, &effect, subject.latency.of);
+            finding = with_suspects(finding, subject, rhythm, &high, effect.duration_s);
+            Some(subject.cite(finding, [], &effect.cycles))
+        }
+        EventVerdict::TooFew { cycles } => {
+            let claim = format!(
+                "Latency{} may spike every {:.0} s: too few cycles to tell.",
+                subject.at(),
+                rhythm.period_s
+            );
+            let finding =
+                Finding::new("periodic-spikes", Severity::Note, claim).confidence(Confidence::CannotTell);
+            let minutes = ((FEWEST_EVENTS + 2) as f64 * rhythm.period_s / 60.0).ceil().max(30.0);
+            let finding = rhythm_evidence(finding, &found, rhythm).next_look(format!(
+                "Watch for {minutes:.0} minutes; without a counter of what happens the search is weak."
+            ));
+            Some(subject.cite(finding, [], &cycles))
+        }
+        _ => None,
+    }
+}
+
+/// Replaces what lies in or next to explained events by the last value before them.
+fn take_out(logs: &mut [f64], begin_s: f64, explained: &[(f64, f64)]) {
+    for event in explained {
+        let place = |at_s: f64| (at_s - begin_s).max(0.0) as usize;
+        let from = place(event.0 - GUARD_S).min(logs.len());
+        let to = (place(event.1 + GUARD_S) + 1).min(logs.len());
+        let side = |place: Option<usize>| place.and_then(|place| logs.get(place)).copied();
+        let (before, after) = (side(from.checked_sub(1)), side(Some(to)));
+        let Some(calm) = before.or(after) else { continue };
+        let calm = f64::midpoint(calm, after.unwrap_or(calm));
+        logs.iter_mut().take(to).skip(from).for_each(|value| *value = calm);
+    }
+}
+
+fn rhythm_evidence(finding: Finding, found: &Periodicity, rhythm: &Rhythm) -> Finding {
+    let [one, two] = rhythm.echoes;
+    finding
+        .evidence(format!(
+            "Chance of so much rhythm at any period in noise with the same memory: p = {:.4} ({} surrogates).",
+            found.p, found.surrogates
+        ))
+        .evidence(format!(
+            "The series echoes itself one and two periods later: correlations {:.2} and {:.2}, where memory alone reaches \
+             {:.2} and {:.2} in 95 % of surrogates.",
+            one.correlation, two.correlation, one.band, two.band
+        ))
+        .evidence(format!(
+            "Folded at {:.2} s (the last period {:.2} times the first) the rhythm explains {:.0} % of the variance.",
+            rhythm.period_s,
+            rhythm.drift,
+            100.0 * rhythm.explained
+        ))
+}
+
+/// Who may make it, and what to look at next.
+fn with_suspects(
+    mut finding: Finding,
+    subject: &Subject<'_>,
+    rhythm: &Rhythm,
+    high: &[(f64, f64)],
+    duration_s: f64,
+) -> Finding {
+    let Subject { evidence, member, .. } = *subject;
+    let suspects = suspects(subject, rhythm.period_s, high);
+    for suspect in &suspects {
+        finding = finding.evidence(suspect.sentence.clone());
+    }
+    finding = finding.series(suspects.iter().filter_map(|suspect| suspect.series.clone()));
+    let engine = engine(evidence, member);
+    let checkpoints_unseen = evidence.series.get(&subject.name("checkpoint.count")).is_none()
+        && evidence.series.get(&subject.name("checkpoint.running")).is_none();
+    let fits = stretches(evidence, member)
+        .last()
+        .is_none_or(|stretch| stretch.explains(rhythm.period_s, duration_s));
+    if checkpoints_unseen && fits && engine.as_deref().is_some_and(is_followed_by) {
+        return offer_test(finding, evidence, member, duration_s);
+    }
+    finding.next_look(suspects.first().map_or_else(
+        || {
+            "Look for what runs with that period on the server, its host and its storage: cron, exporters, backups, TTL \
+             deletions; stop one at a time and see whether the spikes go."
+                .to_owned()
+        },
+        |suspect| format!("Look at the first suspect, {}: change when it runs, and see whether the spikes follow.", suspect.name),
+    ))
+}

@@ -1,0 +1,121 @@
+//! The latency that spikes are looked for in: what the client saw, else what the server says of itself.
+//!
+//! The client's is the truth for users, and is taken where one server was watched; of several servers each is judged by
+//! its own counters, because the client's numbers mix them.
+
+use std::collections::BTreeMap;
+
+use fathom_record::Point;
+use fathom_stats::LatencyReading;
+
+use crate::Evidence;
+use crate::client::{Client, points};
+
+const NS_PER_S: f64 = 1e9;
+
+/// Latency over time, in microseconds.
+pub(super) struct Latency {
+    /// In the order of their windows.
+    pub(super) readings: Vec<LatencyReading>,
+    /// Whose latency it is, for sentences.
+    pub(super) of: &'static str,
+    /// The series that it was computed from.
+    pub(super) series: Vec<String>,
+}
+
+/// Sums of waiting and of operations, by window.
+#[derive(Default)]
+struct Sums {
+    windows: BTreeMap<(u64, u64), (f64, f64)>,
+    series: Vec<String>,
+}
+
+impl Latency {
+    /// Of the operations of `member`, one of `members` servers; `None` where nothing was read.
+    pub(super) fn of(evidence: &Evidence, member: &str, members: usize) -> Option<Latency> {
+        let client = || Sums::of_client(evidence).into_latency("latency at the client");
+        let server = || Sums::of_server(evidence, member).into_latency("latency within the server");
+        if members <= 1 { client().or_else(server) } else { server().or_else(client) }
+    }
+
+    /// The values of each second from the first reading on, as logarithms, and when they begin; `None` where readings
+    /// are not about a second long, or more than a twentieth of them is missing. At most the last `most` seconds.
+    pub(super) fn log_seconds(&self, most: usize) -> Option<(f64, Vec<f64>)> {
+        let used = || self.readings.iter().filter(|reading| reading.mean > 0.0);
+        let begin_s = used().next()?.begin_s.max(used().next_back()?.end_s - most as f64);
+        let mut seconds: Vec<Option<f64>> = Vec::new();
+        let mut count = 0usize;
+        for reading in used().filter(|reading| reading.begin_s >= begin_s - 0.5) {
+            if !(0.8..1.25).contains(&(reading.end_s - reading.begin_s)) {
+                return None;
+            }
+            let at = (f64::midpoint(reading.begin_s, reading.end_s) - begin_s).max(0.0) as usize;
+            if at >= seconds.len() {
+                seconds.resize(at + 1, None);
+            }
+            if let Some(second) = seconds.get_mut(at) {
+                *second = Some(reading.mean.ln());
+                count += 1;
+            }
+        }
+        if count * 20 < seconds.len() * 19 {
+            return None;
+        }
+        let mut last = seconds.iter().flatten().next().copied()?;
+        let filled = seconds.into_iter().map(|value| {
+            last = value.unwrap_or(last);
+            last
+        });
+        Some((begin_s, filled.collect()))
+    }
+}
+
+impl Sums {
+    /// All operations of the load, weighted by their counts.
+    fn of_client(evidence: &Evidence) -> Sums {
+        let mut sums = Sums::default();
+        for operation in Client::of(evidence).iter().flat_map(|client| &client.operations) {
+            sums.add(&operation.counts(evidence), &operation.times_us(evidence, "service"));
+            sums.series
+                .extend(["per_s", "service.mean_ns"].map(|last| format!("{}.{last}", operation.prefix)));
+        }
+        sums
+    }
+
+    /// Reads and writes, as the server counts them.
+    fn of_server(evidence: &Evidence, member: &str) -> Sums {
+        let mut sums = Sums::default();
+        for kind in ["reads", "writes"] {
+            let names = ["operations", "latency_us"].map(|last| format!("server.{member}.{kind}.{last}"));
+            let [counts, times_us] = names.each_ref().map(|name| points(evidence, name));
+            sums.add(counts, times_us);
+            sums.series.extend(names);
+        }
+        sums
+    }
+
+    /// Adds operations and the microseconds that they waited, which were read together.
+    fn add(&mut self, counts: &[Point], times_us: &[Point]) {
+        let mut counts = counts.iter().peekable();
+        for time in times_us {
+            while counts.next_if(|count| count.end_ns < time.end_ns).is_some() {}
+            let Some(count) = counts.next_if(|count| count.end_ns == time.end_ns) else { continue };
+            if time.value.is_finite() && count.value > 0.0 {
+                let sums = self.windows.entry((time.end_ns, time.begin_ns)).or_default();
+                *sums = (sums.0 + time.value, sums.1 + count.value);
+            }
+        }
+    }
+
+    fn into_latency(self, of: &'static str) -> Option<Latency> {
+        let reading =
+            |((end_ns, begin_ns), (waited_us, operations)): ((u64, u64), (f64, f64))| LatencyReading {
+                begin_s: begin_ns as f64 / NS_PER_S,
+                end_s: end_ns as f64 / NS_PER_S,
+                mean: waited_us / operations,
+                operations,
+            };
+        let readings: Vec<LatencyReading> = self.windows.into_iter().map(reading).collect();
+        (!readings.is_empty()).then_some(Latency { readings, of, series: self.series })
+    }
+}

@@ -1,0 +1,132 @@
+//! Periodic spikes and their cause (analysis.md A4): at checkpoints, at flushes and compactions, or with a rhythm that
+//! nobody counts.
+//!
+//! The event path comes first, because it sees much more; the blind path is for what is left. It is quiet where nothing
+//! stands out of the noise, and says what would tell where too little was seen.
+
+mod blind;
+mod checkpoint;
+mod dose;
+mod events;
+mod latency;
+mod suspects;
+mod syncdelay;
+
+use fathom_record::{Confidence, Finding};
+use fathom_stats::{EventCycle, EventVerdict, Seeded, paired_events};
+
+use crate::{Evidence, Judgement};
+use latency::Latency;
+
+/// Counters of an LSM engine whose windows are events, and what they are.
+const LSM_EVENTS: [(&str, &str); 2] = [
+    ("flush.written_bytes", "flushes its memory to disk"),
+    ("compaction.written_bytes", "compacts its files"),
+];
+const NS_PER_S: f64 = 1e9;
+
+/// What is judged: one server of a run, and the latency of its operations.
+pub(crate) struct Subject<'e> {
+    evidence: &'e Evidence,
+    member: &'e str,
+    latency: &'e Latency,
+}
+
+/// Judges each server of a run; without one, what the client saw.
+pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
+    let mut members = evidence.members();
+    let count = members.len();
+    if members.is_empty() {
+        members.push(String::new());
+    }
+    for (index, member) in (0u64..).zip(&members) {
+        let Some(latency) = Latency::of(evidence, member, count) else { continue };
+        let mut stream = Seeded::from_seed(evidence.seed).split(index);
+        let subject = Subject { evidence, member, latency: &latency };
+        for finding in subject.judge(&mut stream) {
+            // That checkpoints run all the time needs no latency, which busy processors would lengthen.
+            if finding.id == checkpoint::CONTINUOUS {
+                judgement.findings.push(finding);
+            } else {
+                judgement.add_unless_withheld(finding);
+            }
+        }
+    }
+}
+
+impl Subject<'_> {
+    fn judge(&self, stream: &mut Seeded) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let mut explained = Vec::new();
+        let checkpoints = events::checkpoints(self.evidence, self.member);
+        if let Some(finding) = checkpoint::judge(self, &checkpoints, stream) {
+            findings.push(finding);
+            explained.extend(checkpoints);
+        }
+        for (last, does) in LSM_EVENTS {
+            let windows = events::busy_windows(self.evidence, &self.name(last));
+            if let Some(finding) = self.lsm(&windows, last, does, stream) {
+                findings.push(finding);
+                explained.extend(windows);
+            }
+        }
+        findings.extend(blind::judge(self, &explained, stream));
+        findings
+    }
+
+    /// Spikes at the windows in which an LSM engine wrote.
+    fn lsm(&self, windows: &[(f64, f64)], last: &str, does: &str, stream: &mut Seeded) -> Option<Finding> {
+        let EventVerdict::Judged(effect) = paired_events(&self.latency.readings, windows, stream) else {
+            return None;
+        };
+        if !checkpoint::is_worth_reporting(&effect) {
+            return None;
+        }
+        let claim = format!(
+            "Latency{} rises by {:.0} % while the engine {does}, about every {:.0} s.",
+            self.at(),
+            100.0 * effect.effect,
+            effect.period_s
+        );
+        let mut finding = Finding::new("periodic-spikes", checkpoint::severity(&effect), claim)
+            .confidence(Confidence::Likely);
+        for sentence in checkpoint::evidence_of(&effect, self.latency.of, "window of it") {
+            finding = finding.evidence(sentence);
+        }
+        finding = checkpoint::with_gain(finding, &effect, self.latency.of).next_look(
+            "Compare the bytes of each flush or compaction with the rise it made, and look whether writes were slowed or \
+             stopped.",
+        );
+        Some(self.cite(finding, [self.name(last)], &effect.cycles))
+    }
+
+    /// The name of a series of this server.
+    fn name(&self, last: &str) -> String {
+        format!("server.{}.{last}", self.member)
+    }
+
+    /// ` on HOST` where there are several servers, for sentences.
+    fn at(&self) -> String {
+        if self.evidence.members().len() < 2 {
+            return String::new();
+        }
+        let host = self.evidence.environment.get(&format!("server.{}", self.member));
+        host.map_or_else(|| format!(" on server {}", self.member), |host| format!(" on {host}"))
+    }
+
+    /// Adds the series that exist, those of the latency, and the windows of the cycles.
+    fn cite(
+        &self,
+        finding: Finding,
+        names: impl IntoIterator<Item = String>,
+        cycles: &[EventCycle],
+    ) -> Finding {
+        let there: Vec<String> =
+            names.into_iter().filter(|name| self.evidence.series.get(name).is_some()).collect();
+        let finding = finding.series(self.latency.series.clone()).series(there);
+        cycles.iter().fold(finding, |finding, cycle| {
+            let ns = |at_s: f64| (at_s.max(0.0) * NS_PER_S) as u64;
+            finding.window((ns(cycle.event_s.0), ns(cycle.event_s.1)))
+        })
+    }
+}

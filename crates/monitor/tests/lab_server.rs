@@ -1,0 +1,292 @@
+//! The samplers of servers against the lab server on both engines: what they give, what they say is missing, what they cost.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bson::{Bson, Document, doc};
+use fathom_client::{Address, Connection, Credential, Target};
+use fathom_monitor::{Batch, Clock, Namespace, Sampler, Servers, server_samplers};
+use fathom_record::catalog::kind_of;
+use fathom_record::disk::Entry;
+use fathom_server::config::EngineName;
+use fathom_server::{Config, Server};
+
+/// A configuration that says of itself what mongod's would.
+fn config(directory: &Path, engine: EngineName) -> Config {
+    let mut config = Config::default();
+    config.net.port = 0;
+    config.storage.db_path = directory.join("db");
+    config.storage.engine = engine;
+    config.storage.wired_tiger.cache_size_gb = Some(0.25);
+    config.storage.rocksdb.cache_size_gb = Some(0.25);
+    for name in ["scramIterationCount", "scramSHA256IterationCount"] {
+        config.set_parameters.insert(name.to_owned(), "5000".to_owned());
+    }
+    config.slow_ms = -1;
+    config.log_path = Some(directory.join("log"));
+    let text = |path: &Path| Bson::from(path.to_str().unwrap());
+    let storage = doc! { "dbPath": text(&config.storage.db_path) };
+    config.parsed.insert("storage".to_owned(), storage.into());
+    config.parsed.insert("systemLog".to_owned(), doc! { "path": text(&directory.join("log")) }.into());
+    config
+}
+
+fn target(port: u16) -> Target {
+    let mut target = Target::at(Address::new("127.0.0.1", port));
+    target.connect_timeout = Duration::from_secs(5);
+    target
+}
+
+fn run(connection: &mut Connection, database: &str, command: &Document) {
+    connection.run(database, command).unwrap_or_else(|error| panic!("{command}: {error}"));
+}
+
+fn insert(connection: &mut Connection, from: i32) {
+    let documents: Vec<Document> =
+        (from..from + 100).map(|n| doc! { "_id": n, "a": "x".repeat(100) }).collect();
+    run(connection, "test", &doc! { "insert": "c", "documents": documents });
+}
+
+/// All samplers once.
+fn sample(samplers: &mut [(Duration, Box<dyn Sampler>)], batch: &mut Batch) {
+    samplers.iter_mut().for_each(|(_, sampler)| sampler.sample(batch).unwrap());
+}
+
+fn values(batch: &Batch, name: &str) -> Vec<f64> {
+    batch.readings.iter().filter(|reading| reading.name == name).map(|reading| reading.value).collect()
+}
+
+fn sum(batch: &Batch, name: &str) -> f64 {
+    values(batch, name).iter().sum()
+}
+
+fn batch() -> Batch {
+    Batch::new(Clock::since(Instant::now()))
+}
+
+/// What a server of this engine gives beside what all give.
+fn own_series(engine: EngineName) -> (&'static [&'static str], usize) {
+    match engine {
+        EngineName::WiredTiger => (
+            &[
+                "wait.page_read_us",
+                "wait.evict_us",
+                "wait.cache_us",
+                "wait.io_capacity_us",
+                "pages.evicted_by_operations",
+                "journal.sync_us",
+                "journal.payload_bytes",
+                "checkpoint.running",
+                "cache.dirty_bytes",
+                "engine.checkpoint_bytes",
+            ],
+            0,
+        ),
+        // It does not say how long operations wait for reads.
+        _ => (&["compaction.pending", "flush.written_bytes", "compaction.written_bytes"], 1),
+    }
+}
+
+/// Facts, and the insert that the log shows.
+fn introduces_itself(batch: &Batch, engine: EngineName) {
+    let fact =
+        |name: &str| batch.facts.iter().find(|(fact, _)| fact == name).map(|(_, value)| value.as_str());
+    let name = if engine == EngineName::WiredTiger { "wiredTiger" } else { "rocksdb" };
+    assert_eq!((fact("server.0.engine"), fact("server.0.role")), (Some(name), Some("standalone")));
+    assert_eq!(fact("server.0.pid"), Some(std::process::id().to_string().as_str()));
+    let slow = batch.entries.iter().find_map(|entry| match entry {
+        Entry::SlowOperation(slow) if slow.operation == "insert" => Some(slow),
+        _ => None,
+    });
+    let slow = slow.expect("the insert is in the log");
+    assert_eq!((slow.server, slow.namespace.as_str()), (0, "test.c"));
+    assert!(slow.line.starts_with('{') && slow.ended_ns <= batch.clock.now_ns());
+}
+
+#[test]
+fn each_engine_gives_its_series_and_its_slow_operations() {
+    for engine in [EngineName::WiredTiger, EngineName::RocksDb] {
+        let directory = tempfile::tempdir().unwrap();
+        let server = Server::start(config(directory.path(), engine)).unwrap();
+        let mut client = Connection::connect(&target(server.port())).unwrap();
+        insert(&mut client, 0);
+        let servers = Servers::find(&target(server.port())).unwrap();
+        assert_eq!(servers.notes, Vec::<String>::new());
+        let [watched] = servers.watched.as_slice() else { panic!("{servers:?}") };
+        assert_eq!((watched.number, watched.pid), (0, Some(std::process::id())));
+        assert_eq!(watched.dbpath.as_deref(), Some(directory.path().join("db").as_path()));
+        let mut samplers = server_samplers(&servers, &Namespace::new(Some("test.c".to_owned())));
+        let mut batch = batch();
+        sample(&mut samplers, &mut batch);
+        insert(&mut client, 100);
+        run(&mut client, "test", &doc! { "find": "c", "filter": { "a": "y" } });
+        sample(&mut samplers, &mut batch);
+
+        let (own, notes) = own_series(engine);
+        let common = [
+            "cache.used_bytes",
+            "cache.most_bytes",
+            "engine.read_bytes",
+            "engine.written_bytes",
+            "journal.syncs",
+            "journal.written_bytes",
+            "checkpoint.count",
+            "checkpoint.last_ms",
+            "wait.ticket_us",
+            "tickets.read.out",
+            "network.in_bytes",
+            "queue.writers",
+        ];
+        for series in common.iter().chain(own) {
+            assert!(!values(&batch, &format!("server.0.{series}")).is_empty(), "{engine:?}: {series}");
+        }
+        for reading in &batch.readings {
+            let kind =
+                kind_of(&reading.name).unwrap_or_else(|| panic!("{} is not in the catalog", reading.name));
+            assert_eq!(kind.unit, reading.unit, "{}", reading.name);
+            assert!(reading.value >= 0.0 && reading.begin_ns <= reading.end_ns, "{reading:?}");
+        }
+        let expected = [
+            ("up", 2.0),
+            ("opcounters.insert", 100.0),
+            ("documents.inserted", 100.0),
+            ("writes.operations", 1.0),
+            ("collection.writes.operations", 1.0),
+            // The find, and our own look before this one: $collStats is a read of the collection.
+            ("collection.reads.operations", 2.0),
+            ("tickets.write.total", 256.0),
+            ("parameter.syncdelay_s", 60.0),
+        ];
+        for (series, value) in expected {
+            assert_eq!(sum(&batch, &format!("server.0.{series}")), value, "{engine:?}: {series}");
+        }
+        assert!(sum(&batch, "server.0.collection.writes.latency_us") > 0.0);
+        assert!(sum(&batch, "server.0.storage.logical_bytes") > 10_000.0);
+        // RocksDB has files only when it was flushed.
+        assert_eq!(values(&batch, "server.0.storage.allocated_bytes").len(), 1);
+        assert!(sum(&batch, "server.0.ping_us") > 0.0);
+        assert!(values(&batch, "server.0.wait.lock_us").is_empty(), "its locks are its tickets");
+        assert!(values(&batch, "server.0.process.cpu_us").is_empty(), "the host's samplers know better");
+        assert_eq!(batch.notes.len(), notes, "{:?}", batch.notes);
+        introduces_itself(&batch, engine);
+        drop(client);
+        server.stop().unwrap();
+    }
+}
+
+#[test]
+fn a_server_that_goes_and_comes_back_leaves_a_gap() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = config(directory.path(), EngineName::WiredTiger);
+    let server = Server::start_quiet(config.clone()).unwrap();
+    let port = server.port();
+    let servers = Servers::find(&target(port)).unwrap();
+    let mut samplers = server_samplers(&servers, &Namespace::new(Some("test.c".to_owned())));
+    let mut batch = batch();
+    thread::sleep(Duration::from_millis(300));
+    sample(&mut samplers, &mut batch);
+    server.stop().unwrap();
+    sample(&mut samplers, &mut batch);
+    sample(&mut samplers, &mut batch);
+    config.net.port = port;
+    let server = Server::start_quiet(config).unwrap();
+    sample(&mut samplers, &mut batch);
+    assert_eq!(values(&batch, "server.0.up"), [1.0, 0.0, 0.0, 1.0]);
+    assert!(values(&batch, "server.0.reads.operations").is_empty(), "a life ended in between");
+    assert_eq!(values(&batch, "server.0.cache.used_bytes").len(), 2);
+    assert_eq!(batch.notes.len(), 2, "{:?}", batch.notes);
+    assert!(batch.notes[0].contains("went out of reach") && batch.notes[1].contains("was restarted"));
+    sample(&mut samplers, &mut batch);
+    // Our own look at the collection, which is a read of it.
+    assert_eq!(values(&batch, "server.0.reads.operations"), [1.0]);
+    server.stop().unwrap();
+}
+
+fn user(port: u16, name: &str) -> Target {
+    let mut target = target(port);
+    let (user, password, source) = (name.to_owned(), "secret".to_owned(), "admin".to_owned());
+    target.credential = Some(Credential { user, password, source, mechanism: None });
+    target
+}
+
+#[test]
+fn the_role_cluster_monitor_is_enough_and_less_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = config(directory.path(), EngineName::WiredTiger);
+    config.auth = true;
+    // So the lines must be asked for.
+    config.parsed.remove("systemLog");
+    let server = Server::start_quiet(config).unwrap();
+    let port = server.port();
+    let create = |name: &str, roles: &[&str]| doc! { "createUser": name, "pwd": "secret", "roles": roles };
+    run(&mut Connection::connect(&target(port)).unwrap(), "admin", &create("root", &["root"]));
+    let mut root = Connection::connect(&user(port, "root")).unwrap();
+    run(&mut root, "admin", &create("watcher", &["clusterMonitor"]));
+    run(&mut root, "admin", &create("nobody", &[]));
+    insert(&mut root, 0);
+
+    let servers = Servers::find(&user(port, "watcher")).unwrap();
+    let mut samplers = server_samplers(&servers, &Namespace::new(None));
+    let mut batch = batch();
+    sample(&mut samplers, &mut batch);
+    insert(&mut root, 100);
+    // The busiest collection is known when two looks have been taken.
+    thread::sleep(Duration::from_millis(2050));
+    for _ in 0..2 {
+        sample(&mut samplers, &mut batch);
+        insert(&mut root, 200 + 100 * i32::try_from(batch.entries.len()).unwrap());
+        thread::sleep(Duration::from_millis(20));
+    }
+    sample(&mut samplers, &mut batch);
+    assert_eq!((servers.notes.as_slice(), batch.notes.as_slice()), (&[][..], &[][..]));
+    assert!(sum(&batch, "server.0.collection.writes.operations") >= 1.0, "test.c was found to be busiest");
+    let inserts = batch.entries.iter().filter(|entry| match entry {
+        Entry::SlowOperation(slow) => slow.operation == "insert" && slow.namespace == "test.c",
+        _ => false,
+    });
+    assert!(inserts.count() >= 1, "getLog gives slow operations");
+
+    let servers = Servers::find(&user(port, "nobody")).unwrap();
+    let mut samplers = server_samplers(&servers, &Namespace::new(Some("test.c".to_owned())));
+    let mut batch = self::batch();
+    (0..3).for_each(|_| sample(&mut samplers, &mut batch));
+    for command in ["serverStatus", "$collStats", "getParameter", "getLog"] {
+        let said = batch.notes.iter().filter(|note| note.contains(command)).count();
+        assert_eq!(said, 1, "{command}: {:?}", batch.notes);
+    }
+    assert_eq!(batch.notes.len(), 4, "{:?}", batch.notes);
+    assert!(servers.notes.iter().any(|note| note.contains("getCmdLineOpts")), "{:?}", servers.notes);
+    assert_eq!(sum(&batch, "server.0.up"), 3.0);
+    drop(root);
+    server.stop().unwrap();
+}
+
+#[test]
+fn watching_costs_less_than_a_millisecond_a_second() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start_quiet(config(directory.path(), EngineName::WiredTiger)).unwrap();
+    let mut client = Connection::connect(&target(server.port())).unwrap();
+    insert(&mut client, 0);
+    let servers = Servers::find(&target(server.port())).unwrap();
+    let mut samplers = server_samplers(&servers, &Namespace::new(Some("test.c".to_owned())));
+    let mut batch = batch();
+    let rounds = 50;
+    let mut status_us = Vec::new();
+    for _ in 0..rounds {
+        let began = Instant::now();
+        sample(&mut samplers[..1], &mut batch);
+        status_us.push(began.elapsed().as_micros());
+    }
+    let costs = values(&batch, "monitor.server.0.command_us");
+    assert_eq!(costs.len(), rounds - 1);
+    let mean_us = costs.iter().sum::<f64>() / costs.len() as f64;
+    status_us.sort_unstable();
+    println!("a second's look: {mean_us:.0} us of the server, {} us of wall time", status_us[rounds / 2]);
+    // Of a server and samplers built without optimization; a shipped one needs a fraction.
+    assert!(mean_us < 20_000.0, "{mean_us}");
+    drop(client);
+    server.stop().unwrap();
+}
