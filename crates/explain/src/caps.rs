@@ -40,6 +40,8 @@ const PRESSURE: f64 = 0.2;
 const CEILING: f64 = 0.97;
 const MOSTLY: f64 = 0.5;
 const VARIES: f64 = 0.02;
+/// What clients that were not watched must ask for in their busiest seconds, over their calmest.
+const MORE: f64 = 2.0;
 const FEWEST_SECONDS: usize = 20;
 /// How near to a round number a ceiling must be.
 const NEAR: f64 = 0.01;
@@ -61,9 +63,13 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
         let member = member_of(evidence, &device);
         let found: Vec<Finding> =
             KINDS.iter().filter_map(|kind| own(evidence, judgement, grid, &member, &device, kind)).collect();
-        let silent = found.is_empty() && judgement.withheld.is_empty();
-        let inferred = silent.then(|| inferred(evidence, grid, &member, &device)).flatten();
-        judgement.findings.extend(found.into_iter().chain(inferred));
+        if found.is_empty()
+            && let Some(inferred) = inferred(evidence, grid, &member, &device)
+        {
+            judgement.add_unless_withheld(inferred);
+        }
+        // A figure that is read and reached stays one, whoever was short of a processor.
+        judgement.findings.extend(found);
     }
 }
 
@@ -219,9 +225,6 @@ fn gain(
 /// A ceiling that looks like a limit although none could be read.
 fn inferred(evidence: &Evidence, grid: Grid, member: &str, device: &str) -> Option<Finding> {
     let counters = DeviceSeconds::of(evidence, grid, device)?;
-    if !asked_for_more(evidence, grid, member, &counters) {
-        return None;
-    }
     // A throttle holds requests back before the device has them, so those who wait for pages count as well.
     let waiting = waiting_for_pages(evidence, grid, member).unwrap_or_else(|| vec![None; grid.len()]);
     let asking: Seconds = counters
@@ -230,6 +233,9 @@ fn inferred(evidence: &Evidence, grid: Grid, member: &str, device: &str) -> Opti
         .zip(&waiting)
         .map(|(within, waiting)| Some(within.or(*waiting)?.max(waiting.unwrap_or(0.0))))
         .collect();
+    if !asked_for_more(evidence, grid, &asking) {
+        return None;
+    }
     let rates =
         [(Some(&counters.requests), "requests a second"), (counters.bytes.as_ref(), "bytes a second")];
     let (level, what, share, varies) = rates.into_iter().find_map(|(rates, what)| {
@@ -267,24 +273,24 @@ fn inferred(evidence: &Evidence, grid: Grid, member: &str, device: &str) -> Opti
 }
 
 /// Whether more was asked of a device than passed: a load held to a rate is flat too.
-fn asked_for_more(evidence: &Evidence, grid: Grid, member: &str, counters: &DeviceSeconds) -> bool {
+fn asked_for_more(evidence: &Evidence, grid: Grid, asking: &[Option<f64>]) -> bool {
     let of = |values: Option<Seconds>| values.and_then(|values| mean(values.into_iter().flatten()));
-    let within = mean(counters.within.iter().flatten().copied()).unwrap_or(0.0);
-    let waiting = of(waiting_for_pages(evidence, grid, member)).unwrap_or(0.0);
-    if within < 2.0 && waiting < within + 1.0 {
-        return false;
-    }
+    let many = mean(asking.iter().flatten().copied()).is_some_and(|asking| asking >= 2.0);
     let (in_flight, connections) =
         (of(client_gauge(evidence, grid, "in_flight")), of(client_gauge(evidence, grid, "connections")));
     let clock = |clock: &str| of(client_mean_us(evidence, grid, clock).map(|(mean_us, _)| mean_us));
-    match (in_flight, connections) {
+    many && match (in_flight, connections) {
         (Some(in_flight), Some(connections)) => {
-            let late = clock("response")
-                .zip(clock("service"))
-                .is_some_and(|(response, service)| response >= 2.0 * service);
-            in_flight >= REACHED * connections || late
+            let late = clock("response").zip(clock("service"));
+            in_flight >= REACHED * connections
+                || late.is_some_and(|(response, service)| response >= 2.0 * service)
         }
-        _ => within >= 4.0 || waiting >= within + 2.0,
+        // Clients that were not watched may keep to a rate, unless what they ask for varies while what passes does not.
+        _ => {
+            let asking: Vec<f64> = asking.iter().flatten().copied().collect();
+            let ends = quantile(&asking, 0.9).zip(quantile(&asking, 0.1));
+            ends.is_some_and(|(high, low)| high >= MORE * low)
+        }
     }
 }
 

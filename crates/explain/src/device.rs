@@ -3,7 +3,7 @@
 //! The share of time with a request in flight (`%util`) is never asked: a device that serves many at once is 100 % busy long
 //! before it is full. It needs to matter, too: operations that wait for pages or the journal, or requests that take longer the
 //! more there are. A queue's or a control group's cap explains the same figures better and comes first; where the processor
-//! was short, nothing is said of the device.
+//! was short, the verdict is withheld.
 
 use fathom_record::{Confidence, Finding, Severity};
 use fathom_stats::median;
@@ -39,15 +39,14 @@ const BETTER: &[&str] = &["queue-cap", "capped-by-throttle", "looks-capped"];
 
 /// Adds `device-saturated` for each full device.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
-    if !judgement.withheld.is_empty() {
-        return;
-    }
     let grid = Grid::of(evidence);
     for member in evidence.members() {
         for device in leaves(evidence, &member) {
             let found = saturated(evidence, judgement, grid, &member, &device);
             let known = |one: &Finding| judgement.findings.iter().any(|other| other.claim == one.claim);
-            judgement.findings.extend(found.filter(|found| !known(found)));
+            if let Some(found) = found.filter(|found| !known(found)) {
+                judgement.add_unless_withheld(found);
+            }
         }
     }
 }
@@ -241,6 +240,6 @@ mod tests {
         let capped = Judgement { findings: vec![capped], ..Judgement::default() };
         assert_eq!(judged(&run(4.0), capped), []);
         let short = Judgement { withheld: vec!["The processor was short.".into()], ..Judgement::default() };
-        assert_eq!(judged(&run(4.0), short), []);
+        assert_eq!(judged(&run(4.0), short)[0].confidence, Confidence::CannotTell);
     }
 }

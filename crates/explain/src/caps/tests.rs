@@ -81,7 +81,7 @@ fn a_flat_round_ceiling_looks_like_a_cap() {
     let mut judgement =
         Judgement { withheld: vec!["The processor was short.".into()], ..Judgement::default() };
     judge(&run(&Load { per_s: 3000.0, cap: None, ..HELD }), &mut judgement);
-    assert_eq!(judgement.findings, []);
+    assert_eq!(judgement.findings[0].confidence, Confidence::CannotTell);
 }
 
 #[test]

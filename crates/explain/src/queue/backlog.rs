@@ -10,11 +10,13 @@ use crate::Evidence;
 use crate::path::{DeviceSeconds, Seconds, client_gauge, waiting_for_pages};
 use crate::seconds::{Grid, total, zip};
 
-use super::forecast::BacklogSecond;
+use super::forecast::{Backlog, BacklogSecond};
 use super::rung::FULL;
 
 /// Where a queue is full for more of a second's samples than this, it was full throughout.
 const THROUGHOUT: f64 = 0.9;
+/// Seconds to either side over which it is taken how many wait while a queue is full.
+const AROUND: usize = 30;
 
 /// How many waited above a device's queue, on average over each second.
 pub(super) struct Above {
@@ -60,27 +62,48 @@ pub(super) fn above(
 }
 
 /// The backlog at each sample: `samples` are those of the requests in flight, by second.
+///
+/// How many wait while the queue is full is taken over the seconds around each: with twenty samples a second, the share of one
+/// second at which it was full is known too badly to divide by.
 pub(super) fn backlog(samples: &[Vec<f64>], cap: f64, above: &[Option<f64>]) -> Vec<BacklogSecond> {
+    let full: Vec<f64> = samples
+        .iter()
+        .map(|samples| {
+            let full = samples.iter().filter(|n| **n >= FULL * cap).count();
+            full as f64 / samples.len().max(1) as f64
+        })
+        .collect();
+    let when_full = |at: usize| {
+        let around = at.saturating_sub(AROUND)..=at.saturating_add(AROUND);
+        let shares = around.clone().filter_map(|at| full.get(at)).sum::<f64>();
+        let waiting = around.filter_map(|at| above.get(at).copied().flatten()).sum::<f64>();
+        if shares > 0.0 { waiting / shares } else { 0.0 }
+    };
     samples
         .iter()
-        .zip(above)
-        .filter(|(samples, _)| !samples.is_empty())
-        .map(|(samples, above)| {
-            let full = samples.iter().filter(|n| **n >= FULL * cap).count();
-            let share = full as f64 / samples.len() as f64;
-            let when_full = if full > 0 { above.unwrap_or(0.0) / share } else { 0.0 };
-            let mut place = 0.0;
-            let mut one = |n: f64| {
-                if n < FULL * cap {
-                    return n;
-                }
-                place += 1.0;
-                let drained = 2.0 * (place - 0.5) / full as f64;
-                n + when_full * if share > THROUGHOUT { 1.0 } else { drained }
-            };
-            samples.iter().map(|n| one(*n)).collect()
-        })
+        .zip(&full)
+        .enumerate()
+        .filter(|(_, (samples, _))| !samples.is_empty())
+        .map(|(at, (samples, share))| laid(samples, cap, *share, when_full(at)))
         .collect()
+}
+
+/// One second's samples with those above laid on the ones at which the queue was full.
+fn laid(samples: &[f64], cap: f64, share: f64, when_full: f64) -> BacklogSecond {
+    let full = share * samples.len() as f64;
+    let mut place = 0.0;
+    let one = |n: &f64| {
+        if *n < FULL * cap {
+            return Backlog::level(*n);
+        }
+        place += 1.0;
+        let drained = 2.0 * (place - 0.5) / full;
+        if share > THROUGHOUT {
+            return Backlog::level(n + when_full);
+        }
+        Backlog { requests: n + when_full * drained, height: n + 2.0 * when_full }
+    };
+    samples.iter().map(one).collect()
 }
 
 #[cfg(test)]
@@ -89,10 +112,16 @@ mod tests {
 
     #[test]
     fn what_waits_above_is_laid_on_the_samples_at_which_the_queue_was_full() {
-        let samples = [vec![0.0, 32.0, 32.0, 3.0], vec![32.0; 4], vec![1.0; 4], Vec::new()];
-        let above = [Some(20.0), Some(20.0), Some(20.0), None];
-        let found = backlog(&samples, 32.0, &above);
-        assert_eq!(found, [vec![0.0, 52.0, 92.0, 3.0], vec![52.0; 4], vec![1.0; 4]]);
-        assert_eq!(backlog(&[vec![32.0]], 32.0, &[None]), [vec![32.0]]);
+        let numbers = |found: &[BacklogSecond]| -> Vec<Vec<f64>> {
+            found.iter().map(|second| second.iter().map(|one| one.requests).collect()).collect()
+        };
+        let burst = [vec![0.0, 32.0, 32.0, 3.0], Vec::new()];
+        assert_eq!(numbers(&backlog(&burst, 32.0, &[Some(20.0), None])), [vec![0.0, 52.0, 92.0, 3.0]]);
+        assert_eq!(backlog(&burst, 32.0, &[Some(20.0), None])[0][1].height, 112.0);
+        assert_eq!(numbers(&backlog(&[vec![32.0; 4]], 32.0, &[Some(20.0)])), [vec![52.0; 4]]);
+        // Half of two seconds, unevenly.
+        let uneven = [vec![32.0; 4], vec![1.0; 4]];
+        assert_eq!(numbers(&backlog(&uneven, 32.0, &[Some(20.0); 2])), [vec![72.0; 4], vec![1.0; 4]]);
+        assert_eq!(numbers(&backlog(&[vec![32.0]], 32.0, &[None])), [vec![32.0]]);
     }
 }

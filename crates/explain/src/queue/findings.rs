@@ -25,9 +25,6 @@ pub(super) fn of(evidence: &Evidence, judgement: &Judgement, ladder: &QueueLadde
         }
         _ => of_server(judgement, ladder, rung, cap)?,
     };
-    let finding = judgement.withheld.iter().fold(finding, |finding, why| {
-        finding.confidence(Confidence::Likely).evidence(format!("Less sure than it looks: {why}"))
-    });
     Some(finding.evidence(ladder_sentence(ladder)).window(ladder.window_ns).source(SOURCE))
 }
 

@@ -1,6 +1,9 @@
 //! What another cap of a device's queue would bring (facts/analysis.md A3): R(q) = E[R_dev(min(N, q)) + max(0, N - q) / X_dev(q)]
 //! over the backlog N.
 //!
+//! A request's time in the device is that of the depth it entered at. Of a burst that is all that the queue lets in of its height,
+//! also for those that are still there when few are left: R_dev(min(H, q)) with the height H, which is N where there is no burst.
+//!
 //! The backlog is sampled in time, and a request counts when it is served: so each sample weighs as much as is served while it
 //! lasts, X_dev(min(N, q)), and the mean is that of requests. It is taken that the backlog comes as it came: bursts, and clients
 //! that wait for their replies, keep their number when they are served faster; work that comes at a rate of its own would gain more.
@@ -14,16 +17,32 @@ use super::curve::DeviceCurve;
 const DRAWS: usize = 400;
 const CONFIDENCE_TAIL: f64 = 0.025;
 
-/// The backlog of one second: how many requests there were, in the queue and above it, at each sample.
-pub type BacklogSecond = Vec<f64>;
+/// The backlog at one sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Backlog {
+    /// How many requests there were, in the queue and above it.
+    pub requests: f64,
+    /// How many there were at the height of the burst that they are the rest of; the same, where they are no burst.
+    pub height: f64,
+}
+
+impl Backlog {
+    /// A backlog that is no rest of a higher one.
+    pub fn level(requests: f64) -> Backlog {
+        Backlog { requests, height: requests }
+    }
+}
+
+/// The backlog at each sample of one second.
+pub type BacklogSecond = Vec<Backlog>;
 
 /// Weighted sum of response times with a cap, and the sum of weights, over one second's samples.
-fn second(curve: &DeviceCurve, backlog: &[f64], cap: f64) -> (f64, f64) {
+fn second(curve: &DeviceCurve, backlog: &[Backlog], cap: f64) -> (f64, f64) {
     let full_per_s = curve.per_s(cap);
-    backlog.iter().filter(|n| **n > 0.0).fold((0.0, 0.0), |(sum, weights), n| {
-        let within = n.min(cap);
-        let weight = curve.per_s(within);
-        let time_us = curve.response_us(within) + (n - cap).max(0.0) / full_per_s * 1e6;
+    backlog.iter().filter(|one| one.requests > 0.0).fold((0.0, 0.0), |(sum, weights), one| {
+        let weight = curve.per_s(one.requests.min(cap));
+        let within_us = curve.response_us(one.height.max(one.requests).min(cap));
+        let time_us = within_us + (one.requests - cap).max(0.0) / full_per_s * 1e6;
         (sum + weight * time_us, weights + weight)
     })
 }
@@ -112,7 +131,7 @@ mod tests {
     /// A closed loop of 64 on a device of 64: R = 100 us served all at once, N / X = 200 us by a cap of 32.
     #[test]
     fn a_constant_backlog_follows_littles_law() {
-        let backlog = vec![vec![64.0; 20]; 30];
+        let backlog = vec![vec![Backlog::level(64.0); 20]; 30];
         let mut stream = Seeded::from_seed(1);
         let found = forecast(&curve(64.0), &backlog, 16.0, &mut stream).unwrap();
         assert!((found.mean_us - 400.0).abs() < 1e-6, "{found:?}");
@@ -125,9 +144,12 @@ mod tests {
 
     #[test]
     fn gains_end_where_the_device_does() {
-        let backlog = vec![vec![64.0; 20]; 30];
+        let backlog = vec![vec![Backlog::level(64.0); 20]; 30];
         let found = forecast(&curve(16.0), &backlog, 16.0, &mut Seeded::from_seed(1)).unwrap();
         assert_eq!(found.options, []);
-        assert_eq!(forecast(&curve(16.0), &[vec![0.0; 20]], 16.0, &mut Seeded::from_seed(1)), None);
+        assert_eq!(
+            forecast(&curve(16.0), &[vec![Backlog::level(0.0); 20]], 16.0, &mut Seeded::from_seed(1)),
+            None
+        );
     }
 }

@@ -12,7 +12,7 @@ mod rung;
 
 pub use curve::{CurvePoint, DeviceCurve};
 pub(crate) use findings::waiting_share;
-pub use forecast::{BacklogSecond, forecast, mean_us};
+pub use forecast::{Backlog, BacklogSecond, forecast, mean_us};
 
 use crate::{Evidence, Judgement};
 
@@ -32,7 +32,9 @@ pub(crate) const NEEDS: &[&str] = &[
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     for member in evidence.members() {
         for ladder in ladder::ladders(evidence, &member) {
-            judgement.findings.extend(findings::of(evidence, judgement, &ladder));
+            if let Some(found) = findings::of(evidence, judgement, &ladder) {
+                judgement.add_unless_withheld(found);
+            }
             judgement.ladders.push(ladder);
         }
     }

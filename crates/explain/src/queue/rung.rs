@@ -70,11 +70,10 @@ pub(super) fn judge(seen: &Seen, stream: &mut Seeded) -> Option<QueueRung> {
         );
         return Some(rung);
     }
-    let above_when_full = seen.full.iter().zip(&seen.above).filter_map(|(full, above)| {
-        let (full, above) = ((*full)?, (*above)?);
-        (full >= OFTEN).then(|| above / full)
-    });
-    rung.waiting_above = mean(above_when_full);
+    // What waits above can only wait while it is full.
+    let both = seen.full.iter().zip(&seen.above).filter_map(|(full, above)| Some(((*full)?, (*above)?)));
+    let (shares, waiting) = both.fold((0.0, 0.0), |sums, (full, above)| (sums.0 + full, sums.1 + above));
+    rung.waiting_above = (shares > 0.0).then(|| waiting / shares);
     let Some(above) = rung.waiting_above else {
         rung.words =
             format!("It was full {:.0} % of the time; what waits above it could not be seen.", 100.0 * share);

@@ -79,10 +79,12 @@ impl State<'_> {
         {
             self.queued.push_back((arrived, now_us));
         }
+        // All that begin together slow each other.
+        let busy = (self.serving.len() + self.queued.len()).min(self.device.parallel);
         while self.serving.len() < self.device.parallel
             && let Some((arrived, entered)) = self.queued.pop_front()
         {
-            let end = now_us + self.device.service_us(self.serving.len(), self.random);
+            let end = now_us + self.device.service_us(busy, self.random);
             let ns = |us: f64| (us * 1e3) as u64;
             self.serving.push(Reverse((ns(end), ns(arrived), ns(entered))));
         }

@@ -6,7 +6,10 @@ use fathom_stats::Seeded;
 
 use crate::device::{Device, Gaps, Spread, bursts, ladder, seen};
 
-const SECONDS: usize = 60;
+/// As long as 'fathom explain' watches a server by itself.
+const SECONDS: usize = 120;
+/// For what is only simulated, not judged.
+const TRUTH_SECONDS: usize = 25;
 
 /// The ladder that a run is judged to have, and whether `queue-cap` was found.
 fn judged(
@@ -20,13 +23,11 @@ fn judged(
     let probe = ladder(device, &mut random.split(9));
     let judgement = judge(&seen(&trace, cap, probe));
     let found = judgement.findings.iter().any(|finding| finding.id == "queue-cap");
-    let others: Vec<&str> = judgement
-        .findings
-        .iter()
-        .map(|finding| finding.id.as_str())
-        .filter(|id| *id != "queue-cap")
-        .collect();
-    assert!(others.is_empty(), "{others:?}");
+    for rival in ["capped-by-throttle", "looks-capped"] {
+        assert!(judgement.findings.iter().all(|finding| finding.id != rival), "{:#?}", judgement.findings);
+    }
+    let full = judgement.findings.iter().any(|finding| finding.id == "device-saturated");
+    assert!(!(found && full), "either its queue or the device: {:#?}", judgement.findings);
     (judgement.ladders.into_iter().next().unwrap(), found, trace.mean_us())
 }
 
@@ -57,7 +58,7 @@ fn bursts_of_120_on_a_device_of_64() {
                 continue;
             };
             let mut random = Seeded::from_seed(300 + cap as u64);
-            let truth = bursts(device, other, 120, gaps, SECONDS, &mut random).mean_us();
+            let truth = bursts(device, other, 120, gaps, TRUTH_SECONDS, &mut random).mean_us();
             let error = option.mean_us / truth - 1.0;
             row.push_str(&format!(" {:.0} ({:+.0} %) |", option.mean_us, 100.0 * error));
             assert!(error.abs() < 0.15, "from {cap} to {other}: {} for {truth}", option.mean_us);
@@ -92,8 +93,8 @@ fn forecasts_hold_over_a_grid_of_devices() {
                 );
                 for option in &forecast.options {
                     let mut random = Seeded::from_seed(5000 + cases);
-                    let truth =
-                        bursts(device, option.cap as usize, burst, gaps, SECONDS, &mut random).mean_us();
+                    let truth = bursts(device, option.cap as usize, burst, gaps, TRUTH_SECONDS, &mut random)
+                        .mean_us();
                     let error = option.mean_us / truth - 1.0;
                     assert!(error.abs() < 0.15, "{what}, to {}: {} for {truth}", option.cap, option.mean_us);
                     worst = if error.abs() > worst.abs() { error } else { worst };
@@ -118,7 +119,8 @@ fn bursts_that_meet_are_never_promised_too_much() {
         assert!(found, "{device:?}: {ladder:#?}");
         for option in &ladder.forecast.unwrap().options {
             let mut random = Seeded::from_seed(7000 + seed as u64);
-            let truth = bursts(device, option.cap as usize, burst, gaps, SECONDS, &mut random).mean_us();
+            let truth =
+                bursts(device, option.cap as usize, burst, gaps, TRUTH_SECONDS, &mut random).mean_us();
             let promised = option.share - (1.0 - truth / now_us);
             assert!(promised < 0.05, "{device:?} to {}: {option:?} for {truth} of {now_us}", option.cap);
             worst = worst.max((option.mean_us / truth - 1.0).abs());
