@@ -2,17 +2,25 @@
 
 use fathom_testkit::{Bytes, Filesystem, RealDisk};
 
-use crate::study::{Study, alone};
+use crate::study::{NO_CACHE, Study, alone};
 
 #[test]
 fn a_small_cache_shows_as_reads_of_pages_and_eviction() {
     let _alone = alone();
     let Some(disk) = RealDisk::new(Filesystem::Xfs, Bytes(2 << 30)).unwrap() else { return };
-    let flags = ["--wiredTigerEngineConfigString", "cache_size=12M", "--wiredTigerCollectionConfigString"];
-    // The page cache of the kernel is kept out of it too.
-    let flags = [flags[0], flags[1], flags[2], "os_cache_max=1MB"];
-    let study = Study::start("wiredTiger", disk.path(), &flags, 60_000);
-    let words = ["-threads", "8", "-p", "requestdistribution=uniform", "-p", "readproportion=1"];
+    let study = Study::start("wiredTiger", disk.path(), &NO_CACHE, 60_000);
+    let words = [
+        "-threads",
+        "8",
+        "-target",
+        "1000",
+        "-p",
+        "requestdistribution=uniform",
+        "-p",
+        "readproportion=1",
+        "-p",
+        "updateproportion=0",
+    ];
     let judged = study.watched(study.server.port(), 30, &words);
     let share = |layer: &str| {
         let budget = judged.budget("reads");

@@ -5,15 +5,7 @@ use std::time::Duration;
 
 use fathom_testkit::{Bytes, Cap, CapLimits, Filesystem, RealDisk, SlowDisk, Speed};
 
-use crate::study::{Study, alone};
-
-/// So that reads reach the device.
-const NO_CACHE: [&str; 4] = [
-    "--wiredTigerEngineConfigString",
-    "cache_size=12M",
-    "--wiredTigerCollectionConfigString",
-    "os_cache_max=1MB",
-];
+use crate::study::{Judged, NO_CACHE, Study, alone};
 
 #[test]
 fn a_cap_on_requests_is_named_with_its_figure() {
@@ -26,7 +18,16 @@ fn a_cap_on_requests_is_named_with_its_figure() {
         Err(error) => return eprintln!("skipped: {error}"),
     };
     cap.adopt_process(study.server.pid()).unwrap();
-    let words = ["-threads", "8", "-p", "requestdistribution=uniform", "-p", "readproportion=1"];
+    let words = [
+        "-threads",
+        "8",
+        "-p",
+        "requestdistribution=uniform",
+        "-p",
+        "readproportion=1",
+        "-p",
+        "updateproportion=0",
+    ];
     let judged = study.watched(study.server.port(), 30, &words);
     let finding = judged.finding("capped-by-throttle");
     let finding = finding.unwrap_or_else(|| panic!("{:#?}", judged.document));
@@ -51,15 +52,24 @@ fn a_short_queue_is_named_and_what_lifting_it_brings_is_forecast() {
     let knob = format!("/sys/block/{}/queue/nr_requests", disk.device_name());
     let before = fs::read_to_string(&knob).unwrap();
     fs::write(&knob, "4").unwrap();
-    let words = ["-threads", "24", "-p", "requestdistribution=uniform", "-p", "readproportion=1"];
+    let words = [
+        "-threads",
+        "24",
+        "-p",
+        "requestdistribution=uniform",
+        "-p",
+        "readproportion=1",
+        "-p",
+        "updateproportion=0",
+    ];
     let capped = study.watched(study.server.port(), 30, &words);
     let finding = capped.finding("queue-cap");
     let finding = finding.unwrap_or_else(|| panic!("{:#?}", capped.document));
-    let share = finding["gain"]["share"].as_f64().unwrap();
+    let share = finding["gain"]["share"].as_f64().unwrap_or_else(|| panic!("{finding:#}"));
     fs::write(&knob, before.trim()).unwrap();
     let lifted = study.watched(study.server.port(), 30, &words);
     assert!(lifted.finding("queue-cap").is_none(), "{:#?}", lifted.document["findings"]);
-    let mean = |judged: &crate::study::Judged| judged.budget("reads")["client_mean_us"].as_f64().unwrap();
+    let mean = |judged: &Judged| judged.budget("reads")["client_mean_us"].as_f64().unwrap();
     let observed = 1.0 - mean(&lifted) / mean(&capped);
     println!("forecast {share:.3}, observed {observed:.3}, cap of {}", finding["claim"]);
     let (forecast_us, lifted_us) = (mean(&capped) * (1.0 - share), mean(&lifted));

@@ -55,8 +55,11 @@ fn one_connection_for_a_rate_that_needs_two_is_the_clients_loop() {
     let server = SocketAddr::from(([127, 0, 0, 1], study.server.port()));
     // One operation takes about 10 ms, so one connection does not do 120 a second.
     let proxy = DelayProxy::start(server, Duration::from_millis(10)).unwrap();
-    let judged =
-        study.watched(proxy.port(), 20, &["-threads", "1", "-target", "120", "-p", "readproportion=1"]);
+    let judged = study.watched(
+        proxy.port(),
+        20,
+        &["-threads", "1", "-target", "120", "-p", "readproportion=1", "-p", "updateproportion=0"],
+    );
     let finding = judged.finding("waits-for-connections");
     let finding = finding.unwrap_or_else(|| panic!("{:#?}", judged.document));
     assert!(judged.layer_ms("reads", "schedule") > 2.0 * judged.layer_ms("reads", "network"), "{finding:#?}");

@@ -12,6 +12,9 @@ use serde_json::Value;
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_fathom");
 
+/// Flags of a server whose cache is far smaller than the data, with the kernel's page cache left out, so that reads reach the disk.
+pub const NO_CACHE: [&str; 2] = ["--wiredTigerEngineConfigString", "cache_size=12M,direct_io=[data]"];
+
 /// One study at a time: each wants the machine's processors for itself.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());

@@ -86,7 +86,7 @@ impl Composed {
         add("server.0.checkpoint.total_ms", "ms", durations_ms.iter().sum());
         add("server.0.engine.checkpoint_bytes", "bytes", if running { 1e7 } else { 0.0 });
         let due = self.syncdelay_s.iter().rev().find(|(from, _)| *from <= second);
-        if let Some((_, value)) = due.filter(|_| second % 10 == 0) {
+        if let Some((_, value)) = due.filter(|_| second.is_multiple_of(10)) {
             add("server.0.parameter.syncdelay_s", "s", *value);
         }
     }
