@@ -58,8 +58,18 @@ fn one_document_holds_host_disk_and_verdict() {
     let findings = run.findings().unwrap();
     let disk = document["disk_findings"].as_array().unwrap().len();
     let host = document["host"]["findings"].as_array().unwrap().len();
-    assert_eq!(findings.len(), host + disk);
-    assert_eq!(run.results().unwrap().len(), results.len());
+    let watched = document["loads"].as_array().unwrap();
+    let servers: Vec<&str> = watched.iter().filter_map(|load| load["server"].as_str()).collect();
+    assert_eq!(servers, ["Server on WiredTiger", "Server on RocksDB"]);
+    assert!(watched.iter().all(|load| load["layers"].is_array()), "{watched:?}");
+    let under_load: usize = watched.iter().map(|load| load["findings"].as_array().unwrap().len()).sum();
+    assert_eq!(findings.len(), host + disk + under_load);
+    // The folder holds also what the servers logged and what was judged of their loads.
+    assert!(run.results().unwrap().len() >= results.len());
+    let series = run.series().unwrap();
+    for name in ["server.0.up", "server.1.up", "client.server-on-rocksdb.workload-a.user_bytes"] {
+        assert!(series.get(name).is_some(), "{name}");
+    }
     assert!(run.readings().unwrap().iter().any(|reading| reading.name.starts_with("probe.journal")));
 }
 
