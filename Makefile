@@ -68,11 +68,12 @@ fmt: ## format the code
 	cargo fmt --all
 	cargo fmt --manifest-path fuzz/Cargo.toml
 
-bench: build ## the disk probe beside fio, the lab server and the load generator beside go-ycsb
+bench: build ## the disk probe beside fio, the lab server and the load generator beside go-ycsb, the cost of watching
 	@setup/install.sh bench
 	cargo run --release --locked --package xtask -- bench
 	cargo run --release --locked --package xtask -- bench-server
 	cargo run --release --locked --package xtask -- bench-load
+	cargo run --release --locked --package xtask -- bench-watch
 
 fuzz: ## every fuzz target for FUZZ_SECONDS
 	@setup/install.sh fuzz

@@ -18,6 +18,8 @@ mod checkpoint;
 mod device;
 #[path = "faults/network.rs"]
 mod network;
+#[path = "faults/pair.rs"]
+mod pair;
 #[path = "faults/processor.rs"]
 mod processor;
 #[path = "faults/study.rs"]

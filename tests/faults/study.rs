@@ -10,27 +10,27 @@ use fathom_testkit::{Fathom, LabServer, Output, Scratch};
 use serde_json::Value;
 
 /// The program under test.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_fathom");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fathom");
 
 /// Flags of a server whose cache is far smaller than the data, with the kernel's page cache left out, so that reads reach the disk.
-pub const NO_CACHE: [&str; 2] = ["--wiredTigerEngineConfigString", "cache_size=12M,direct_io=[data]"];
+pub(crate) const NO_CACHE: [&str; 2] = ["--wiredTigerEngineConfigString", "cache_size=12M,direct_io=[data]"];
 
 /// One study at a time: each wants the machine's processors for itself.
-pub fn alone() -> MutexGuard<'static, ()> {
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A server with records in it, and where its runs are kept.
-pub struct Study {
+pub(crate) struct Study {
     scratch: Scratch,
-    pub server: LabServer,
+    pub(crate) server: LabServer,
     records: u64,
 }
 
 impl Study {
     /// Starts a server on `folder` and loads records of about 1 KB.
-    pub fn start(engine: &str, folder: &Path, flags: &[&str], records: u64) -> Study {
+    pub(crate) fn start(engine: &str, folder: &Path, flags: &[&str], records: u64) -> Study {
         let server =
             LabServer::start(PROGRAM, engine, &folder.join("db"), flags).expect("the server comes up");
         let study = Study { scratch: Scratch::new().unwrap(), server, records };
@@ -49,7 +49,7 @@ impl Study {
     }
 
     /// A watched run through `port` for some seconds, and its judgement.
-    pub fn watched(&self, port: u16, seconds: u64, words: &[&str]) -> Judged {
+    pub(crate) fn watched(&self, port: u16, seconds: u64, words: &[&str]) -> Judged {
         let runs = self.scratch.path().join("runs");
         let _ = fs::remove_dir_all(&runs);
         let output = self
@@ -68,7 +68,7 @@ impl Study {
     }
 
     /// A probe of the disk at `folder`: random reads of 32 KiB at rising depths. Its run folder.
-    pub fn probed(&self, folder: &Path) -> PathBuf {
+    pub(crate) fn probed(&self, folder: &Path) -> PathBuf {
         let runs = self.scratch.path().join("probes");
         let words =
             ["--pattern", "randread", "--block", "32K", "--depth", "1..64", "--size", "64M", "--time", "1s"];
@@ -85,26 +85,26 @@ impl Study {
     }
 
     /// A command to the server's `admin`.
-    pub fn command(&self, command: &Document) {
+    pub(crate) fn command(&self, command: &Document) {
         self.server.connect().unwrap().run("admin", command).unwrap();
     }
 
     /// Sets how often checkpoints come.
-    pub fn set_syncdelay(&self, seconds: i32) {
+    pub(crate) fn set_syncdelay(&self, seconds: i32) {
         self.command(&doc! { "setParameter": 1, "syncdelay": seconds });
     }
 
     /// Stops the server.
-    pub fn stop(self) {
+    pub(crate) fn stop(self) {
         self.server.stop().expect_code(0);
     }
 }
 
 /// What `fathom explain RUN --json` said.
-pub struct Judged {
-    pub folder: PathBuf,
-    pub document: Value,
-    pub load: Output,
+pub(crate) struct Judged {
+    pub(crate) folder: PathBuf,
+    pub(crate) document: Value,
+    pub(crate) load: Output,
 }
 
 impl Judged {
@@ -113,7 +113,7 @@ impl Judged {
     }
 
     /// The same run judged again, with the curve of its device from a probe.
-    pub fn with_probe(self, probe: &Path) -> Judged {
+    pub(crate) fn with_probe(self, probe: &Path) -> Judged {
         Judged::by(&self.folder.clone(), self.load, &["--probe", &probe.to_string_lossy()])
     }
 
@@ -124,36 +124,36 @@ impl Judged {
     }
 
     /// The finding of this name, if there is one.
-    pub fn finding(&self, id: &str) -> Option<&Value> {
+    pub(crate) fn finding(&self, id: &str) -> Option<&Value> {
         self.findings().find(|finding| finding["id"] == id)
     }
 
-    pub fn findings(&self) -> impl Iterator<Item = &Value> {
+    pub(crate) fn findings(&self) -> impl Iterator<Item = &Value> {
         self.document["findings"].as_array().into_iter().flatten()
     }
 
     /// The names of those that are alarms.
-    pub fn alarms(&self) -> Vec<&str> {
+    pub(crate) fn alarms(&self) -> Vec<&str> {
         let alarm = |finding: &&Value| finding["severity"] == "warning" || finding["severity"] == "critical";
         self.findings().filter(alarm).filter_map(|finding| finding["id"].as_str()).collect()
     }
 
     /// The budget of some operations (`reads`, `writes`, `all`).
-    pub fn budget(&self, operations: &str) -> &Value {
+    pub(crate) fn budget(&self, operations: &str) -> &Value {
         let layers = self.document["layers"].as_array().unwrap();
         let found = layers.iter().find(|budget| budget["operations"] == operations);
         found.unwrap_or_else(|| panic!("no budget of {operations} in {layers:#?}"))
     }
 
     /// Milliseconds of the mean operation in a layer; 0 where it is not among them.
-    pub fn layer_ms(&self, operations: &str, layer: &str) -> f64 {
+    pub(crate) fn layer_ms(&self, operations: &str, layer: &str) -> f64 {
         let layers = self.budget(operations)["layers"].as_array().unwrap();
         let found = layers.iter().find(|one| one["name"] == layer);
         found.map_or(0.0, |one| one["mean_us"].as_f64().unwrap() / 1000.0)
     }
 
     /// The layers of some operations by name, in milliseconds.
-    pub fn layers(&self, operations: &str) -> Vec<(String, f64)> {
+    pub(crate) fn layers(&self, operations: &str) -> Vec<(String, f64)> {
         let layers = self.budget(operations)["layers"].as_array().unwrap();
         layers
             .iter()

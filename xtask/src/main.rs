@@ -5,6 +5,7 @@
 mod bench;
 mod bench_load;
 mod bench_server;
+mod bench_watch;
 mod io_fidelity;
 mod lab;
 mod tidy;
@@ -35,6 +36,7 @@ static TASKS: &[Task] = &[
         about: "the load generator's cost as ratios (make bench)",
         run: bench_load::run,
     },
+    Task { name: "bench-watch", about: "what watching and judging cost (make bench)", run: bench_watch::run },
     Task {
         name: "io-fidelity",
         about: "the lab server's I/O beside a real mongod's, as ratios",

@@ -172,8 +172,8 @@ Cannot tell (1)
 Warnings (1)
   ! The queue is at its cap.
     > Raise it.
-    = Expected: mean latency of reads falls by 42 % (30 to 51
-      %). The backlog of 40 over a depth of 32.
+    = Expected: mean latency of reads falls by 42 % (30 to
+      51 %). The backlog of 40 over a depth of 32.
       next: The same load with a depth of 64.
       undo: Set it back to 32.";
         assert_eq!(findings_text(&[finding], 60, false), expected);

@@ -63,6 +63,8 @@ pub(crate) struct Shape {
     pub(crate) processor: bool,
     /// A round trip that no operation can beat, in microseconds; 0 where pings are too short to tell.
     pub(crate) floor_us: f64,
+    /// What the round trip itself takes, in microseconds: the lower quartile of pings.
+    pub(crate) ping_us: f64,
 }
 
 /// The mean operation of one kind, in microseconds.
@@ -175,7 +177,8 @@ fn raw(row: &[f64], of: Of, shape: &Shape) -> Parts {
         parts.whole = schedule + service * in_flight_ratio(row, shape);
         parts.network_left = service - parts.server;
         let network = parts.network_left.max(shape.floor_us * visits);
-        parts.ping = per(at(row, Column::Ping), at(row, Column::Pings)).min(network) * visits.min(1.0);
+        let ping = per(at(row, Column::Ping), at(row, Column::Pings)).min(shape.ping_us);
+        parts.ping = ping.min(network) * visits.min(1.0);
         parts.layers = [schedule, network, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
     }
     waits(&mut parts, row, is_write, visits, shape);
