@@ -57,7 +57,7 @@ fn killed_and_restarted(more: &[&str]) {
     server.wait();
     std::thread::sleep(Duration::from_millis(700));
     let again = serve_on(port, &db);
-    let output = load.wait().expect_code(1);
+    let output = load.wait();
     println!(
         "{more:?}: {}",
         output.stderr.lines().filter(|line| line.starts_with("fathom")).collect::<Vec<_>>().join("\n")
@@ -65,8 +65,10 @@ fn killed_and_restarted(more: &[&str]) {
     assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
     let report = report(&output);
     let failed = report.returned("READ", "ERROR") + report.returned("UPDATE", "ERROR");
-    // One operation was under way on each connection, and a server that starts may close some more.
-    assert!((1..=30).contains(&failed), "{failed}");
+    // One operation was under way on each connection, at a rate perhaps on none, and a server that starts may close some more.
+    let fewest = u64::from(more.is_empty());
+    assert!((fewest..=30).contains(&failed), "{failed}");
+    let output = output.expect_code(i32::from(failed > 0));
     assert!(
         output.stderr.contains("x connection ") && output.stderr.contains("x cannot connect"),
         "{}",

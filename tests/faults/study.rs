@@ -48,8 +48,21 @@ impl Study {
             .limit(Duration::from_secs(600))
     }
 
-    /// A watched run through `port` for some seconds, and its judgement.
+    /// A watched run through `port` for some seconds, and its judgement. Where somebody else's work on the machine withholds
+    /// it, there is a second run and a third.
     pub(crate) fn watched(&self, port: u16, seconds: u64, words: &[&str]) -> Judged {
+        let mut judged = self.watched_once(port, seconds, words);
+        for _ in 0..2 {
+            if !judged.is_disturbed() {
+                break;
+            }
+            judged = self.watched_once(port, seconds, words);
+        }
+        judged
+    }
+
+    /// The same, once, whatever else the machine does.
+    pub(crate) fn watched_once(&self, port: u16, seconds: u64, words: &[&str]) -> Judged {
         let runs = self.scratch.path().join("runs");
         let _ = fs::remove_dir_all(&runs);
         let output = self
@@ -121,6 +134,15 @@ impl Judged {
         let output = Fathom::new(PROGRAM).arg("explain").arg(folder).arg("--json").args(words).run();
         assert!(output.code <= 1, "{}\n{}", output.stdout, output.stderr);
         Judged { folder: folder.to_owned(), document: output.json(), load }
+    }
+
+    /// Whether the processors were too short for a verdict, by the tool's own guard; a test then has nothing to judge.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        let disturbed = self.finding("processor-is-short").is_some();
+        if disturbed {
+            println!("skipped: somebody else's work keeps the processors busy");
+        }
+        disturbed
     }
 
     /// The finding of this name, if there is one.
