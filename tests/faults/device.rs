@@ -82,10 +82,9 @@ fn a_short_queue_is_named_and_what_lifting_it_brings_is_forecast() {
     let options = capped.document["ladders"][0]["forecast"]["options"].as_array().unwrap();
     let deepest = options.iter().rfind(|option| option["cap"] == 32.0).unwrap();
     let forecast_ms = deepest["mean_us"].as_f64().unwrap() / 1000.0;
-    let per_request_ms = |judged: &Judged| {
-        let reads = judged.document["amplification"][0]["reads_per_operation"].as_f64().unwrap();
-        judged.layer_ms("reads", "page_read") / reads
-    };
+    let reads = format!("device.{}.reads", disk.device_name());
+    let per_request_ms =
+        |judged: &Judged| judged.sum("server.0.wait.page_read_us") / judged.sum(&reads) / 1000.0;
     let (before_ms, seen_ms) = (per_request_ms(&capped), per_request_ms(&lifted));
     println!("a request: {before_ms:.1} ms, forecast {forecast_ms:.1} ms, seen {seen_ms:.1} ms");
     let mean = |judged: &Judged| judged.budget("reads")["client_mean_us"].as_f64().unwrap();

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bson::{Document, doc};
+use fathom_record::Run;
 use fathom_testkit::{Fathom, LabServer, Output, Scratch};
 use serde_json::Value;
 
@@ -26,6 +28,7 @@ pub(crate) struct Study {
     scratch: Scratch,
     pub(crate) server: LabServer,
     records: u64,
+    watched: AtomicU64,
 }
 
 impl Study {
@@ -33,7 +36,7 @@ impl Study {
     pub(crate) fn start(engine: &str, folder: &Path, flags: &[&str], records: u64) -> Study {
         let server =
             LabServer::start(PROGRAM, engine, &folder.join("db"), flags).expect("the server comes up");
-        let study = Study { scratch: Scratch::new().unwrap(), server, records };
+        let study = Study { scratch: Scratch::new().unwrap(), server, records, watched: AtomicU64::new(0) };
         let words = ["-p", "workload=CoreWorkload", "-threads", "4", "--no-record"];
         study.ycsb("load", study.server.port(), &words).run().expect_code(0);
         study
@@ -63,8 +66,7 @@ impl Study {
 
     /// The same, once, whatever else the machine does.
     pub(crate) fn watched_once(&self, port: u16, seconds: u64, words: &[&str]) -> Judged {
-        let runs = self.scratch.path().join("runs");
-        let _ = fs::remove_dir_all(&runs);
+        let runs = self.scratch.path().join(format!("runs-{}", self.watched.fetch_add(1, Ordering::Relaxed)));
         let output = self
             .ycsb(
                 "run",
@@ -143,6 +145,13 @@ impl Judged {
             println!("skipped: somebody else's work keeps the processors busy");
         }
         disturbed
+    }
+
+    /// What a series of the run adds up to.
+    pub(crate) fn sum(&self, name: &str) -> f64 {
+        let series = Run::open(&self.folder).unwrap().series().unwrap();
+        let series = series.get(name).unwrap_or_else(|| panic!("no {name}"));
+        series.points.iter().map(|point| point.value).sum()
     }
 
     /// The finding of this name, if there is one.
