@@ -17,12 +17,13 @@ use fathom_wire::{Header, OpMsgWriter};
 pub enum Manner {
     /// At once.
     Prompt,
-    /// At once but for the last part of each period, as a server that stands still for a checkpoint: what comes then is
-    /// answered at its end, on all connections.
+    /// At once but for a part of each period, as a server that stands still for a checkpoint: what comes then is answered
+    /// at that part's end, on all connections. It lies in the middle of the period, so that a run of whole periods has each
+    /// of them whole, however late after the responder it begins.
     Stalls {
         /// From the beginning of the responder on.
         period: Duration,
-        /// The part at its end.
+        /// The part in its middle.
         pause: Duration,
     },
     /// Not at all.
@@ -142,10 +143,11 @@ fn respond(
     let now = |every: u64| number % every.max(1) == 0;
     match manner {
         Manner::Stalls { period, pause } => {
-            let period_ns = period.as_nanos().max(1);
-            let left_ns = period_ns - began.elapsed().as_nanos() % period_ns;
-            if left_ns <= pause.as_nanos() {
-                thread::sleep(Duration::from_nanos(u64::try_from(left_ns).unwrap_or(0)));
+            let place_ns = began.elapsed().as_nanos() % period.as_nanos().max(1);
+            let begin_ns = period.saturating_sub(pause).as_nanos() / 2;
+            let end_ns = begin_ns + pause.as_nanos();
+            if (begin_ns..end_ns).contains(&place_ns) {
+                thread::sleep(Duration::from_nanos(u64::try_from(end_ns - place_ns).unwrap_or(0)));
             }
         }
         Manner::Silent => return Ok(()),
