@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fathom_testkit::{Bytes, Filesystem, SlowDisk, Speed};
 
-use crate::study::{Study, alone};
+use crate::study::{Study, UNIFORM_UPDATES, alone};
 
 #[test]
 fn checkpoints_make_the_spikes_and_their_period_follows_syncdelay() {
@@ -17,20 +17,7 @@ fn checkpoints_make_the_spikes_and_their_period_follows_syncdelay() {
     let study = Study::start("wiredTiger", disk.path(), &["--syncdelay", "10"], 60_000);
     disk.set_service(speed.service);
     let port = study.server.port();
-    let words = [
-        "-threads",
-        "8",
-        "-target",
-        "300",
-        "-p",
-        "requestdistribution=uniform",
-        "-p",
-        "readproportion=0",
-        "-p",
-        "updateproportion=1",
-        "-p",
-        "mongodb.writeConcern=journaled",
-    ];
+    let words = format!("-threads 8 -target 300 {UNIFORM_UPDATES} -p mongodb.writeConcern=journaled");
     let judged = thread::scope(|scope| {
         let study = &study;
         scope.spawn(move || {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fathom_testkit::{Bytes, Cap, CapLimits, Filesystem, Knob, RealDisk, SlowDisk, Speed};
 
-use crate::study::{Judged, NO_CACHE, Study, alone};
+use crate::study::{Judged, NO_CACHE, Study, UNIFORM_READS, alone};
 
 #[test]
 fn a_cap_on_requests_is_named_with_its_figure() {
@@ -17,16 +17,7 @@ fn a_cap_on_requests_is_named_with_its_figure() {
         Err(error) => return eprintln!("skipped: {error}"),
     };
     cap.adopt_process(study.server.pid()).unwrap();
-    let words = [
-        "-threads",
-        "8",
-        "-p",
-        "requestdistribution=uniform",
-        "-p",
-        "readproportion=1",
-        "-p",
-        "updateproportion=0",
-    ];
+    let words = format!("-threads 8 {UNIFORM_READS}");
     let judged = study.watched(study.server.port(), 30, &words);
     if judged.is_disturbed() {
         return;
@@ -55,16 +46,7 @@ fn a_short_queue_is_named_and_what_lifting_it_brings_is_forecast() {
     let probe = study.probed(disk.path());
     let queue = format!("/sys/block/{}/queue/nr_requests", disk.device_name());
     let short = Knob::set(queue, "4").unwrap();
-    let words = [
-        "-threads",
-        "24",
-        "-p",
-        "requestdistribution=uniform",
-        "-p",
-        "readproportion=1",
-        "-p",
-        "updateproportion=0",
-    ];
+    let words = format!("-threads 24 {UNIFORM_READS}");
     let capped = study.watched(study.server.port(), 30, &words).with_probe(&probe);
     if capped.is_disturbed() {
         return;

@@ -8,18 +8,8 @@ use fathom_testkit::{DelayProxy, Scratch};
 use crate::study::{Study, alone};
 
 /// A modest rate: nothing in the server waits for anything.
-const CALM: [&str; 10] = [
-    "-threads",
-    "8",
-    "-target",
-    "200",
-    "-p",
-    "readproportion=0.5",
-    "-p",
-    "updateproportion=0.5",
-    "-p",
-    "requestdistribution=uniform",
-];
+const CALM: &str =
+    "-threads 8 -target 200 -p requestdistribution=uniform -p readproportion=0.5 -p updateproportion=0.5";
 
 #[test]
 fn twenty_milliseconds_of_network_are_the_networks_and_nobody_elses() {
@@ -28,9 +18,9 @@ fn twenty_milliseconds_of_network_are_the_networks_and_nobody_elses() {
     let study = Study::start("wiredTiger", &scratch.path(), &[], 5_000);
     let server = SocketAddr::from(([127, 0, 0, 1], study.server.port()));
     let proxy = DelayProxy::start(server, Duration::ZERO).unwrap();
-    let near = study.watched(proxy.port(), 20, &CALM);
+    let near = study.watched(proxy.port(), 20, CALM);
     proxy.set_round_trip(Duration::from_millis(20));
-    let far = study.watched(proxy.port(), 20, &CALM);
+    let far = study.watched(proxy.port(), 20, CALM);
     if near.is_disturbed() || far.is_disturbed() {
         return;
     }
@@ -58,11 +48,8 @@ fn one_connection_for_a_rate_that_needs_two_is_the_clients_loop() {
     let server = SocketAddr::from(([127, 0, 0, 1], study.server.port()));
     // One operation takes about 10 ms, so one connection does not do 120 a second.
     let proxy = DelayProxy::start(server, Duration::from_millis(10)).unwrap();
-    let judged = study.watched(
-        proxy.port(),
-        20,
-        &["-threads", "1", "-target", "120", "-p", "readproportion=1", "-p", "updateproportion=0"],
-    );
+    let judged =
+        study.watched(proxy.port(), 20, "-threads 1 -target 120 -p readproportion=1 -p updateproportion=0");
     if judged.is_disturbed() {
         return;
     }

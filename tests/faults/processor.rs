@@ -36,8 +36,8 @@ fn a_processor_hog_withholds_the_verdict_on_the_disk() {
     let study = Study::start("wiredTiger", disk.path(), &[], 10_000);
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     let hogs = Hogs::start(3 * processors);
-    let words = ["-threads", "8", "-target", "500", "-p", "readproportion=0.5", "-p", "updateproportion=0.5"];
-    let judged = study.watched_once(study.server.port(), 20, &words);
+    let words = "-threads 8 -target 500 -p readproportion=0.5 -p updateproportion=0.5";
+    let judged = study.watched_once(study.server.port(), 20, words);
     drop(hogs);
     let named = judged.finding("processor-is-short");
     let named = named.unwrap_or_else(|| panic!("{:#?}", judged.document));

@@ -17,6 +17,14 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fathom");
 /// Flags of a server whose cache is far smaller than the data, with the kernel's page cache left out, so that reads reach the disk.
 pub(crate) const NO_CACHE: [&str; 2] = ["--wiredTigerEngineConfigString", "cache_size=12M,direct_io=[data]"];
 
+/// Flags of a load that only reads, each record as often as any other.
+pub(crate) const UNIFORM_READS: &str =
+    "-p requestdistribution=uniform -p readproportion=1 -p updateproportion=0";
+
+/// Flags of a load that only updates, each record as often as any other.
+pub(crate) const UNIFORM_UPDATES: &str =
+    "-p requestdistribution=uniform -p readproportion=0 -p updateproportion=1";
+
 /// One study at a time: each wants the machine's processors for itself.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
@@ -51,9 +59,9 @@ impl Study {
             .limit(Duration::from_secs(600))
     }
 
-    /// A watched run through `port` for some seconds, and its judgement. Where somebody else's work on the machine withholds
+    /// A watched run through `port` for some seconds, with the flags in `words`, and its judgement. Where somebody else's work on the machine withholds
     /// it, there is a second run and a third.
-    pub(crate) fn watched(&self, port: u16, seconds: u64, words: &[&str]) -> Judged {
+    pub(crate) fn watched(&self, port: u16, seconds: u64, words: &str) -> Judged {
         let mut judged = self.watched_once(port, seconds, words);
         for _ in 0..2 {
             if !judged.is_disturbed() {
@@ -65,7 +73,7 @@ impl Study {
     }
 
     /// The same, once, whatever else the machine does.
-    pub(crate) fn watched_once(&self, port: u16, seconds: u64, words: &[&str]) -> Judged {
+    pub(crate) fn watched_once(&self, port: u16, seconds: u64, words: &str) -> Judged {
         let runs = self.scratch.path().join(format!("runs-{}", self.watched.fetch_add(1, Ordering::Relaxed)));
         let output = self
             .ycsb(
@@ -75,7 +83,7 @@ impl Study {
             )
             .arg(&runs)
             .args(["-p", &format!("maxexecutiontime={seconds}")])
-            .args(words)
+            .args(words.split_whitespace())
             .run();
         let output = output.expect_code(0);
         let folder = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
@@ -178,9 +186,18 @@ impl Judged {
 
     /// Milliseconds of the mean operation in a layer; 0 where it is not among them.
     pub(crate) fn layer_ms(&self, operations: &str, layer: &str) -> f64 {
+        self.of_layer(operations, layer, "mean_us") / 1000.0
+    }
+
+    /// The share of a layer in the mean operation; 0 where it is not among them.
+    pub(crate) fn share(&self, operations: &str, layer: &str) -> f64 {
+        self.of_layer(operations, layer, "share")
+    }
+
+    fn of_layer(&self, operations: &str, layer: &str, field: &str) -> f64 {
         let layers = self.budget(operations)["layers"].as_array().unwrap();
         let found = layers.iter().find(|one| one["name"] == layer);
-        found.map_or(0.0, |one| one["mean_us"].as_f64().unwrap() / 1000.0)
+        found.map_or(0.0, |one| one[field].as_f64().unwrap())
     }
 
     /// The layers of some operations by name, in milliseconds.

@@ -172,7 +172,7 @@ mod tests {
         let text = "rocksdb.block.cache.miss COUNT : 12\nrocksdb.db.get.micros P50 : 1.0 COUNT : 7 SUM : 9\n";
         counters(text, &mut out);
         assert_eq!(out.get("counters", "block-cache-misses"), Some(12));
-        assert_eq!(out.0.len(), 1);
+        assert_eq!(out.iter().len(), 1);
     }
 
     #[test]
@@ -186,6 +186,6 @@ mod tests {
         assert_eq!(out.get("stalls", "level0_slowdown"), Some(2));
         assert_eq!(out.get("stalls", "memtable_compaction"), Some(3));
         assert_eq!(out.get("stalls", "cf-l0-file-count-limit-delays"), Some(4));
-        assert_eq!(out.0.len(), 4);
+        assert_eq!(out.iter().len(), 4);
     }
 }

@@ -193,6 +193,6 @@ fn counters_can_be_off() {
     let folder = tempfile::tempdir().unwrap();
     let engine = RocksEngine::open(Options { counters: false, ..options(folder.path()) }).unwrap();
     let statistics = engine.statistics().unwrap();
-    assert!(statistics.0.iter().all(|one| one.section != "counters"));
+    assert!(statistics.iter().all(|one| one.section != "counters"));
     assert!(statistics.get("", "block-cache-capacity").is_some());
 }

@@ -6,6 +6,7 @@
 
 #![expect(unsafe_code, reason = "calls into WiredTiger through its function pointers")]
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::{self, NonNull};
@@ -250,7 +251,11 @@ impl CursorHandle {
                 code => code,
             }
         };
-        if code != 0 { Err(code) } else { Ok((text(key), text(value))) }
+        if code != 0 {
+            return Err(code);
+        }
+        // SAFETY: both are strings of this entry, and are copied before the cursor moves.
+        Ok(unsafe { (text(key).into_owned(), text(value).into_owned()) })
     }
 
     /// The value of a key of a metadata cursor (not raw).
@@ -266,11 +271,15 @@ impl CursorHandle {
                 code => code,
             }
         };
-        if code != 0 { Err(code) } else { Ok(text(value)) }
+        if code != 0 {
+            return Err(code);
+        }
+        // SAFETY: it is a string of this entry, and is copied before the cursor moves.
+        Ok(unsafe { text(value).into_owned() })
     }
 
     /// The next entry of a statistics cursor (not raw): its description and value.
-    pub(crate) fn next_statistic(&mut self) -> Result<(String, u64), c_int> {
+    pub(crate) fn next_statistic(&mut self) -> Result<(Cow<'_, str>, u64), c_int> {
         match self.next() {
             0 => self.statistic(),
             code => Err(code),
@@ -289,14 +298,18 @@ impl CursorHandle {
         if code != 0 { Err(code) } else { self.statistic().map(|(_, value)| value) }
     }
 
-    fn statistic(&self) -> Result<(String, u64), c_int> {
+    fn statistic(&self) -> Result<(Cow<'_, str>, u64), c_int> {
         let (mut description, mut printable, mut value): (*const c_char, *const c_char, u64) =
             (ptr::null(), ptr::null(), 0);
         // SAFETY: the cursor is open and on an entry; its value's format is two strings and a 64-bit number.
         let code = unsafe {
             call!(self.raw.as_ptr(), get_value, &raw mut description, &raw mut printable, &raw mut value)
         };
-        if code != 0 { Err(code) } else { Ok((text(description), value)) }
+        if code != 0 {
+            return Err(code);
+        }
+        // SAFETY: it is a string of this entry; the cursor, which is borrowed as long as the text is, cannot move meanwhile.
+        Ok(unsafe { (text(description), value) })
     }
 }
 
@@ -313,10 +326,15 @@ unsafe fn append(code: c_int, item: &sys::WT_ITEM, out: &mut Vec<u8>) -> c_int {
     code
 }
 
-fn text(string: *const c_char) -> String {
+/// A string of WiredTiger's, empty if there is none.
+///
+/// # Safety
+/// It must be null or end with a zero byte, and stay as it is as long as the result lives: until the next operation on the
+/// cursor that gave it.
+unsafe fn text<'a>(string: *const c_char) -> Cow<'a, str> {
     if string.is_null() {
-        return String::new();
+        return Cow::Borrowed("");
     }
-    // SAFETY: WiredTiger's strings end with a zero byte and stay until the next operation on the cursor.
-    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
+    // SAFETY: the caller promises it.
+    unsafe { CStr::from_ptr(string) }.to_string_lossy()
 }

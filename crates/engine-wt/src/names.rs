@@ -220,25 +220,27 @@ const TABLE: &[Renamed] = &[
 
 /// Adds the old names that are not there, and puts every section's counters together.
 pub(crate) fn add_old(statistics: &mut Statistics) {
-    let by_section = |one: &Statistic, other: &Statistic| one.section.cmp(&other.section);
-    statistics.0.sort_by(by_section);
+    statistics.sort_by_section();
+    let sorted: Vec<Statistic<'_>> = statistics.iter().collect();
     let mut added = Vec::new();
     for renamed in TABLE.iter().chain([&RUNNING]) {
-        let Some(value) = find(&statistics.0, renamed.new) else { continue };
-        if find(&statistics.0, renamed.old).is_some() {
+        let Some(value) = find(&sorted, renamed.new) else { continue };
+        if find(&sorted, renamed.old).is_some() {
             continue;
         }
         let value = if std::ptr::eq(renamed, &RUNNING) { value.min(1) } else { value };
-        added.push(Statistic { section: renamed.old.0.to_owned(), name: renamed.old.1.to_owned(), value });
+        added.push((renamed.old, value));
     }
-    statistics.0.append(&mut added);
-    statistics.0.sort_by(by_section);
+    for ((section, name), value) in added {
+        statistics.push(section, name, value);
+    }
+    statistics.sort_by_section();
 }
 
 /// The value of a section and name among counters that stand by section: this is asked for a hundred names each time that somebody
 /// watches the server.
-fn find(sorted: &[Statistic], (section, name): (&str, &str)) -> Option<i64> {
-    let from = sorted.partition_point(|one| one.section.as_str() < section);
+fn find(sorted: &[Statistic<'_>], (section, name): (&str, &str)) -> Option<i64> {
+    let from = sorted.partition_point(|one| one.section < section);
     let mut own = sorted.get(from..)?.iter().take_while(|one| one.section == section);
     own.find(|one| one.name == name).map(|one| one.value)
 }
@@ -259,8 +261,8 @@ mod tests {
         assert_eq!(statistics.get("transaction", "transaction checkpoint currently running"), Some(1));
         assert_eq!(statistics.get("transaction", "transaction checkpoint generation"), Some(9));
         assert_eq!(statistics.get("cursor", "truncate calls"), Some(1));
-        let sections: Vec<&str> = statistics.0.iter().map(|one| one.section.as_str()).collect();
+        let sections: Vec<&str> = statistics.iter().map(|one| one.section).collect();
         assert!(sections.is_sorted());
-        assert_eq!(statistics.0.len(), 7);
+        assert_eq!(statistics.iter().len(), 7);
     }
 }

@@ -304,7 +304,7 @@ fn statistics_have_the_names_of_mongodb() {
         assert!(statistics.get(section, name).is_some(), "{section}: {name} is missing");
     }
     for section in SECTIONS {
-        assert!(statistics.0.iter().any(|one| one.section == *section), "{section} is missing");
+        assert!(statistics.iter().any(|one| one.section == *section), "{section} is missing");
     }
     assert!(statistics.get("transaction", "transaction checkpoints").unwrap() >= 1);
     let of_table = engine.table_statistics(&table).unwrap();

@@ -101,6 +101,11 @@ impl Operation {
         per_window(points(evidence, &format!("{}.failed.per_s", self.prefix)))
     }
 
+    /// Whether their time by that clock was recorded.
+    pub(crate) fn has_clock(&self, evidence: &Evidence, clock: &str) -> bool {
+        evidence.series.get(&format!("{}.{clock}.mean_ns", self.prefix)).is_some()
+    }
+
     /// The time they took in all, in microseconds, by one of the two clocks (`service`, `response`).
     pub(crate) fn times_us(&self, evidence: &Evidence, clock: &str) -> Vec<Point> {
         let means = points(evidence, &format!("{}.{clock}.mean_ns", self.prefix));

@@ -3,6 +3,7 @@
 //! Names of the client's series may carry a tag (`client.server-on-rocksdb.in_flight`); all that were read at the time count.
 
 use crate::Evidence;
+use crate::client::Client;
 use crate::seconds::{Grid, total, zip};
 
 /// Values of a grid's seconds.
@@ -51,21 +52,10 @@ pub(crate) fn client_gauge(evidence: &Evidence, grid: Grid, name: &str) -> Optio
 
 /// Mean time of the client's operations by a clock (`service`, `response`) in microseconds, and how many ended.
 pub(crate) fn client_mean_us(evidence: &Evidence, grid: Grid, clock: &str) -> Option<(Seconds, Seconds)> {
-    let suffix = format!(".{clock}.mean_ns");
-    let mut times = Vec::new();
-    let mut counts = Vec::new();
-    for (rest, series) in evidence.series.starting("client.") {
-        let Some(operation) = rest.strip_suffix(&suffix) else { continue };
-        let Some(count) = grid.means_of(evidence, &format!("client.{operation}.per_s")) else { continue };
-        // A second in which none of a kind ended has no mean, and took no time.
-        let time = |(mean_ns, count): (&Option<f64>, &Option<f64>)| match (*count)? {
-            count if count > 0.0 => Some((*mean_ns)? / 1e3 * count),
-            _ => Some(0.0),
-        };
-        times.push(grid.means(series).iter().zip(&count).map(time).collect());
-        counts.push(count);
-    }
-    let (time, count) = (total(times)?, total(counts)?);
+    let client = Client::of(evidence)?;
+    let timed = || client.operations.iter().filter(|operation| operation.has_clock(evidence, clock));
+    let time = total(timed().map(|operation| grid.sums(&operation.times_us(evidence, clock))))?;
+    let count = total(timed().map(|operation| grid.sums(&operation.counts(evidence))))?;
     let mean = zip(&time, &count, |time, count| (count > 0.0).then(|| time / count));
     Some((mean, count))
 }

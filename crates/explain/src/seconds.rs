@@ -6,9 +6,12 @@
 use fathom_record::{Point, Series};
 
 use crate::Evidence;
+use crate::windows::{Window, read_in, spread_where};
 
 /// One step of the grid.
 pub(crate) const STEP_NS: u64 = 1_000_000_000;
+/// How much of a second must be covered: samplers' seconds are not the grid's.
+const COVERED: f64 = 0.5;
 /// The most steps: two days. A window beyond that is cut at its end.
 const MOST: u64 = 172_800;
 
@@ -48,44 +51,28 @@ impl Grid {
         series.within(self.begin_ns, self.end_of(self.count))
     }
 
+    fn windows(&self) -> Vec<Window> {
+        (0..self.count).map(|at| (self.end_of(at) - STEP_NS, self.end_of(at))).collect()
+    }
+
     /// What was added in each second.
-    pub(crate) fn sums(&self, series: &Series) -> Vec<Option<f64>> {
-        let mut filled = vec![(0.0, 0u64); self.count];
-        for point in self.points(series).iter().filter(|point| point.value.is_finite()) {
-            let length = point.end_ns.saturating_sub(point.begin_ns);
-            let mut from = point.begin_ns.max(self.begin_ns);
-            while length > 0 && from < point.end_ns {
-                let at = ((from - self.begin_ns) / STEP_NS) as usize;
-                let until = point.end_ns.min(self.end_of(at));
-                let Some((sum, covered)) = filled.get_mut(at) else { break };
-                *sum += point.value * (until - from) as f64 / length as f64;
-                *covered += until - from;
-                from = until;
-            }
-        }
-        filled.into_iter().map(|(sum, covered)| (covered * 2 >= STEP_NS).then_some(sum)).collect()
+    pub(crate) fn sums(&self, points: &[Point]) -> Vec<Option<f64>> {
+        spread_where(points, &self.windows(), COVERED)
     }
 
     /// The mean of what was read in each second.
-    pub(crate) fn means(&self, series: &Series) -> Vec<Option<f64>> {
-        let mut filled = vec![(0.0, 0u32); self.count];
-        for point in self.points(series).iter().filter(|point| point.value.is_finite()) {
-            if let Some((sum, count)) = self.at(point.end_ns).and_then(|at| filled.get_mut(at)) {
-                *sum += point.value;
-                *count += 1;
-            }
-        }
-        filled.into_iter().map(|(sum, count)| (count > 0).then(|| sum / f64::from(count))).collect()
+    pub(crate) fn means(&self, points: &[Point]) -> Vec<Option<f64>> {
+        read_in(points, &self.windows())
     }
 
     /// [`Grid::sums`] of a series by name; `None` where there is none.
     pub(crate) fn sums_of(&self, evidence: &Evidence, name: &str) -> Option<Vec<Option<f64>>> {
-        evidence.series.get(name).map(|series| self.sums(series))
+        evidence.series.get(name).map(|series| self.sums(self.points(series)))
     }
 
     /// [`Grid::means`] of a series by name; `None` where there is none.
     pub(crate) fn means_of(&self, evidence: &Evidence, name: &str) -> Option<Vec<Option<f64>>> {
-        evidence.series.get(name).map(|series| self.means(series))
+        evidence.series.get(name).map(|series| self.means(self.points(series)))
     }
 }
 

@@ -8,11 +8,16 @@ use fathom_record::Point;
 /// A window in nanoseconds since the run's start.
 pub(crate) type Window = (u64, u64);
 
-/// How much of a window must be covered by readings, so that it counts as read.
+/// How much of a window must be covered by readings, so that it counts as read, where shares of a mean are made of it.
 const COVERED: f64 = 0.95;
 
 /// What each window has of sums whose own windows overlap it; `None` where a window is not covered.
 pub(crate) fn spread(points: &[Point], windows: &[Window]) -> Vec<Option<f64>> {
+    spread_where(points, windows, COVERED)
+}
+
+/// The same, of windows that are covered by this share at least.
+pub(crate) fn spread_where(points: &[Point], windows: &[Window], covered: f64) -> Vec<Option<f64>> {
     let mut first = 0;
     windows
         .iter()
@@ -28,7 +33,7 @@ pub(crate) fn spread(points: &[Point], windows: &[Window]) -> Vec<Option<f64>> {
                     sum += point.value * shared_ns as f64 / (point.end_ns - point.begin_ns) as f64;
                 }
             }
-            (covered_ns as f64 >= COVERED * (end_ns - begin_ns) as f64).then_some(sum)
+            (covered_ns as f64 >= covered * (end_ns - begin_ns) as f64).then_some(sum)
         })
         .collect()
 }

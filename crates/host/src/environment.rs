@@ -145,9 +145,16 @@ fn device_facts(view: &View, device: &Device, facts: &mut Facts) {
     for fact in ["model", "vendor", "queue_depth"] {
         put(facts, name(fact), view.value(&format!("{}/device/{fact}", device.sysfs())));
     }
+    put(facts, name("transport"), transport(view, device));
     for fact in ["level", "raid_disks", "chunk_size", "sync_action"] {
         put(facts, name(&format!("md.{fact}")), view.value(&format!("{}/md/{fact}", device.sysfs())));
     }
+}
+
+/// How requests reach a disk: `iscsi`, or what NVMe calls it (`pcie`, `tcp`, `rdma`, `fc`); `None` where nothing says.
+fn transport(view: &View, device: &Device) -> Option<String> {
+    let iscsi = crate::scsi::iscsi_host(view, device).map(|_| "iscsi".to_owned());
+    iscsi.or_else(|| view.value(&format!("{}/device/transport", device.sysfs())))
 }
 
 const QUEUE_FACTS: &[&str] = &[
@@ -283,6 +290,30 @@ mod tests {
         let named =
             |value: &String| value.split(|c: char| !c.is_alphanumeric() && c != '-').any(|word| word == host);
         assert!(host.len() < 4 || !facts.values().any(named), "{facts:?}");
+    }
+
+    #[test]
+    fn a_disk_behind_an_initiator_and_one_of_nvme_tell_how_they_are_reached() {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("proc/version", ""),
+            ("sys/block/sda/dev", "8:0"),
+            ("sys/block/sda/device/scsi_disk/2:0:0:1/type", ""),
+            ("sys/class/iscsi_host/host2/state", ""),
+            ("sys/block/sdb/dev", "8:16"),
+            ("sys/block/sdb/device/scsi_disk/3:0:0:0/type", ""),
+            ("sys/block/nvme0n1/dev", "259:0"),
+            ("sys/block/nvme0n1/device/transport", "pcie\n"),
+        ] {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let view = View::snapshot(folder.path()).unwrap();
+        let tree = BlockTree::read(&view);
+        let of = |name: &str| transport(&view, tree.by_name(name).unwrap());
+        let expected = [Some("iscsi".to_owned()), None, Some("pcie".to_owned())];
+        assert_eq!(["sda", "sdb", "nvme0n1"].map(of), expected);
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod process;
 pub mod rates;
 pub mod run_queue;
 pub mod sched;
+mod scsi;
 mod view;
 
 pub use block::{BlockTree, Device, DeviceKind, DeviceNumber};

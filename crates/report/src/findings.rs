@@ -90,8 +90,10 @@ fn write(lines: &mut Vec<String>, finding: &Finding, mark: &str, width: usize) {
     if let Some(next) = &finding.next_look {
         lines.extend(wrap(next, "      next: ", "            ", width));
     }
-    if let Some(undo) = &finding.undo {
-        lines.extend(wrap(undo, "      undo: ", "            ", width));
+    // A step each line.
+    for (number, step) in finding.undo.iter().flat_map(|undo| undo.lines()).enumerate() {
+        let first = if number == 0 { "      undo: " } else { "            " };
+        lines.extend(wrap(step, first, "            ", width));
     }
     if let Some(source) = &finding.source {
         lines.extend(wrap(source, "      see ", "          ", width));
@@ -167,7 +169,7 @@ Cannot tell (1)
             Finding::new("a", Severity::Warning, "The queue is at its cap.").advice("Raise it.");
         finding.gain = Some(gain);
         finding.next_look = Some("The same load with a depth of 64.".into());
-        finding.undo = Some("Set it back to 32.".into());
+        finding.undo = Some("Set it back to 32.\nAnd have one session again.".into());
         let expected = "\
 Warnings (1)
   ! The queue is at its cap.
@@ -175,7 +177,8 @@ Warnings (1)
     = Expected: mean latency of reads falls by 42 % (30 to
       51 %). The backlog of 40 over a depth of 32.
       next: The same load with a depth of 64.
-      undo: Set it back to 32.";
+      undo: Set it back to 32.
+            And have one session again.";
         assert_eq!(findings_text(&[finding], 60, false), expected);
     }
 

@@ -28,6 +28,7 @@ use options::Options;
 use place::Place;
 use program::Programs;
 use shape::Pattern;
+pub(crate) use watch::status_number;
 
 /// Compares in every place that the machine offers; `false` when a program failed.
 pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {

@@ -196,7 +196,7 @@ fn io_bytes(path: &str) -> Option<u64> {
 }
 
 /// A number of `/proc/PID/status`, such as `Threads:` or `VmHWM:` (in KiB).
-pub(super) fn status_number(pid: u32, key: &str) -> Option<u64> {
+pub(crate) fn status_number(pid: u32, key: &str) -> Option<u64> {
     number_after(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, key)
 }
 

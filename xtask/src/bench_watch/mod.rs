@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use fathom_process::Signals;
 use serde_json::Value;
 
+use crate::bench::status_number;
 use crate::lab::{Engine, LabServer, beside, verdict};
 
 /// The targets of the watching's cost: of one core, and of a second of the server's time.
@@ -84,10 +85,9 @@ fn judged(program: &Path, run: &Path) -> Result<(Value, Duration, u64)> {
         .context("cannot run fathom explain")?;
     let output = child.stdout.take().context("no output")?;
     let reader = std::thread::spawn(move || std::io::read_to_string(output));
-    let status = format!("/proc/{}/status", child.id());
     let mut peak_bytes = 0;
     let ended = loop {
-        if let Some(kib) = fs::read_to_string(&status).ok().and_then(|text| peak_kib(&text)) {
+        if let Some(kib) = status_number(child.id(), "VmHWM:") {
             peak_bytes = kib << 10;
         }
         if let Some(ended) = child.try_wait().context("cannot wait for it")? {
@@ -99,11 +99,6 @@ fn judged(program: &Path, run: &Path) -> Result<(Value, Duration, u64)> {
     let Ok(Ok(text)) = reader.join() else { bail!("its output could not be read") };
     ensure!(ended.code().is_some_and(|code| code <= 1), "fathom explain ended with {ended}");
     Ok((serde_json::from_str(&text)?, took, peak_bytes))
-}
-
-fn peak_kib(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse().ok()
 }
 
 /// The same run, an hour long: its readings come again and again, later each time. Lines, as of a run that was killed.

@@ -3,7 +3,7 @@
 //! The kernel's `rotational` is not believed where something better is known: virtual disks and arrays report
 //! what their driver felt like. What a medium really is, only a measured latency at depth 1 tells.
 
-use super::{Context, Verdict, transport};
+use super::{Context, Verdict};
 use crate::{Device, DeviceKind};
 
 /// What a layer is, as far as names and drivers tell.
@@ -30,7 +30,7 @@ pub(super) fn medium(context: &Context, device: &Device) -> Medium {
         Medium::Stacked
     } else if name.starts_with("nvme") {
         Medium::Nvme
-    } else if transport::iscsi_host(context, device).is_some() {
+    } else if crate::scsi::iscsi_host(&context.view, device).is_some() {
         Medium::Remote
     } else if context.virtual_machine.is_some() || name.starts_with("vd") || name.starts_with("xvd") {
         Medium::Virtual

@@ -5,19 +5,7 @@
 
 use super::{Context, Verdict};
 use crate::Device;
-
-/// `host:channel:target:lun` of a SCSI disk.
-fn address(context: &Context, device: &Device) -> Option<String> {
-    let folder = format!("sys/block/{}/device/scsi_disk", device.disk.as_deref().unwrap_or(&device.name));
-    context.view.list(&folder).into_iter().next()
-}
-
-/// The SCSI host's number, where that host is an iSCSI initiator.
-pub(super) fn iscsi_host(context: &Context, device: &Device) -> Option<String> {
-    let address = address(context, device)?;
-    let host = format!("host{}", address.split(':').next()?);
-    context.view.list("sys/class/iscsi_host").contains(&host).then_some(host)
-}
+use crate::scsi::iscsi_host;
 
 fn queue_depth(context: &Context, device: &Device) -> Option<(String, u64)> {
     let path = format!("sys/block/{}/device/queue_depth", device.disk.as_deref().unwrap_or(&device.name));
@@ -60,7 +48,7 @@ fn sessions(context: &Context, hosts: &[String]) -> Vec<String> {
 /// Sessions, paths and the depth that they add up to.
 pub(super) fn iscsi(context: &Context) -> Vec<Verdict> {
     let paths: Vec<(&Device, String)> =
-        context.leaves().filter_map(|device| Some((device, iscsi_host(context, device)?))).collect();
+        context.leaves().filter_map(|device| Some((device, iscsi_host(&context.view, device)?))).collect();
     if paths.is_empty() {
         return Vec::new();
     }

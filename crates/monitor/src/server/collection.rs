@@ -1,4 +1,4 @@
-//! The namespace under load: its latencies each second, its sizes every ten.
+//! The namespace under load: its latencies each second, its sizes twice a minute.
 //!
 //! `opLatencies` mixes in what everybody else does, so a budget of the load's operations wants the latencies of its own
 //! collection. Where nobody names one, the one that takes most of the time of client operations at the start is watched to
@@ -42,8 +42,11 @@ impl Namespace {
     }
 }
 
-/// How often `top` is asked until some collection is seen at work, and how often sizes are.
+/// How often `top` is asked until some collection is seen at work.
 const SELDOM: Duration = Duration::from_secs(10);
+/// How often sizes are: the server reads all counters of the collection's files for them, the dearest of our questions, and they
+/// move slowly.
+const SIZES: Duration = Duration::from_secs(30);
 /// The first two looks stand this far apart.
 const FIRST_LOOKS: Duration = Duration::from_secs(2);
 
@@ -66,7 +69,7 @@ impl Collection {
             prefix,
             times: None,
             looks: Every::period(FIRST_LOOKS),
-            sizes: Every::period(SELDOM),
+            sizes: Every::period(SIZES),
         }
     }
 

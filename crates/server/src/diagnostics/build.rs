@@ -34,17 +34,17 @@ pub(crate) fn length(value: usize) -> i64 {
 /// One document for each section of an engine's counters, by name; what has no section stands directly in `writer`.
 pub(crate) fn statistics(writer: &mut DocumentWriter<'_>, statistics: &Statistics) {
     // Nothing but one look at each where they are in order already, as WiredTiger's are.
-    let mut all: Vec<&Statistic> = statistics.0.iter().collect();
-    all.sort_by(|one, other| one.section.cmp(&other.section));
+    let mut all: Vec<Statistic<'_>> = statistics.iter().collect();
+    all.sort_by(|one, other| one.section.cmp(other.section));
     let mut rest = all.as_slice();
     while let Some(first) = rest.first() {
         let length = rest.iter().take_while(|one| one.section == first.section).count();
         let (section, after) = rest.split_at(length);
         if first.section.is_empty() {
-            section.iter().for_each(|one| number(writer, &one.name, one.value));
+            section.iter().for_each(|one| number(writer, one.name, one.value));
         } else {
-            let mut inner = writer.begin_document(&first.section);
-            section.iter().for_each(|one| number(&mut inner, &one.name, one.value));
+            let mut inner = writer.begin_document(first.section);
+            section.iter().for_each(|one| number(&mut inner, one.name, one.value));
         }
         rest = after;
     }

@@ -268,8 +268,8 @@ fn locks(op: &Operation<'_>) -> Document {
 /// What the engine read and wrote for the operation, under mongod's names; empty if that was nothing.
 fn storage(op: &Operation<'_>) -> Document {
     let mut out = Document::new();
-    for one in op.session().operation_statistics().0 {
-        let section = out.entry(one.section).or_insert_with(|| Bson::Document(Document::new()));
+    for one in op.session().operation_statistics().iter() {
+        let section = out.entry(one.section.to_owned()).or_insert_with(|| Bson::Document(Document::new()));
         if let Bson::Document(section) = section {
             section.insert(one.name, one.value);
         }

@@ -188,6 +188,11 @@ fn sections_are_left_out_and_taken_in_by_name() {
     let reply = run_on(&mut connection, "admin", &less);
     assert!(!reply.contains_key("wiredTiger") && !reply.contains_key("metrics"));
     assert!(reply.contains_key("opcounters"));
+    let parts = doc! { "serverStatus": 1, "metrics": { "commands": false, "repl": false, "ttl": true } };
+    let reply = run_on(&mut connection, "admin", &parts);
+    let metrics = at(&reply, "metrics").as_document().unwrap();
+    assert!(!metrics.contains_key("commands") && !metrics.contains_key("repl"));
+    assert!(metrics.contains_key("ttl") && metrics.contains_key("document"));
     let all = run_on(&mut connection, "admin", &doc! { "serverStatus": 1 });
     assert_eq!(at(&all, "process").as_str(), Some("mongod"));
     assert_eq!(number(&all, "wiredTiger.concurrentTransactions.read.totalTickets"), 128);

@@ -1,58 +1,81 @@
 //! `metrics`: commands by name, documents, cursors, scans, expired documents.
 
+use bson::RawBsonRef;
 use fathom_wire::DocumentWriter;
 
 use super::Context;
 use crate::Result;
 use crate::commands::COMMANDS;
-use crate::diagnostics::Counters;
 use crate::diagnostics::build::{counter, length, number};
 use crate::instance::Instance;
 
-/// `metrics`.
+/// A part of the section: its name, and what writes it under that name.
+type Part = (&'static str, fn(&Instance, &mut DocumentWriter<'_>));
+
+/// The parts in the order of mongod's reply.
+static PARTS: &[Part] = &[
+    ("commands", commands),
+    ("cursor", cursors),
+    ("document", documents),
+    ("getLastError", last_errors),
+    ("operation", operations),
+    ("queryExecutor", executor),
+    ("record", records),
+    ("repl", replication),
+    ("ttl", expiry),
+];
+
+/// `metrics`. A document as the section's option leaves out the parts that it says false of, as mongod's does since 5.2.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn metrics(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
-    let instance = context.instance;
-    let counters = &instance.counters;
+    let parts = crate::parse::field(context.options, name).and_then(RawBsonRef::as_document);
+    let is_wanted = |part: &str| {
+        parts.and_then(|parts| crate::parse::field(parts, part)).is_none_or(crate::parse::truth_of)
+    };
     let mut section = writer.begin_document(name);
-    commands(counters, &mut section);
-    cursors(instance, &mut section);
-    let mut document = section.begin_document("document");
-    counter(&mut document, "deleted", counters.documents_deleted.get());
-    counter(&mut document, "inserted", counters.documents_inserted.get());
-    counter(&mut document, "returned", counters.documents_returned.get());
-    counter(&mut document, "updated", counters.documents_updated.get());
-    document.end();
-    // Nobody waits for other members where there are none.
-    let mut get_last_error = section.begin_document("getLastError");
-    let mut waited = get_last_error.begin_document("wtime");
-    waited.i32("num", 0);
-    waited.i32("totalMillis", 0);
-    waited.end();
-    counter(&mut get_last_error, "wtimeouts", 0);
-    get_last_error.end();
-    let mut operation = section.begin_document("operation");
-    counter(&mut operation, "scanAndOrder", counters.scan_and_order.get());
-    counter(&mut operation, "writeConflicts", counters.write_conflicts.get());
-    operation.end();
-    let mut executor = section.begin_document("queryExecutor");
-    counter(&mut executor, "scanned", counters.keys_scanned.get());
-    counter(&mut executor, "scannedObjects", counters.documents_scanned.get());
-    executor.end();
-    // Records stay where they are in both engines.
-    let mut record = section.begin_document("record");
-    counter(&mut record, "moves", 0);
-    record.end();
-    replication(&mut section);
-    let mut ttl = section.begin_document("ttl");
-    counter(&mut ttl, "deletedDocuments", counters.ttl_deleted.get());
-    counter(&mut ttl, "passes", counters.ttl_passes.get());
+    for (part, write) in PARTS.iter().filter(|(part, _)| is_wanted(part)) {
+        write(context.instance, &mut section.begin_document(part));
+    }
     Ok(())
 }
 
-fn commands(counters: &Counters, section: &mut DocumentWriter<'_>) {
-    let mut commands = section.begin_document("commands");
-    counter(&mut commands, "<UNKNOWN>", counters.unknown_commands.get());
+fn documents(instance: &Instance, document: &mut DocumentWriter<'_>) {
+    let counters = &instance.counters;
+    counter(document, "deleted", counters.documents_deleted.get());
+    counter(document, "inserted", counters.documents_inserted.get());
+    counter(document, "returned", counters.documents_returned.get());
+    counter(document, "updated", counters.documents_updated.get());
+}
+
+/// Nobody waits for other members where there are none.
+fn last_errors(_: &Instance, get_last_error: &mut DocumentWriter<'_>) {
+    timed(get_last_error, "wtime");
+    counter(get_last_error, "wtimeouts", 0);
+}
+
+fn operations(instance: &Instance, operation: &mut DocumentWriter<'_>) {
+    counter(operation, "scanAndOrder", instance.counters.scan_and_order.get());
+    counter(operation, "writeConflicts", instance.counters.write_conflicts.get());
+}
+
+fn executor(instance: &Instance, executor: &mut DocumentWriter<'_>) {
+    counter(executor, "scanned", instance.counters.keys_scanned.get());
+    counter(executor, "scannedObjects", instance.counters.documents_scanned.get());
+}
+
+/// Records stay where they are in both engines.
+fn records(_: &Instance, record: &mut DocumentWriter<'_>) {
+    counter(record, "moves", 0);
+}
+
+fn expiry(instance: &Instance, ttl: &mut DocumentWriter<'_>) {
+    counter(ttl, "deletedDocuments", instance.counters.ttl_deleted.get());
+    counter(ttl, "passes", instance.counters.ttl_passes.get());
+}
+
+fn commands(instance: &Instance, commands: &mut DocumentWriter<'_>) {
+    let counters = &instance.counters;
+    counter(commands, "<UNKNOWN>", counters.unknown_commands.get());
     for command in COMMANDS.iter() {
         let Some(counts) = counters.command(command.row()) else { continue };
         let mut one = commands.begin_document(command.name);
@@ -61,10 +84,9 @@ fn commands(counters: &Counters, section: &mut DocumentWriter<'_>) {
     }
 }
 
-fn cursors(instance: &Instance, section: &mut DocumentWriter<'_>) {
+fn cursors(instance: &Instance, cursor: &mut DocumentWriter<'_>) {
     let (open, never, timed_out) = instance.cursors.counts();
-    let mut cursor = section.begin_document("cursor");
-    counter(&mut cursor, "timedOut", timed_out);
+    counter(cursor, "timedOut", timed_out);
     let mut now = cursor.begin_document("open");
     number(&mut now, "noTimeout", length(never));
     number(&mut now, "pinned", length(instance.cursors.in_use()));
@@ -72,8 +94,7 @@ fn cursors(instance: &Instance, section: &mut DocumentWriter<'_>) {
 }
 
 /// Zeros, since a server that is no member of a set fetches and applies nothing.
-fn replication(section: &mut DocumentWriter<'_>) {
-    let mut repl = section.begin_document("repl");
+fn replication(_: &Instance, repl: &mut DocumentWriter<'_>) {
     let mut apply = repl.begin_document("apply");
     counter(&mut apply, "attemptsToBecomeSecondary", 0);
     timed(&mut apply, "batches");
