@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use fathom_explain::{Evidence, Judgement};
 use fathom_record::State;
 use fathom_record::disk::Entry;
-use fathom_report::{amplification_lines, budget_lines, findings_text, member_lines, queue_lines};
+use fathom_report::{amplification_lines, budget_blocks, findings_text, member_lines, queue_lines};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -91,7 +91,7 @@ pub(crate) fn text(explained: &Explained) -> String {
 pub(crate) fn figures(judgement: &Judgement) -> Vec<String> {
     let Judgement { budgets, ladders, amplifications, members, .. } = judgement;
     let mut blocks: Vec<String> = Vec::new();
-    blocks.extend(budgets.iter().map(|budget| budget_lines(budget, WIDTH).join("\n")));
+    blocks.extend(budget_blocks(budgets, WIDTH).into_iter().map(|lines| lines.join("\n")));
     blocks.extend(ladders.iter().map(|ladder| queue_lines(ladder, WIDTH).join("\n")));
     blocks.extend(amplifications.iter().map(|one| amplification_lines(one, WIDTH).join("\n")));
     if members.len() > 1 {

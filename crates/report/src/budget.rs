@@ -7,8 +7,26 @@ use crate::wrap::wrap;
 /// Columns of a bar for the whole mean.
 const BAR: usize = 24;
 
-/// A heading, a row for each layer that took anything, what is unexplained, and what could not be read.
-pub fn budget_lines(budget: &Budget, width: usize) -> Vec<String> {
+/// A block of lines for each: a heading, a row for each layer that took anything, what is unexplained, and what could not be
+/// read, which is said at the first budget of a server that misses it and not again.
+pub fn budget_blocks(budgets: &[Budget], width: usize) -> Vec<Vec<String>> {
+    let mut said: Vec<(&str, &str)> = Vec::new();
+    let mut blocks = Vec::new();
+    for budget in budgets {
+        let mut lines = layer_lines(budget, width);
+        for missing in &budget.missing {
+            let one = (budget.member.as_str(), missing.as_str());
+            if !said.contains(&one) {
+                said.push(one);
+                lines.extend(wrap(missing, "  ? ", "    ", width));
+            }
+        }
+        blocks.push(lines);
+    }
+    blocks
+}
+
+fn layer_lines(budget: &Budget, width: usize) -> Vec<String> {
     let (whole_us, who) = match budget.client_mean_us {
         Some(mean_us) => (mean_us, "the client waits"),
         None => (budget.server_mean_us, "the server takes"),
@@ -36,9 +54,6 @@ pub fn budget_lines(budget: &Budget, width: usize) -> Vec<String> {
             time(budget.unexplained_us),
             100.0 * share
         ));
-    }
-    for missing in &budget.missing {
-        lines.extend(wrap(missing, "  ? ", "    ", width));
     }
     lines
 }
@@ -87,7 +102,11 @@ mod tests {
             closes: false,
             missing: vec!["No ping.".into()],
         };
-        let lines = budget_lines(&budget, 80);
+        let of_another = Budget { member: "1".into(), ..budget.clone() };
+        let blocks = budget_blocks(&[budget.clone(), budget, of_another], 80);
+        let asks = |lines: &Vec<String>| lines.iter().filter(|line| line.contains("? No ping.")).count();
+        assert_eq!(blocks.iter().map(asks).collect::<Vec<_>>(), [1, 0, 1]);
+        let lines = &blocks[0];
         assert!(lines[0].contains("1.00 ms"), "{lines:#?}");
         let at = |word: &str| lines.iter().position(|line| line.contains(word));
         assert!(at("page read") < at("network") && at("network") < at("unexplained"), "{lines:#?}");

@@ -10,7 +10,7 @@ use fathom_record::disk::{
 use fathom_units::{Bytes, Nanos, count, decimal};
 
 use crate::amplification::amplification_lines;
-use crate::budget::budget_lines;
+use crate::budget::budget_blocks;
 use crate::load::load_lines;
 use crate::members::member_lines;
 use crate::queue::queue_lines;
@@ -30,7 +30,7 @@ pub fn entry_lines(entry: &Entry, header: bool, width: usize) -> Vec<String> {
         Entry::Knee(knee) => knee_lines(knee, width),
         Entry::Objective(objective) => objective_lines(objective, width),
         Entry::Load(load) => load_lines(load, header),
-        Entry::Budget(budget) => budget_lines(budget, width),
+        Entry::Budget(budget) => budget_blocks(std::slice::from_ref(budget), width).concat(),
         // What a server logged is evidence: findings quote it.
         Entry::SlowOperation(_) | Entry::ServerEvent(_) => Vec::new(),
         Entry::Queue(ladder) => queue_lines(ladder, width),

@@ -13,7 +13,7 @@ mod queue;
 mod wrap;
 
 pub use amplification::amplification_lines;
-pub use budget::budget_lines;
+pub use budget::budget_blocks;
 pub use disk::{entry_lines, phase_heading, shape};
 pub use findings::{findings_brief, findings_text};
 pub use fio::{FioStep, fio_json};

@@ -160,7 +160,9 @@ fn of_server(frame: &Frame, total: &[f64], shape: &mut Shape, missing: &mut Vec<
         ));
     }
     if frame.left_out > 0 {
-        missing
-            .push(format!("{} seconds were left out: a counter was set back or not read.", frame.left_out));
+        missing.push(format!(
+            "Seconds left out, because a counter was set back or not read: {}.",
+            frame.left_out
+        ));
     }
 }
