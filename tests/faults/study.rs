@@ -90,6 +90,13 @@ impl Study {
         Judged::of(&folder, output)
     }
 
+    /// A run for some seconds that nobody watches, with the flags in `words`.
+    pub(crate) fn unwatched(&self, seconds: u64, words: &str) {
+        let time = format!("maxexecutiontime={seconds}");
+        let own = ["-p", "workload=CoreWorkload", "-p", "operationcount=0", "--no-record", "-p", &time];
+        self.ycsb("run", self.server.port(), &own).args(words.split_whitespace()).run().expect_code(0);
+    }
+
     /// A probe of the disk at `folder`: random reads of 32 KiB at rising depths. Its run folder.
     pub(crate) fn probed(&self, folder: &Path) -> PathBuf {
         let runs = self.scratch.path().join("probes");

@@ -82,11 +82,17 @@ fn answer(mut socket: TcpStream, script: &Script) {
 
 /// A member of a set of these ports, the first of which is the primary.
 fn member(set: &'static str, ports: Vec<u16>, number: usize) -> Arc<Script> {
+    let shown = ports.len();
+    member_of(set, ports, shown, number)
+}
+
+/// The same, of a set that tells its clients of the first members only.
+fn member_of(set: &'static str, ports: Vec<u16>, shown: usize, number: usize) -> Arc<Script> {
     let hosts: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
     Arc::new(move |command, _| match command {
         "hello" | "isMaster" => doc! {
             "ismaster": number == 0, "secondary": number != 0, "setName": set, "setVersion": 1,
-            "hosts": hosts.clone(), "primary": &hosts[0], "me": &hosts[number],
+            "hosts": hosts[..shown].to_vec(), "primary": &hosts[0], "me": &hosts[number],
             "minWireVersion": 0, "maxWireVersion": 7, "ok": 1,
         },
         "ping" => doc! { "ok": 1 },
@@ -100,6 +106,7 @@ fn member(set: &'static str, ports: Vec<u16>, number: usize) -> Arc<Script> {
         "replSetGetStatus" => {
             let mut status = one("replSetGetStatus.json");
             let members = status.get_array_mut("members").unwrap();
+            members.resize(hosts.len(), members.last().unwrap().clone());
             for (member, host) in members.iter_mut().zip(&hosts) {
                 member.as_document_mut().unwrap().insert("name", host);
             }
@@ -115,7 +122,7 @@ fn member(set: &'static str, ports: Vec<u16>, number: usize) -> Arc<Script> {
 /// Two rounds of all samplers of what is behind a connection string.
 fn watch(uri: &str) -> (Servers, Batch) {
     let target: Target = uri.parse().unwrap();
-    let servers = Servers::find(&target).unwrap();
+    let servers = Servers::find(&target, 0).unwrap();
     let mut samplers = server_samplers(&servers, &Namespace::new(Some("ycsb.usertable".to_owned())));
     let mut batch = Batch::new(Clock::since(Instant::now()));
     for _ in 0..2 {
@@ -150,6 +157,26 @@ fn every_member_of_a_set_is_watched() {
     }
     // 4.0 does not count waits for tickets, on each member.
     assert_eq!(batch.notes.len(), 3, "{:?}", batch.notes);
+}
+
+#[test]
+fn a_hidden_member_is_watched_too() {
+    let (listeners, ports): (Vec<_>, Vec<_>) = (0..4).map(|_| listen()).unzip();
+    for (number, listener) in listeners.into_iter().enumerate() {
+        serve(listener, member_of("rs0", ports.clone(), 3, number));
+    }
+    let target: Target = format!("mongodb://127.0.0.1:{}/?replicaSet=rs0", ports[0]).parse().unwrap();
+    let servers = Servers::find(&target, 5).unwrap();
+    let numbers: Vec<usize> = servers.watched.iter().map(|it| it.number).collect();
+    assert_eq!(numbers, [5, 6, 7, 8]);
+    let mut found: Vec<u16> = servers.watched.iter().map(|it| it.address.port).collect();
+    assert_eq!((found[0], found[3]), (ports[0], ports[3]), "the primary first, the hidden one last");
+    found.sort_unstable();
+    let mut all = ports;
+    all.sort_unstable();
+    assert_eq!(found, all);
+    assert_eq!(servers.watched[3].role, WatchedRole::Secondary);
+    assert!(servers.notes[0].starts_with("server 5 ("), "{:?}", servers.notes);
 }
 
 /// A router of shards on these ports.

@@ -113,7 +113,7 @@ fn each_engine_gives_its_series_and_its_slow_operations() {
         let server = Server::start(config(directory.path(), engine)).unwrap();
         let mut client = Connection::connect(&target(server.port())).unwrap();
         insert(&mut client, 0);
-        let servers = Servers::find(&target(server.port())).unwrap();
+        let servers = Servers::find(&target(server.port()), 0).unwrap();
         assert_eq!(servers.notes, Vec::<String>::new());
         let [watched] = servers.watched.as_slice() else { panic!("{servers:?}") };
         assert_eq!((watched.number, watched.pid), (0, Some(std::process::id())));
@@ -183,7 +183,7 @@ fn a_server_that_goes_and_comes_back_leaves_a_gap() {
     let mut config = config(directory.path(), EngineName::WiredTiger);
     let server = Server::start_quiet(config.clone()).unwrap();
     let port = server.port();
-    let servers = Servers::find(&target(port)).unwrap();
+    let servers = Servers::find(&target(port), 0).unwrap();
     let mut samplers = server_samplers(&servers, &Namespace::new(Some("test.c".to_owned())));
     let mut batch = batch();
     thread::sleep(Duration::from_millis(300));
@@ -228,7 +228,7 @@ fn the_role_cluster_monitor_is_enough_and_less_is_said() {
     run(&mut root, "admin", &create("nobody", &[]));
     insert(&mut root, 0);
 
-    let servers = Servers::find(&user(port, "watcher")).unwrap();
+    let servers = Servers::find(&user(port, "watcher"), 0).unwrap();
     let mut samplers = server_samplers(&servers, &Namespace::new(None));
     let mut batch = batch();
     sample(&mut samplers, &mut batch);
@@ -249,7 +249,7 @@ fn the_role_cluster_monitor_is_enough_and_less_is_said() {
     });
     assert!(inserts.count() >= 1, "getLog gives slow operations");
 
-    let servers = Servers::find(&user(port, "nobody")).unwrap();
+    let servers = Servers::find(&user(port, "nobody"), 0).unwrap();
     let mut samplers = server_samplers(&servers, &Namespace::new(Some("test.c".to_owned())));
     let mut batch = self::batch();
     (0..3).for_each(|_| sample(&mut samplers, &mut batch));
@@ -270,7 +270,7 @@ fn watching_costs_less_than_a_millisecond_a_second() {
     let server = Server::start_quiet(config(directory.path(), EngineName::WiredTiger)).unwrap();
     let mut client = Connection::connect(&target(server.port())).unwrap();
     insert(&mut client, 0);
-    let servers = Servers::find(&target(server.port())).unwrap();
+    let servers = Servers::find(&target(server.port()), 0).unwrap();
     let mut samplers = server_samplers(&servers, &Namespace::new(Some("test.c".to_owned())));
     let mut batch = batch();
     let rounds = 50;

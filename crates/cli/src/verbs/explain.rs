@@ -31,6 +31,7 @@ EXAMPLES:
                                   with the device's curve, for what queues cost
   fathom explain --uri mongodb://db1 --for 5m      a deployment, as it is now
   fathom explain --uri mongodb://db1 --dir /data --namespace shop.orders --json
+  fathom explain --uri mongodb://db1 --uri mongodb://db2       two, side by side
 
 Only reading commands are sent, and the privilege clusterMonitor is enough;
 docs/watch.md lists them. Ctrl-C judges what was seen until then.

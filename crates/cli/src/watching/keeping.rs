@@ -81,5 +81,12 @@ pub(crate) fn write(run: &mut RunWriter, batch: &Batch) -> Result<()> {
 /// The notes of a run, in the order in which they came.
 pub(crate) fn notes_of(manifest: &Manifest) -> Vec<String> {
     let from = manifest.environment.range(NOTE.to_owned()..);
-    from.take_while(|(key, _)| key.starts_with(NOTE)).map(|(_, note)| note.clone()).collect()
+    let mut notes: Vec<String> = Vec::new();
+    for (_, note) in from.take_while(|(key, _)| key.starts_with(NOTE)) {
+        // Two servers of a run, watched one after the other, may have the same to say.
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    notes
 }

@@ -16,9 +16,9 @@ use super::under;
 /// What to watch, on the command line of every verb that watches.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SourceArgs {
-    /// The deployment to watch: one server, a replica set, or routers
+    /// The deployment to watch: one server, a replica set, or routers; repeated, several side by side
     #[arg(long, value_name = "URI")]
-    uri: Option<String>,
+    uri: Vec<String>,
     /// A directory of the data on this host: the devices below it are watched
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -36,7 +36,7 @@ pub(crate) struct SourceArgs {
 /// What is watched.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchPlan {
-    target: Option<Target>,
+    targets: Vec<Target>,
     dir: Option<PathBuf>,
     devices: Vec<String>,
     namespace: Option<String>,
@@ -49,7 +49,7 @@ pub(crate) struct WatchPlan {
 impl SourceArgs {
     /// Whether anything to watch is named.
     pub(crate) fn names_something(&self) -> bool {
-        self.uri.is_some() || self.dir.is_some() || !self.device.is_empty()
+        !self.uri.is_empty() || self.dir.is_some() || !self.device.is_empty()
     }
 
     /// The plan; where nothing is named, the devices below the working directory.
@@ -63,10 +63,10 @@ impl SourceArgs {
             let what = format!("'{namespace}' is no namespace");
             return Err(Error::usage(what).advise("write DATABASE.COLLECTION, as in shop.orders"));
         }
-        let target = self.uri.as_deref().map(str::parse::<Target>).transpose()?;
+        let targets = self.uri.iter().map(|uri| uri.parse()).collect::<Result<Vec<Target>>>()?;
         let here = (!self.names_something()).then(|| PathBuf::from("."));
         Ok(WatchPlan {
-            target,
+            targets,
             dir: self.dir.clone().or(here),
             devices: self.device.clone(),
             namespace: self.namespace.clone(),
@@ -87,7 +87,7 @@ impl WatchPlan {
         first_member: usize,
     ) -> Result<WatchPlan> {
         Ok(WatchPlan {
-            target: Some(uri.parse()?),
+            targets: vec![uri.parse()?],
             dir,
             devices: Vec::new(),
             namespace,
@@ -99,7 +99,7 @@ impl WatchPlan {
 
     /// What is watched, in words, without secrets.
     pub(crate) fn subject(&self) -> String {
-        let mut words: Vec<String> = self.target.iter().map(ToString::to_string).collect();
+        let mut words: Vec<String> = self.targets.iter().map(ToString::to_string).collect();
         words.extend(self.namespace.clone());
         words.extend(self.dir.iter().map(|dir| dir.display().to_string()));
         words.extend(self.devices.iter().cloned());
@@ -148,18 +148,23 @@ impl WatchPlan {
         Ok((Samplers(Monitor::start(schedule.samplers, clock, sink)), batches))
     }
 
-    /// The servers behind the connection string, with the numbers that they have in the run.
+    /// The servers behind the connection strings, with the numbers that they have in the run.
     fn servers(&self, first: &mut Batch) -> Result<Vec<Watched>> {
-        let Some(target) = &self.target else { return Ok(Vec::new()) };
-        // A server that cannot be reached is the environment's fault.
-        let servers = Servers::find(target).map_err(|error| match error.kind() {
-            Kind::Io | Kind::Malformed => error.with_kind(Kind::Unsupported),
-            _ => error,
-        })?;
-        first.notes.extend(servers.notes);
-        let mut watched = servers.watched;
-        for one in &mut watched {
-            one.number += self.first_member;
+        let mut watched: Vec<Watched> = Vec::new();
+        for target in &self.targets {
+            // A server that cannot be reached is the environment's fault.
+            let next = self.first_member + watched.len();
+            let servers = Servers::find(target, next).map_err(|error| match error.kind() {
+                Kind::Io | Kind::Malformed => error.with_kind(Kind::Unsupported),
+                _ => error,
+            })?;
+            let is_known = |one: &&Watched| watched.iter().any(|other| other.address == one.address);
+            if let Some(twice) = servers.watched.iter().find(is_known) {
+                let what = format!("two connection strings lead to {}", twice.address);
+                return Err(Error::usage(what).advise("name each deployment once"));
+            }
+            first.notes.extend(servers.notes);
+            watched.extend(servers.watched);
         }
         match (&self.log, watched.iter_mut().find(|one| one.pid.is_some() && one.role.has_engine())) {
             (Some(log), Some(one)) => one.log = Some(log.clone()),

@@ -77,11 +77,11 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Asks the servers that `target` names who there is.
+    /// Asks the servers that `target` names who there is; the first that is found gets the number `first`.
     ///
     /// # Errors
     /// When none of them answers, or they let our user in nowhere.
-    pub fn find(target: &Target) -> Result<Servers> {
+    pub fn find(target: &Target, first: usize) -> Result<Servers> {
         let deployment = Deployment::discover(target)?;
         let mut notes = Vec::new();
         let mut found = members(&deployment, None, &mut notes);
@@ -102,7 +102,7 @@ impl Servers {
             WatchedRole::Router => 2,
         });
         for (number, watched) in found.iter_mut().enumerate() {
-            watched.number = number;
+            watched.number = first + number;
             identify(watched, &mut notes);
         }
         Ok(Servers { watched: found, notes })
@@ -141,7 +141,38 @@ fn members(deployment: &Deployment, shard: Option<&str>, notes: &mut Vec<String>
             target: deployment.target().clone(),
         });
     }
+    if set.is_some() {
+        let known: Vec<&Address> = deployment.members().iter().map(|member| &member.address).collect();
+        let hidden = hidden(&found, &known, notes);
+        found.extend(hidden);
+    }
     found
+}
+
+/// Members that hold data and that no client is told of; the first member that answers knows them.
+fn hidden(found: &[Watched], known: &[&Address], notes: &mut Vec<String>) -> Vec<Watched> {
+    /// The states of a member that holds data: secondary, recovering, first copy under way, rollback.
+    const WITH_DATA: [f64; 4] = [2.0, 3.0, 5.0, 9.0];
+    for member in found {
+        let mut link = Link::new(0, member.address.clone(), &member.target);
+        // What is wrong with the command the set's sampler says.
+        let Ok(status) = link.ask("admin", &rawdoc! { "replSetGetStatus": 1 }) else { continue };
+        let members = status.get_array("members").into_iter().flatten().flatten();
+        let members = members.filter_map(|value| value.as_document()).filter_map(|one| {
+            let address: Address = one.get_str("name").ok()?.parse().ok()?;
+            Some((address, number_at(one, &["state"])?, number_at(one, &["health"]).unwrap_or(1.0)))
+        });
+        let mut hidden = Vec::new();
+        for (address, state, health) in members.filter(|(address, ..)| !known.contains(&address)) {
+            if health == 0.0 {
+                notes.push(format!("{address}, a hidden member, is not watched: the set does not reach it"));
+            } else if WITH_DATA.contains(&state) {
+                hidden.push(Watched { address, role: WatchedRole::Secondary, ..member.clone() });
+            }
+        }
+        return hidden;
+    }
+    Vec::new()
 }
 
 /// The shards that the first router which answers knows, and how to reach each.
