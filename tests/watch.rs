@@ -174,6 +174,15 @@ fn what_makes_no_sense_is_refused() {
     fathom(&["explain", "--uri", "mongodb://h/", "--for", "1s"]).run().expect_code(2);
     fathom(&["explain", "--uri", "mongodb://h/", "--namespace", "shop"]).run().expect_code(2);
     fathom(&["explain", "somewhere", "--uri", "mongodb://h/"]).run().expect_code(2);
+    for missing in [["--device", "nope"], ["--dir", "/no/such/directory"]] {
+        let refused = fathom(&["watch", "--for", "1s"]).args(missing).run().expect_code(3);
+        assert_eq!((refused.stdout.as_str(), refused.stderr.lines().count()), ("", 1), "{refused:?}");
+        assert!(refused.stderr.contains(missing[1]), "{}", refused.stderr);
+    }
+    let server = serve(WIRED_TIGER, &scratch, &[]);
+    let twice = fathom(&["watch", "--for", "1s", "--uri", &uri(&server), "--uri", &uri(&server)]).run();
+    assert!(twice.expect_code(2).stderr.contains("two connection strings lead to"));
+    stop(server);
     let none = fathom(&["explain", "--runs"]).arg(scratch.path().join("none")).run().expect_code(3);
     assert!(none.stderr.contains("no run folder"), "{}", none.stderr);
 }

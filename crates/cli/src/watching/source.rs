@@ -111,8 +111,28 @@ impl WatchPlan {
         self.dir.clone().unwrap_or_else(|| Path::new(".").to_owned())
     }
 
+    /// What a person named must be there; what follows from it need not.
+    ///
+    /// # Errors
+    /// When the directory or a device is not.
+    fn check(&self, view: &View) -> Result<()> {
+        if let Some(dir) = &self.dir
+            && let Err(error) = std::fs::read_dir(dir)
+        {
+            return Err(Error::io("look at", dir, error)
+                .with_kind(Kind::Unsupported)
+                .advise("name a directory of the data on this host"));
+        }
+        if self.devices.is_empty() {
+            return Ok(());
+        }
+        Devices::Named(self.devices.clone()).check(view)
+    }
+
     /// Starts the samplers.
     pub(super) fn start(&self, clock: Clock) -> Result<(Samplers, Receiver<Batch>)> {
+        let view = View::live();
+        self.check(&view)?;
         let (sink, batches) = channel();
         let mut first = Batch::new(clock);
         let servers = self.servers(&mut first)?;
@@ -120,7 +140,6 @@ impl WatchPlan {
         let own = |watched: &Watched| watched.dbpath.clone().filter(|_| watched.pid.is_some());
         let engines: Vec<(usize, Option<PathBuf>)> =
             engines.map(|watched| (watched.number, own(watched))).collect();
-        let view = View::live();
         let directories = under::directories(&engines, self.dir.as_deref());
         first.facts.extend(under::facts(&view, &directories));
         let processes = servers.iter().filter_map(|watched| Some((watched.number.to_string(), watched.pid?)));

@@ -12,6 +12,11 @@ use super::windows::{self, Windows, sum, sums};
 const FEWEST_WINDOWS: usize = 5;
 const SETTLED: f64 = 0.05;
 
+/// Below this share of a device's bytes, the server's process is not who wrote most of them.
+const OWN_SHARE: f64 = 0.5;
+/// Less than this allocated for a byte of the documents is no compression: they are in memory and the journal only.
+const IN_FILES: f64 = 0.02;
+
 /// Names of the counters of a server, by level.
 struct Names {
     user: Vec<String>,
@@ -77,9 +82,17 @@ pub(super) fn of(evidence: &Evidence, member: &str) -> Option<Amplification> {
         |name: &str| sum(evidence, &format!("server.{member}.{name}"), windows.whole_ns).filter(|n| *n > 0.0);
     let reads = count("reads.operations").or_else(|| count("opcounters.query"));
     let over = |a: Option<f64>, b: Option<f64>| Some(a? / b?);
+    notes.extend(others(evidence, member, &names, &written, windows.whole_ns));
     let last = |name: &str| {
         Some(evidence.series.get(&format!("server.{member}.storage.{name}"))?.points.last()?.value)
     };
+    let space = over(last("allocated_bytes"), last("logical_bytes").filter(|bytes| *bytes > 0.0));
+    if space.is_some_and(|space| space < IN_FILES) {
+        notes.push(
+            "Most documents were not in the engine's files yet, so what is allocated for them is not known."
+                .into(),
+        );
+    }
     Some(Amplification {
         member: member.to_owned(),
         window_ns: windows.whole_ns,
@@ -92,8 +105,30 @@ pub(super) fn of(evidence: &Evidence, member: &str) -> Option<Amplification> {
         read_per_returned_byte: over(read, count("network.out_bytes")),
         read_per_operation_bytes: over(read, reads),
         reads_per_operation: over(sums(evidence, &names.devices_reads, windows.whole_ns), reads),
-        space: over(last("allocated_bytes"), last("logical_bytes").filter(|bytes| *bytes > 0.0)),
+        space: space.filter(|space| *space >= IN_FILES),
         notes,
+    })
+}
+
+/// What the device wrote that the server's process did not ask for, where that is most of it.
+fn others(
+    evidence: &Evidence,
+    member: &str,
+    names: &Names,
+    written: &[WrittenLevel],
+    window_ns: (u64, u64),
+) -> Option<String> {
+    // Copies on several devices are the server's own doing.
+    let lowest = if names.volume.is_empty() { "device" } else { "volume" };
+    let lowest = written.iter().find(|level| level.name == lowest)?;
+    let own = sum(evidence, &format!("server.{member}.process.written_bytes"), window_ns)?;
+    (own < OWN_SHARE * lowest.bytes).then(|| {
+        format!(
+            "The server's process wrote {:.0} % of what the {} did: the file system's own journal and metadata, or other \
+             programs, wrote the rest.",
+            100.0 * own / lowest.bytes,
+            lowest.name
+        )
     })
 }
 

@@ -84,6 +84,23 @@ fn what_is_estimated_or_not_settled_is_said() {
 }
 
 #[test]
+fn bytes_of_others_and_documents_not_yet_in_files_are_said() {
+    let mut series = SeriesSet::default();
+    run("0", &mut series);
+    for second in 0..430 {
+        let point = Point { begin_ns: second * SECOND, end_ns: (second + 1) * SECOND, value: 2e6 };
+        series.add("server.0.process.written_bytes", "bytes", point);
+    }
+    let early = Point { begin_ns: 429 * SECOND, end_ns: 430 * SECOND, value: 4096.0 };
+    series.add("server.0.storage.allocated_bytes", "bytes", early);
+    let evidence = Evidence { series, window_ns: (0, 430 * SECOND), ..Evidence::default() };
+    let one = &judged(&evidence).amplifications[0];
+    let says = |words: &str| one.notes.iter().any(|note| note.contains(words));
+    assert!(says("process wrote 20 %") && says("not in the engine's files yet"), "{:#?}", one.notes);
+    assert_eq!(one.space, None);
+}
+
+#[test]
 fn a_volume_over_several_devices_is_a_level_of_its_own() {
     let mut series = SeriesSet::default();
     run("0", &mut series);

@@ -40,10 +40,18 @@ pub(crate) struct Target {
 }
 
 impl Devices {
-    /// Finds them.
+    /// Whether they are there.
     ///
     /// # Errors
     /// When there is no such device, or no device under the directory.
+    pub fn check(&self, view: &View) -> Result<()> {
+        self.find(view).map(drop)
+    }
+
+    /// Finds them.
+    ///
+    /// # Errors
+    /// As [`Devices::check`].
     pub(crate) fn find(&self, view: &View) -> Result<Vec<Target>> {
         let tree = BlockTree::read(view);
         let mut found: Vec<Target> = Vec::new();
