@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fathom_record::Run;
-use fathom_testkit::{Fathom, LabServer, Scratch};
+use fathom_testkit::{Bytes, Fathom, LabServer, Scratch, Tmpfs};
 use serde_json::Value;
 
 use crate::clients::{ROCKSDB, WIRED_TIGER, serve, stop};
@@ -159,6 +159,19 @@ fn a_deployment_is_explained_as_it_is() {
     let document = output.json();
     assert_eq!(document["run_folder"], only_run(&runs).display().to_string());
     assert!(document["window_s"][1].as_f64().unwrap() > 4.0, "{document}");
+    stop(server);
+}
+
+#[test]
+fn a_record_that_does_not_fit_is_an_error_and_the_watching_goes_on() {
+    let Some(memory) = Tmpfs::new(Bytes(64 << 10)).unwrap() else { return };
+    let scratch = Scratch::new().unwrap();
+    let server = serve(WIRED_TIGER, &scratch, &[]);
+    let words = ["watch", "--uri", &uri(&server), "--for", "12s", "--plain", "--record", "--runs"];
+    let output = fathom(&words).arg(memory.path()).run().expect_code(3);
+    assert!(output.stderr.contains("No space left"), "{}", output.stderr);
+    assert!(output.stderr.contains("not kept"), "{}", output.stderr);
+    assert!(output.stdout.lines().count() >= 11, "{}", output.stdout);
     stop(server);
 }
 

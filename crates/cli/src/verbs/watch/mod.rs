@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::{Args, Command};
-use fathom_errors::Error;
+use fathom_errors::{Error, Kind};
 use fathom_process::Signals;
 use fathom_record::State;
 use fathom_units::Nanos;
@@ -121,8 +121,15 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     };
     let error = followed.as_ref().err().map(ToString::to_string);
     let state = if error.is_some() { State::Failed } else { State::Complete };
-    if let Some(folder) = session.end(state, error, |_| {}) {
+    let folder = session.end(state, error, |_| {});
+    if let Some(folder) = &folder {
         output::note(&format!("Run folder: {}", folder.display()));
     }
-    followed.map(|()| Outcome::Clean)
+    followed?;
+    if config.record && folder.is_none() {
+        // Why stands above; who asked for a record must not take it for kept.
+        let what = "what was watched is not kept, or not whole";
+        return Err(Error::new(Kind::Unsupported, what).advise("name another place with --runs").into());
+    }
+    Ok(Outcome::Clean)
 }
