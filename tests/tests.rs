@@ -33,5 +33,6 @@ mod watch;
 mod ycsb;
 mod ycsb_driver;
 mod ycsb_faults;
+mod ycsb_find_max;
 mod ycsb_refusals;
 mod ycsb_run;

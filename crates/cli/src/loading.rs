@@ -9,7 +9,7 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_load::binding::Binding;
 use fathom_load::client_settings::{ClientSettings, operation_count, phase_of};
 use fathom_load::core_workload::{CoreShared, CoreSource, CoreWorkload};
-use fathom_load::driving::{self, Ended, Interval, Observer};
+use fathom_load::driving::{self, Arrivals, Ended, Interval, Observer};
 use fathom_load::properties::Properties;
 use fathom_load::servers::Servers;
 use fathom_probe::Sink;
@@ -26,7 +26,7 @@ use crate::watched_load::{Beside, Judged};
 /// YCSB's table, where nobody names another.
 const TABLE: &str = "usertable";
 /// Connections of these loads.
-const THREADS: u64 = 16;
+const THREADS: usize = 16;
 /// What a record takes on the disk, with its journal and its checkpoints, in bytes.
 const RECORD_BYTES: u64 = 4096;
 /// Fewer records than this say nothing.
@@ -163,7 +163,7 @@ fn load_server(
             // Where the time was over first, there are fewer.
             records = ended.operations.max(1);
         }
-        live.result(&entry(server, name, THREADS, &ended))?;
+        live.result(&entry(server, name, (THREADS, Arrivals::Closed), &ended))?;
         if let Some((kind, failures)) = ended.failures.first_key_value() {
             let what = format!("{} operations of {name} failed ({kind})", failures.count);
             return Err(Error::new(Kind::Io, what).because(failures.first.clone()));
@@ -221,8 +221,13 @@ impl Observer for Watcher<'_> {
     }
 }
 
-/// What a load came to, as a result of a run.
-pub(crate) fn entry(server: &str, workload: &str, connections: u64, ended: &Ended) -> Entry {
+/// What a load came to, as a result of a run; `arrivals` says how operations came to be due.
+pub(crate) fn entry(
+    server: &str,
+    workload: &str,
+    (connections, arrivals): (usize, Arrivals),
+    ended: &Ended,
+) -> Entry {
     let seconds = ended.elapsed.as_secs_f64();
     let by_operation = ended.metrics.iter().map(|(name, measured)| {
         let (service, response) = (&measured.succeeded.service, &measured.succeeded.response);
@@ -233,10 +238,11 @@ pub(crate) fn entry(server: &str, workload: &str, connections: u64, ended: &Ende
     Entry::Load(Load {
         server: server.to_owned(),
         workload: workload.to_owned(),
-        connections,
+        connections: connections as u64,
         seconds,
         operations: ended.operations,
         per_s: ended.operations as f64 / seconds.max(1e-9),
+        offered_per_s: arrivals.rate_per_s(),
         by_operation: by_operation.collect(),
         client_cpu_share: share,
         client_limited: share > BUSY,

@@ -180,8 +180,13 @@ fn of_connections(loads: &[&Load]) -> Option<Finding> {
 /// Rates of one number of connections: the one at which the response time over throughput is least, where those above it are
 /// clearly slower.
 fn of_rates(loads: &[&Load]) -> Option<Finding> {
-    let mut levels: Vec<(f64, f64)> =
-        loads.iter().filter_map(|load| Some((load.per_s, mean_ns(load)?))).collect();
+    // Where operations came at a rate, a closed loop beside them is another question.
+    let at_a_rate = loads.iter().any(|load| load.offered_per_s.is_some());
+    let mut levels: Vec<(f64, f64)> = loads
+        .iter()
+        .filter(|load| load.offered_per_s.is_some() || !at_a_rate)
+        .filter_map(|load| Some((load.per_s, mean_ns(load)?)))
+        .collect();
     levels.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (first, last) = (levels.first()?, levels.last()?);
     let power = levels.iter().min_by(|a, b| (a.1 / a.0).total_cmp(&(b.1 / b.0)))?;

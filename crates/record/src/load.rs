@@ -20,6 +20,9 @@ pub struct Load {
     pub operations: u64,
     /// Per second.
     pub per_s: f64,
+    /// Operations a second that were due; absent where the next began when the last had ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered_per_s: Option<f64>,
     /// Each kind of operation.
     pub by_operation: Vec<LoadOperation>,
     /// Processor time of the client's loops, as a share of what they can have, 0 to 1.

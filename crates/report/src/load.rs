@@ -59,6 +59,7 @@ mod tests {
             seconds: 2.0,
             operations: 10_003,
             per_s: 5001.5,
+            offered_per_s: None,
             by_operation: vec![operation("READ", 0), operation("UPDATE", 3)],
             client_cpu_share: 0.9,
             client_limited: true,

@@ -15,6 +15,7 @@ fn load(connections: u64, per_s: f64, mean_ns: f64) -> Entry {
         seconds: 30.0,
         operations: 1000,
         per_s,
+        offered_per_s: None,
         by_operation: vec![LoadOperation::new("READ", 1000, 0, &histogram, &histogram)],
         client_cpu_share: 0.2,
         client_limited: false,

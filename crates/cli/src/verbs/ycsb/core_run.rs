@@ -39,20 +39,20 @@ pub(super) fn run(config: &Config, properties: &Properties, signals: Signals) ->
     let next = first_number(&workload, &binding, &servers, properties)?;
     let server = binding.target.to_string();
     let shared = Arc::new(CoreShared::new(workload, binding, settings.retry, next));
-    if let Some(slo) = &config.slo {
-        if config.driver == Driver::Official {
-            let what = "--find-max asks what a server can do, so it goes without --driver official";
-            return Err(Error::usage(what).into());
-        }
-        let (step, json) = (config.step()?, config.json);
-        let search = Search { slo, step, plan: &settings.plan, shared: &shared, servers: &servers, json };
-        return search.run(&signals);
+    if config.find_max && config.driver == Driver::Official {
+        let what = "--find-max asks what a server can do, so it goes without --driver official";
+        return Err(Error::usage(what).into());
     }
     let way = Way::of(config, &servers, properties, &shared.binding);
     let binding = &shared.binding;
     let namespace = format!("{}.{}", binding.database, shared.workload.table);
     let watched = (url(properties), Some(namespace));
+    let step = config.step()?;
     let mut drive = Drive::new(config, &settings, &report, way, watched, server, signals)?;
+    if let Some(slo) = &config.slo {
+        let search = Search { slo, step, settings: &settings, shared: &shared, servers: &servers };
+        return search.run(drive, config.json);
+    }
     let (name, news) = match phase {
         Phase::Load => ("load", "Loading workload..."),
         Phase::Run => ("run", "Starting test."),

@@ -1,18 +1,19 @@
 //! One part of a load from its start to its report: the whole of a property workload, or a phase of a described one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use fathom_errors::Error;
 use fathom_load::binding::{Binding, url};
 use fathom_load::client_settings::ClientSettings;
-use fathom_load::driving::{self, End, Ended};
+use fathom_load::driving::{self, End, Ended, Interval, Observer};
 use fathom_load::properties::Properties;
 use fathom_load::servers::Servers;
 use fathom_load::source::Source;
 use fathom_load::ycsb_report::{ReportSettings, RunTotals, report};
 use fathom_process::Signals;
+use fathom_record::disk::Entry;
 use serde_json::{Value, json};
 
 use super::observe::Watcher;
@@ -76,9 +77,6 @@ impl<'d> Drive<'d> {
         server: String,
         signals: Signals,
     ) -> Result<Self> {
-        if !config.json {
-            output::line(&format!("mongo client connection created with {server}"))?;
-        }
         let run = if config.no_record {
             None
         } else {
@@ -115,6 +113,9 @@ impl<'d> Drive<'d> {
         settings: &ClientSettings,
         source: impl Fn(usize) -> S,
     ) -> Result<()> {
+        if !self.config.json && self.documents.is_empty() {
+            output::line(&format!("mongo client connection created with {}", self.server))?;
+        }
         self.watcher.begin(settings, tag);
         let begun = Instant::now();
         let (plan, watcher) = (&settings.plan, &mut self.watcher);
@@ -139,7 +140,8 @@ impl<'d> Drive<'d> {
             raw: &raw,
         };
         self.watcher.last_status();
-        self.watcher.result(&loading::entry(&self.server, name, settings.plan.connections as u64, &ended));
+        let how = (settings.plan.connections, settings.plan.arrivals);
+        self.watcher.result(&loading::entry(&self.server, name, how, &ended));
         if !self.config.json {
             // The measurement is worth more than its report: what is kept of it is kept first.
             if self.report.wants_raw() {
@@ -155,13 +157,43 @@ impl<'d> Drive<'d> {
         Ok(())
     }
 
+    /// Drives a step of a search, which has no report of its own: how it ended, and the mean schedule lag of each second in
+    /// milliseconds; none if somebody stopped it. `name` is the workload's in the run folder, `tag` stands in front of its names
+    /// there.
+    pub(super) fn step<S: Source + 'static>(
+        &mut self,
+        (name, tag): (&str, &str),
+        settings: &ClientSettings,
+        servers: &Servers,
+        source: impl Fn(usize) -> S,
+    ) -> Result<Option<(Ended, Vec<f64>)>, Error> {
+        self.watcher.begin(settings, tag);
+        let mut keeper = LagKeeper { watcher: &mut self.watcher, lag_ms: Vec::new() };
+        let ended = driving::run(&settings.plan, &|number| servers.open(number), source, &mut keeper);
+        let lag_ms = keeper.lag_ms;
+        let ended = ended.inspect_err(|error| drop(self.watcher.close(Some(error.to_string()))));
+        let ended = ended.map_err(environment)?;
+        self.watcher.last_status();
+        if self.watcher.is_stopped() {
+            return Ok(None);
+        }
+        let how = (settings.plan.connections, settings.plan.arrivals);
+        self.watcher.result(&loading::entry(&self.server, name, how, &ended));
+        Ok(Some((ended, lag_ms)))
+    }
+
+    /// Keeps a result of the whole.
+    pub(super) fn result(&mut self, entry: &Entry) {
+        self.watcher.result(entry);
+    }
+
     /// Whether the parts to come shall be left out.
     pub(super) fn is_over(&self) -> bool {
         self.broken.is_some() || self.unshown.is_some() || self.watcher.is_stopped()
     }
 
-    /// Closes the run folder; how it all ended.
-    pub(super) fn end(mut self) -> Result<Outcome> {
+    /// Closes the run folder, and says where it is.
+    pub(super) fn close(&mut self) -> Option<PathBuf> {
         let folder = self.watcher.close(self.broken.clone());
         if let Some(folder) = &folder {
             output::note(&format!("Run folder: {}", folder.display()));
@@ -169,6 +201,12 @@ impl<'d> Drive<'d> {
                 output::note(&format!("What it says: fathom explain {}", folder.display()));
             }
         }
+        folder
+    }
+
+    /// Closes the run folder; how it all ended.
+    pub(super) fn end(mut self) -> Result<Outcome> {
+        let folder = self.close();
         self.unshown.map_or(Ok(()), Err)?;
         if self.config.json {
             let document = json!({
@@ -187,6 +225,25 @@ impl<'d> Drive<'d> {
             return Ok(Outcome::Findings);
         }
         Ok(if self.failed && !self.config.ycsb_exit_codes { Outcome::Findings } else { Outcome::Clean })
+    }
+}
+
+/// A watcher that also notes how late the operations of each second began.
+struct LagKeeper<'w, 's> {
+    watcher: &'w mut Watcher<'s>,
+    lag_ms: Vec<f64>,
+}
+
+impl Observer for LagKeeper<'_, '_> {
+    fn second(&mut self, interval: &Interval<'_>) {
+        if interval.second >= 0 {
+            self.lag_ms.push(interval.lag.mean_ns().unwrap_or(0.0) / 1e6);
+        }
+        self.watcher.second(interval);
+    }
+
+    fn stop_asked(&mut self) -> bool {
+        self.watcher.stop_asked()
     }
 }
 

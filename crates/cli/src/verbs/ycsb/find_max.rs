@@ -1,21 +1,24 @@
 //! `--find-max --slo p99<10ms`: steps at rising rates, a table of them, and the highest rate that holds.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use fathom_errors::Error;
+use fathom_load::client_settings::ClientSettings;
 use fathom_load::core_workload::{CoreShared, CoreSource};
-use fathom_load::driving::{self, Arrivals, Interval, Observer, Plan};
+use fathom_load::driving::{Arrivals, Plan};
 use fathom_load::find_max::{Found, Step, Verdict, find_max, judge};
 use fathom_load::servers::Servers;
-use fathom_process::Signals;
+use fathom_record::disk::{Entry, Objective};
 use fathom_stats::{Histogram, Slo};
 use fathom_units::{Nanos, count};
 use serde_json::json;
 
-use super::super::Outcome;
+use super::drive::Drive;
 use crate::output;
+use crate::verbs::Outcome;
 
 /// The closed loop that says where to begin.
 const CLOSED: Duration = Duration::from_secs(5);
@@ -28,43 +31,23 @@ const BLIND: Nanos = Nanos::secs(120);
 pub(super) struct Search<'s> {
     pub(super) slo: &'s Slo,
     pub(super) step: Nanos,
-    pub(super) plan: &'s Plan,
+    pub(super) settings: &'s ClientSettings,
     pub(super) shared: &'s Arc<CoreShared>,
     pub(super) servers: &'s Servers,
-    pub(super) json: bool,
-}
-
-/// Watches one step.
-struct StepWatcher<'s> {
-    signals: &'s Signals,
-    stopped: bool,
-    lag_ms: Vec<f64>,
-}
-
-impl Observer for StepWatcher<'_> {
-    fn second(&mut self, interval: &Interval<'_>) {
-        if interval.second >= 0 {
-            self.lag_ms.push(interval.lag.mean_ns().unwrap_or(0.0) / 1e6);
-        }
-    }
-
-    fn stop_asked(&mut self) -> bool {
-        self.stopped |= self.signals.stopped();
-        self.stopped
-    }
 }
 
 impl Search<'_> {
-    /// Searches and shows.
-    pub(super) fn run(&self, signals: &Signals) -> Result<Outcome> {
+    /// Searches and shows; every step is a load of the run folder.
+    pub(super) fn run(&self, mut drive: Drive<'_>, json: bool) -> Result<Outcome> {
         let closed = Plan { arrivals: Arrivals::Closed, time: Some(CLOSED), ..self.plan_of_step() };
-        let Some(closed) = self.measure(&closed, 0.0, signals)? else { return Ok(Outcome::Clean) };
+        let Some(closed) = self.measure(&mut drive, ("closed loop", "closed."), closed)? else {
+            drive.close();
+            return Ok(Outcome::Clean);
+        };
         let per_s = count(closed.achieved_per_s);
-        output::note(&format!(
-            "closed loop with {} connections: {per_s} operations a second",
-            self.plan.connections
-        ));
-        if !self.json {
+        let connections = self.settings.plan.connections;
+        output::note(&format!("closed loop with {connections} connections: {per_s} operations a second"));
+        if !json {
             output::line(&format!(
                 "{:>10} {:>10} {:>10} {:>8} {:>6}  {}",
                 "offered/s",
@@ -75,35 +58,39 @@ impl Search<'_> {
                 "verdict"
             ))?;
         }
-        let found = find_max(closed.achieved_per_s, self.slo, self.plan.seed, |rate| {
+        let mut number = 0;
+        let found = find_max(closed.achieved_per_s, self.slo, self.settings.plan.seed, |rate| {
             let plan = Plan {
                 arrivals: Arrivals::Poisson(rate),
                 time: Some(Duration::from_nanos(self.step.get())),
                 ..self.plan_of_step()
             };
-            let step = self.measure(&plan, rate, signals)?;
-            if let Some(step) = step.as_ref().filter(|_| !self.json) {
+            number += 1;
+            let step = self.measure(&mut drive, ("find-max", &format!("step-{number}.")), plan)?;
+            if let Some(step) = step.as_ref().filter(|_| !json) {
                 output::line(&line(step, judge(step, self.slo)))?;
             }
             Ok(step)
         })?;
-        self.show(&found)?;
+        drive.result(&Entry::Objective(self.objective(&found)));
+        let folder = drive.close();
+        self.show(&found, json.then_some(folder))?;
         Ok(if found.rate_per_s.is_some() { Outcome::Clean } else { Outcome::Findings })
     }
 
     fn plan_of_step(&self) -> Plan {
-        Plan { operations: None, warmup: WARMUP, ..self.plan.clone() }
+        Plan { operations: None, warmup: WARMUP, ..self.settings.plan.clone() }
     }
 
-    /// Runs a step; none if somebody stopped it.
-    fn measure(&self, plan: &Plan, offered_per_s: f64, signals: &Signals) -> Result<Option<Step>, Error> {
-        let mut watcher = StepWatcher { signals, stopped: false, lag_ms: Vec::new() };
-        let source = |number: usize| CoreSource::new(self.shared, plan.seed, number as u64);
-        let ended = driving::run(plan, &|number| self.servers.open(number), source, &mut watcher)?;
-        if watcher.stopped {
+    /// Runs a step, `named` as in [`Drive::step`]; none if somebody stopped it.
+    fn measure(&self, drive: &mut Drive<'_>, named: (&str, &str), plan: Plan) -> Result<Option<Step>, Error> {
+        let seed = plan.seed;
+        let source = |number: usize| CoreSource::new(self.shared, seed, number as u64);
+        let settings = ClientSettings { plan, ..self.settings.clone() };
+        let Some((ended, lag_ms)) = drive.step(named, &settings, self.servers, source)? else {
             return Ok(None);
-        }
-        let seconds = plan.time.unwrap_or(ended.elapsed).as_secs_f64();
+        };
+        let seconds = settings.plan.time.unwrap_or(ended.elapsed).as_secs_f64();
         let mut response = Histogram::new();
         let (mut failed, mut all) = (0, 0);
         for (name, measured) in ended.metrics.iter().filter(|(name, _)| *name != "VERIFY") {
@@ -118,22 +105,37 @@ impl Search<'_> {
             all += measured.failures() + measured.succeeded.response.len();
         }
         Ok(Some(Step {
-            offered_per_s,
+            offered_per_s: settings.plan.arrivals.rate_per_s().unwrap_or_default(),
             achieved_per_s: ended.operations as f64 / seconds,
             seconds,
             quantile_ns: self.slo.of(&response),
             failed_share: failed as f64 / (all as f64).max(1.0),
-            lag_ms: watcher.lag_ms,
+            lag_ms,
             client_cpu_share: ended.cpu.as_secs_f64() / (ended.loops as f64 * seconds),
         }))
     }
 
-    fn show(&self, found: &Found) -> Result<()> {
+    /// The answer, for the run folder.
+    fn objective(&self, found: &Found) -> Objective {
+        let tried = found.steps.iter().map(|(step, verdict)| {
+            let held = *verdict == Verdict::Sustained;
+            (step.offered_per_s, step.achieved_per_s, step.quantile_ns, held)
+        });
+        Objective {
+            objective: self.slo.text().to_owned(),
+            rate_per_s: found.rate_per_s.filter(|_| !found.client_limited),
+            tried: tried.collect(),
+            words: self.sentence(found),
+        }
+    }
+
+    /// `folder` is the run folder, for the JSON document; without it, text.
+    fn show(&self, found: &Found, folder: Option<Option<PathBuf>>) -> Result<()> {
         let sentence = self.sentence(found);
-        if !self.json {
+        let Some(folder) = folder else {
             output::line(&format!("\n{sentence}"))?;
             return Ok(());
-        }
+        };
         let steps: Vec<_> = found
             .steps
             .iter()
@@ -160,6 +162,7 @@ impl Search<'_> {
             "client_limited": found.client_limited,
             "interrupted": found.interrupted,
             "checkpoint_blind": self.step < BLIND,
+            "run_folder": folder,
             "steps": steps,
             "sentence": sentence,
         });

@@ -108,7 +108,7 @@ pub(crate) struct Config {
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<String>,
     /// Watch the servers and this host beside the load, into the same run folder, for fathom explain
-    #[arg(long, conflicts_with_all = ["no_record", "find_max"])]
+    #[arg(long, conflicts_with = "no_record")]
     watch: bool,
     /// The directory of the data on this host, where the servers do not say it themselves
     #[arg(long, value_name = "DIR", requires = "watch")]
