@@ -9,6 +9,7 @@ mod loading;
 mod metrics;
 mod output;
 mod probing;
+mod run_folders;
 mod verbs;
 mod watched_load;
 mod watching;

@@ -101,7 +101,7 @@ fn write(lines: &mut Vec<String>, finding: &Finding, mark: &str, width: usize) {
 }
 
 /// What following the advice would bring, with its interval and how that was computed.
-fn gain_sentence(gain: &Gain) -> String {
+pub(crate) fn gain_sentence(gain: &Gain) -> String {
     let (low, high) = gain.interval;
     let percent = |share: f64| 100.0 * share;
     format!(

@@ -9,6 +9,7 @@ mod findings;
 mod fio;
 mod load;
 mod members;
+mod page;
 mod queue;
 mod wrap;
 
@@ -18,5 +19,6 @@ pub use disk::{entry_lines, phase_heading, shape};
 pub use findings::{findings_brief, findings_text};
 pub use fio::{FioStep, fio_json};
 pub use members::member_lines;
+pub use page::{PageSource, page};
 pub use queue::queue_lines;
 pub use wrap::wrapped;

@@ -5,7 +5,7 @@
 //! said, with what would tell.
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -21,7 +21,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::Outcome;
 use crate::explaining::{self, Explained};
 use crate::watching::{Session, SourceArgs, WatchPlan, notes_of};
-use crate::{output, probing};
+use crate::{output, probing, run_folders};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -94,7 +94,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
 fn of_folder(config: &Config) -> Result<Explained> {
     let folder = match &config.run {
         Some(folder) => folder.clone(),
-        None => newest(config.runs.as_deref())?,
+        None => run_folders::newest(config.runs.as_deref())?,
     };
     let run = Run::open(&folder)?;
     let mut evidence = Evidence::of(&run)?;
@@ -126,20 +126,6 @@ fn probed(config: &Config) -> Result<Vec<Entry>> {
         return Err(Error::new(Kind::Unsupported, what).advise("name a run of 'fathom disk'").into());
     }
     Ok(results)
-}
-
-/// The folder whose name, which begins with its time, is the last.
-fn newest(parent: Option<&Path>) -> Result<PathBuf> {
-    let parent = match parent {
-        Some(parent) => parent.to_owned(),
-        None => fathom_process::ledger::state_folder()?.join("runs"),
-    };
-    let entries = std::fs::read_dir(&parent).into_iter().flatten().flatten();
-    let folders = entries.map(|entry| entry.path()).filter(|path| path.join("manifest.json").exists());
-    folders.max().ok_or_else(|| {
-        let what = format!("there is no run folder under {}", parent.display());
-        Error::new(Kind::Unsupported, what).advise("watch a deployment: --uri mongodb://HOST").into()
-    })
 }
 
 /// A deployment, or this host, watched for a while.

@@ -7,6 +7,7 @@ mod doctor;
 mod explain;
 mod iostat;
 mod mongoperf;
+mod report;
 mod serve;
 mod watch;
 pub(crate) mod ycsb;
@@ -55,6 +56,7 @@ static VERBS: &[Verb] = &[
         command: explain::command,
         run: |matches| explain::run(explain::Config::from_arg_matches(matches)?),
     },
+    Verb { command: report::command, run: |matches| report::run(report::Config::from_arg_matches(matches)?) },
     Verb { command: ycsb::command, run: |matches| ycsb::run(ycsb::Config::from_arg_matches(matches)?) },
     Verb { command: serve::command, run: |matches| serve::run(serve::Config::from_matches(matches)?) },
     Verb {

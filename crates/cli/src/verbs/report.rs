@@ -1,0 +1,135 @@
+//! `fathom report`: a run folder as one HTML file that needs neither the tool nor a network.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::{Args, Command};
+use fathom_errors::{Error, Kind};
+use fathom_explain::{Evidence, judge};
+use fathom_record::disk::Entry;
+use fathom_record::{Finding, Run};
+use fathom_report::{PageSource, page};
+use fathom_stats::Histogram;
+
+use super::Outcome;
+use crate::watching::notes_of;
+use crate::{explaining, output, run_folders};
+
+const EXAMPLES: &str = "\
+EXAMPLES:
+  fathom report                                    of the newest run folder
+  fathom report runs/20261121T093000Z-ycsb-4711    of that one
+  fathom report --output findings.html             to another place
+  fathom report --output - | gzip > findings.html.gz
+
+One HTML file with everything in it: the verdict, findings with their evidence,
+charts with their data as CSV. It asks no network for anything.
+Exit codes: 0 ok, 2 usage, 3 environment.";
+
+/// What the command line may say.
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    /// The run folder [default: the newest]
+    #[arg(value_name = "RUN")]
+    run: Option<PathBuf>,
+    /// Where the page goes; '-' is standard output [default: report.html in the run folder]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Where run folders are [default: the state folder's runs/]
+    #[arg(long, value_name = "DIR")]
+    runs: Option<PathBuf>,
+}
+
+/// The command line of the verb.
+pub(crate) fn command() -> Command {
+    Config::augment_args(Command::new("report"))
+        .about("Make one HTML file of a run folder: verdict, evidence, charts, data")
+        .long_about(None)
+        .after_help(EXAMPLES)
+}
+
+/// Makes the page.
+pub(crate) fn run(config: Config) -> Result<Outcome> {
+    let folder = match &config.run {
+        Some(folder) => folder.clone(),
+        None => run_folders::newest(config.runs.as_deref())?,
+    };
+    let text = page_of(&folder)?;
+    match config.output {
+        Some(file) if file.as_os_str() == "-" => output::line(text.trim_end())?,
+        Some(file) => keep(&file, &text)?,
+        None => keep(&folder.join("report.html"), &text)?,
+    }
+    Ok(Outcome::Clean)
+}
+
+fn page_of(folder: &Path) -> Result<String> {
+    let run = Run::open(folder)?;
+    let evidence = Evidence::of(&run)?;
+    let mut results = evidence.results.clone();
+    let mut findings = run.findings()?;
+    let was_judged = !findings.is_empty() || results.iter().any(|entry| matches!(entry, Entry::Budget(_)));
+    let is_watched =
+        !evidence.members().is_empty() || results.iter().any(|entry| matches!(entry, Entry::Load(_)));
+    if !was_judged && is_watched {
+        let judgement = judge(&evidence);
+        results.extend(explaining::entries(&judgement));
+        findings = judgement.findings;
+    }
+    // The worst first, and what was measured before what is only set so; otherwise as they were ranked.
+    findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), is_setting(finding)));
+    let name =
+        folder.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    Ok(page(&PageSource {
+        name: name.as_deref().unwrap_or_default(),
+        manifest: &run.manifest,
+        results: &results,
+        findings: &findings,
+        series: &evidence.series,
+        latencies: &latencies(&run),
+        notes: &notes_of(&run.manifest),
+    })?)
+}
+
+/// Whether a finding rests on what the machine is set to, and on nothing that was measured.
+fn is_setting(finding: &Finding) -> bool {
+    let read =
+        |sentence: &String| ["/proc/", "/sys/", "/etc/"].iter().any(|place| sentence.starts_with(place));
+    !finding.evidence.is_empty() && finding.evidence.iter().all(read)
+}
+
+/// Every latency log that can be read; one that is broken must not cost the page.
+fn latencies(run: &Run) -> Vec<(String, Histogram)> {
+    let names = run.latency_names().unwrap_or_default();
+    let read = |name: String| match run.latency(&name) {
+        Ok(histogram) => Some((name, histogram)),
+        Err(error) => {
+            output::note(&format!("fathom: {error}; the page goes without it"));
+            None
+        }
+    };
+    names.into_iter().filter_map(read).collect()
+}
+
+/// Writes the page beside its place and puts it there whole.
+fn keep(file: &Path, text: &str) -> Result<()> {
+    let failed = |error: std::io::Error| {
+        Error::io("write", file, error)
+            .with_kind(Kind::Unsupported)
+            .advise("name another place with --output")
+    };
+    let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut beside = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    beside.write_all(text.as_bytes()).map_err(failed)?;
+    readable_by_all(beside.as_file()).map_err(failed)?;
+    beside.persist(file).map_err(|error| failed(error.error))?;
+    output::line(&file.display().to_string())?;
+    Ok(())
+}
+
+/// A temporary file is its owner's only; a page is made to be handed on.
+fn readable_by_all(file: &std::fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}

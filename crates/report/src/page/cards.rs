@@ -1,0 +1,118 @@
+//! The first thing that a reader sees: the verdict, and the few figures that matter most, each a card.
+
+use fathom_record::disk::{Entry, VerdictOutcome};
+use fathom_record::{Confidence, Finding, Severity};
+use fathom_units::{Nanos, count};
+use serde::Serialize;
+
+/// A card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Card {
+    /// `bad`, `good`, `unsure` or `plain`, said by a word and a sign too, not by colour alone.
+    pub(super) kind: &'static str,
+    /// The word above.
+    pub(super) label: String,
+    /// The figure or the sentence.
+    pub(super) text: String,
+    /// What stands below.
+    pub(super) more: String,
+}
+
+/// The cards: the verdict first, then what was asked of the server and what it gave.
+pub(super) fn cards(results: &[Entry], findings: &[Finding]) -> Vec<Card> {
+    let mut cards = vec![verdict(results, findings)];
+    for entry in results {
+        cards.extend(match entry {
+            Entry::Load(load) => {
+                let slowest = load
+                    .by_operation
+                    .iter()
+                    .filter_map(|one| Some((one.response.as_ref().or(one.service.as_ref())?, one)))
+                    .max_by_key(|(latency, _)| latency.p99_ns);
+                let tail = slowest.and_then(|(latency, one)| {
+                    Some(format!("99 % of {} took no longer than {}", one.name, Nanos(latency.p99_ns?)))
+                });
+                Some(Card {
+                    kind: if load.client_limited { "unsure" } else { "plain" },
+                    label: format!("{}: {}", load.server, load.workload),
+                    text: format!("{} operations a second", count(load.per_s)),
+                    more: match (load.client_limited, tail) {
+                        (true, _) => {
+                            "The client was busy itself: the server may be able to do more".to_owned()
+                        }
+                        (false, tail) => tail.unwrap_or_default(),
+                    },
+                })
+            }
+            Entry::Knee(knee) => Some(Card {
+                kind: if knee.withheld.is_some() { "unsure" } else { "plain" },
+                label: knee.phase.clone(),
+                text: format!("{} operations a second at most", count(knee.throughput_max_per_s)),
+                more: format!("{} for one at a time", Nanos(knee.latency_at_one_ns.max(0.0) as u64)),
+            }),
+            Entry::Objective(objective) => Some(Card {
+                kind: if objective.rate_per_s.is_some() { "good" } else { "bad" },
+                label: objective.objective.clone(),
+                text: objective.words.clone(),
+                more: String::new(),
+            }),
+            _ => None,
+        });
+    }
+    cards
+}
+
+/// What the probe said, else the worst finding, else that there is none.
+fn verdict(results: &[Entry], findings: &[Finding]) -> Card {
+    let worst =
+        findings.iter().filter(|finding| finding.severity >= Severity::Warning).min_by_key(|finding| {
+            (std::cmp::Reverse(finding.severity), finding.confidence == Confidence::CannotTell)
+        });
+    let said = results.iter().rev().find_map(|entry| match entry {
+        Entry::Verdict(verdict) => Some(verdict),
+        _ => None,
+    });
+    let (kind, text) = match (said, worst) {
+        (Some(verdict), _) => (
+            match verdict.outcome {
+                VerdictOutcome::Sound => "good",
+                VerdictOutcome::Spoiled => "bad",
+                VerdictOutcome::CannotTell => "unsure",
+            },
+            verdict.words.clone(),
+        ),
+        (None, Some(finding)) if finding.confidence == Confidence::CannotTell => {
+            ("unsure", finding.claim.clone())
+        }
+        (None, Some(finding)) => ("bad", finding.claim.clone()),
+        (None, None) => ("good", "Nothing was found that holds this system back.".to_owned()),
+    };
+    let alarms = findings.iter().filter(|finding| finding.severity >= Severity::Warning).count();
+    let more = match alarms {
+        0 => String::new(),
+        1 => "One finding needs a look.".to_owned(),
+        many => format!("{many} findings need a look."),
+    };
+    Card { kind, label: "Verdict".to_owned(), text, more }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_certain_finding_is_the_verdict_where_no_probe_gave_one() {
+        let findings = [
+            Finding::new("a", Severity::Warning, "Cannot be told.").confidence(Confidence::CannotTell),
+            Finding::new("b", Severity::Warning, "The queue is full."),
+            Finding::new("c", Severity::Note, "Worth knowing."),
+        ];
+        let cards = cards(&[], &findings);
+        assert_eq!((cards[0].kind, cards[0].text.as_str()), ("bad", "The queue is full."));
+        assert_eq!(cards[0].more, "2 findings need a look.");
+        let calm = super::cards(&[], &findings[2..]);
+        assert_eq!(calm[0].kind, "good");
+        let unsure = super::cards(&[], &findings[..1]);
+        assert_eq!(unsure[0].kind, "unsure");
+    }
+}

@@ -1,0 +1,135 @@
+//! A run as one page of HTML that a person forwards: it needs neither the tool nor a network, and asks for nothing.
+//!
+//! The verdict comes first, then its evidence, then details, then how it was measured. Every chart is there without scripts and its
+//! data beside it as CSV; scripts only let a reader zoom. Whatever came from a server, a log or a file name passes the template's
+//! escaping, and the page's own policy forbids every outside request.
+
+mod bars;
+mod cards;
+mod chart;
+mod client_lines;
+mod grid;
+mod panels;
+mod scale;
+mod still;
+mod svg;
+
+use fathom_errors::{Error, Kind, Result};
+use fathom_record::disk::Entry;
+use fathom_record::{Confidence, Finding, Manifest, SeriesSet, Severity, State};
+use fathom_stats::Histogram;
+use minijinja::{AutoEscape, Environment, context};
+use serde::Serialize;
+
+use self::grid::Grid;
+use crate::findings::gain_sentence;
+
+const TEMPLATE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+/// uPlot 1.6.32 by Leon Sorokin, under the MIT licence that lies beside it.
+const UPLOT_SCRIPT: &str = include_str!("../../assets/uplot-1.6.32/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("../../assets/uplot-1.6.32/uPlot.min.css");
+
+/// What a page is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct PageSource<'r> {
+    /// The run folder's name.
+    pub name: &'r str,
+    /// Its manifest.
+    pub manifest: &'r Manifest,
+    /// Its results, and what was judged of it.
+    pub results: &'r [Entry],
+    /// The findings, the first to look at first.
+    pub findings: &'r [Finding],
+    /// Its series.
+    pub series: &'r SeriesSet,
+    /// Its latencies over the whole run, by name.
+    pub latencies: &'r [(String, Histogram)],
+    /// What could not be read, a sentence each.
+    pub notes: &'r [String],
+}
+
+/// A finding for the template.
+#[derive(Serialize)]
+struct Shown<'r> {
+    kind: &'static str,
+    word: &'static str,
+    gain: Option<String>,
+    #[serde(flatten)]
+    finding: &'r Finding,
+}
+
+/// The page.
+///
+/// # Errors
+/// When the template does not take what it is given, which a test would have seen.
+pub fn page(source: &PageSource<'_>) -> Result<String> {
+    let ends = source.series.iter().filter_map(|(_, series)| series.points.last()).map(|point| point.end_ns);
+    let grid = Grid::until(ends.max().unwrap_or(0));
+    let (wanted, findings): (Vec<&Finding>, Vec<&Finding>) =
+        source.findings.iter().partition(|finding| finding.severity == Severity::Ok);
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    let failed = |error: minijinja::Error| {
+        Error::new(Kind::Malformed, "the page could not be made from its template").because(error)
+    };
+    environment.add_template("page", TEMPLATE).map_err(failed)?;
+    let template = environment.get_template("page").map_err(failed)?;
+    let mut stills = still::depths(source.results);
+    stills.extend(still::percentiles(source.latencies));
+    let manifest = source.manifest;
+    template
+        .render(context! {
+            name => source.name,
+            manifest => manifest,
+            command => manifest.command_line.join(" "),
+            state => state_word(manifest.state),
+            version => env!("CARGO_PKG_VERSION"),
+            cards => cards::cards(source.results, source.findings),
+            findings => findings.into_iter().map(shown).collect::<Vec<_>>(),
+            wanted => wanted.into_iter().map(shown).collect::<Vec<_>>(),
+            bars => bars::tables(source.results),
+            stills => stills,
+            charts => panels::charts(source.series, grid),
+            meanings => meanings(source.results),
+            notes => source.notes,
+            style => STYLE,
+            script => SCRIPT,
+            uplot_style => UPLOT_STYLE,
+            uplot_script => UPLOT_SCRIPT,
+        })
+        .map_err(failed)
+}
+
+fn shown(finding: &Finding) -> Shown<'_> {
+    let (kind, word) = match (finding.severity, finding.confidence) {
+        (Severity::Critical, _) => ("bad", "Critical"),
+        (Severity::Warning, Confidence::CannotTell) => ("unsure", "Cannot tell"),
+        (Severity::Warning, _) => ("bad", "Warning"),
+        (Severity::Note, Confidence::CannotTell) => ("unsure", "Cannot tell"),
+        (Severity::Note, _) => ("plain", "Note"),
+        (Severity::Ok, _) => ("good", "As wanted"),
+    };
+    Shown { kind, word, gain: finding.gain.as_ref().map(gain_sentence), finding }
+}
+
+fn meanings(results: &[Entry]) -> Vec<&fathom_record::disk::Meaning> {
+    let meanings = results.iter().filter_map(|entry| match entry {
+        Entry::Meaning(meaning) => Some(meaning),
+        _ => None,
+    });
+    meanings.collect()
+}
+
+fn state_word(state: State) -> &'static str {
+    match state {
+        State::Complete => "ran to its end",
+        State::Interrupted => "was interrupted; what was measured until then is shown",
+        State::Running => "was killed, or is still going; what was measured until then is shown",
+        State::Failed => "ended with an error; what was measured until then is shown",
+    }
+}
+
+#[cfg(test)]
+mod tests;

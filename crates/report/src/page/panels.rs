@@ -1,0 +1,383 @@
+//! Table: the charts over time, what each shows of which series, and how that is computed.
+
+use fathom_record::{Point, Series, SeriesSet};
+
+use super::chart::{Across, Chart, Line, Plan};
+use super::grid::Grid;
+
+/// What a chart is drawn for each of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// The run as a whole: names without braces.
+    Run,
+    /// Each server: `{}` is its number.
+    Servers,
+    /// Each device: `{}` is its name.
+    Devices,
+}
+
+/// What a line shows.
+#[derive(Clone, Copy, Debug)]
+enum Shows {
+    /// A sum per second, times a factor.
+    Rate(&'static str, f64),
+    /// What was read, times a factor.
+    Read(&'static str, f64),
+    /// One series over another of the same readings, times a factor.
+    Over(&'static str, &'static str, f64),
+}
+
+/// One chart.
+struct Panel {
+    id: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    of: Of,
+    is_log: bool,
+    lines: &'static [(&'static str, Shows)],
+    how: &'static str,
+}
+
+const MIB: f64 = 1.0 / 1_048_576.0;
+
+static PANELS: &[Panel] = &[
+    Panel {
+        id: "server-latency",
+        title: "Mean time of an operation in the server",
+        unit: "µs",
+        of: Of::Servers,
+        is_log: true,
+        lines: &[
+            ("reads", Shows::Over("server.{}.reads.latency_us", "server.{}.reads.operations", 1.0)),
+            ("writes", Shows::Over("server.{}.writes.latency_us", "server.{}.writes.operations", 1.0)),
+            ("commands", Shows::Over("server.{}.commands.latency_us", "server.{}.commands.operations", 1.0)),
+        ],
+        how: "Time that opLatencies grew by, over the operations that it grew by, reading by reading.",
+    },
+    Panel {
+        id: "server-operations",
+        title: "Operations in the server",
+        unit: "1/s",
+        of: Of::Servers,
+        is_log: false,
+        lines: &[
+            ("reads", Shows::Rate("server.{}.reads.operations", 1.0)),
+            ("writes", Shows::Rate("server.{}.writes.operations", 1.0)),
+            ("commands", Shows::Rate("server.{}.commands.operations", 1.0)),
+        ],
+        how: "What opLatencies counted, per second.",
+    },
+    Panel {
+        id: "cache",
+        title: "The engine's cache",
+        unit: "%",
+        of: Of::Servers,
+        is_log: false,
+        lines: &[
+            ("used", Shows::Over("server.{}.cache.used_bytes", "server.{}.cache.most_bytes", 100.0)),
+            ("dirty", Shows::Over("server.{}.cache.dirty_bytes", "server.{}.cache.most_bytes", 100.0)),
+        ],
+        how: "Bytes in the cache, and dirty ones, over its configured size. Eviction begins at 80 % used or 5 % dirty by default; \
+              operations must help at 95 % and 20 %.",
+    },
+    Panel {
+        id: "waits",
+        title: "What operations waited for inside the engine",
+        unit: "ms/s",
+        of: Of::Servers,
+        is_log: false,
+        lines: &[
+            ("pages from disk", Shows::Rate("server.{}.wait.page_read_us", 1e-3)),
+            ("eviction", Shows::Rate("server.{}.wait.evict_us", 1e-3)),
+            ("room in the cache", Shows::Rate("server.{}.wait.cache_us", 1e-3)),
+            ("tickets", Shows::Rate("server.{}.wait.ticket_us", 1e-3)),
+            ("locks", Shows::Rate("server.{}.wait.lock_us", 1e-3)),
+            ("journal's syncs", Shows::Rate("server.{}.journal.sync_us", 1e-3)),
+        ],
+        how: "Microseconds that the server's counters grew by, per second: 1000 ms/s is one operation waiting all the time.",
+    },
+    Panel {
+        id: "checkpoints",
+        title: "Checkpoints and the journal",
+        unit: "MiB/s",
+        of: Of::Servers,
+        is_log: false,
+        lines: &[
+            ("written by the engine", Shows::Rate("server.{}.engine.written_bytes", MIB)),
+            ("of it by checkpoints", Shows::Rate("server.{}.engine.checkpoint_bytes", MIB)),
+            ("journal", Shows::Rate("server.{}.journal.written_bytes", MIB)),
+            ("compaction", Shows::Rate("server.{}.compaction.written_bytes", MIB)),
+        ],
+        how: "Bytes that the engine's counters grew by, per second. Bands: a checkpoint ran.",
+    },
+    Panel {
+        id: "tickets",
+        title: "Tickets in use",
+        unit: "tickets",
+        of: Of::Servers,
+        is_log: false,
+        lines: &[
+            ("read", Shows::Read("server.{}.tickets.read.out", 1.0)),
+            ("write", Shows::Read("server.{}.tickets.write.out", 1.0)),
+        ],
+        how: "As the server said at each reading; what happens between readings is not seen.",
+    },
+    Panel {
+        id: "replication",
+        title: "How far the member is behind",
+        unit: "ms",
+        of: Of::Servers,
+        is_log: false,
+        lines: &[("lag", Shows::Read("server.{}.replication.lag_ms", 1.0))],
+        how: "The primary's last operation less this member's, as one member saw both.",
+    },
+    Panel {
+        id: "device-time",
+        title: "How long the device took for a request",
+        unit: "ms",
+        of: Of::Devices,
+        is_log: true,
+        lines: &[
+            ("reads", Shows::Over("device.{}.read_ms", "device.{}.reads", 1.0)),
+            ("writes", Shows::Over("device.{}.write_ms", "device.{}.writes", 1.0)),
+            ("flushes", Shows::Over("device.{}.flush_ms", "device.{}.flushes", 1.0)),
+        ],
+        how: "Time of requests over their number, by /proc/diskstats: iostat's r_await, w_await and f_await.",
+    },
+    Panel {
+        id: "device-requests",
+        title: "Requests to the device",
+        unit: "1/s",
+        of: Of::Devices,
+        is_log: false,
+        lines: &[
+            ("reads", Shows::Rate("device.{}.reads", 1.0)),
+            ("writes", Shows::Rate("device.{}.writes", 1.0)),
+            ("flushes", Shows::Rate("device.{}.flushes", 1.0)),
+        ],
+        how: "Requests completed, per second, by /proc/diskstats; empty flushes are not counted as writes.",
+    },
+    Panel {
+        id: "device-bytes",
+        title: "Bytes to and from the device",
+        unit: "MiB/s",
+        of: Of::Devices,
+        is_log: false,
+        lines: &[
+            ("read", Shows::Rate("device.{}.read_bytes", MIB)),
+            ("written", Shows::Rate("device.{}.written_bytes", MIB)),
+        ],
+        how: "Sectors of /proc/diskstats times 512, per second.",
+    },
+    Panel {
+        id: "device-queue",
+        title: "Requests in flight on the device",
+        unit: "requests",
+        of: Of::Devices,
+        is_log: false,
+        lines: &[
+            ("in flight", Shows::Read("device.{}.in_flight", 1.0)),
+            ("room in the queue", Shows::Read("device.{}.queue.requests", 1.0)),
+        ],
+        how: "Read from /sys/block/*/inflight twenty times a second; the mean of each step is drawn.",
+    },
+    Panel {
+        id: "processors",
+        title: "Processors",
+        unit: "%",
+        of: Of::Run,
+        is_log: false,
+        lines: &[
+            ("user", Shows::Read("host.cpu.user_pct", 1.0)),
+            ("system", Shows::Read("host.cpu.system_pct", 1.0)),
+            ("waiting for I/O", Shows::Read("host.cpu.iowait_pct", 1.0)),
+            ("taken by the hypervisor", Shows::Read("host.cpu.steal_pct", 1.0)),
+        ],
+        how: "Shares of all processors' time, by /proc/stat.",
+    },
+    Panel {
+        id: "pressure",
+        title: "Time in which some task waited",
+        unit: "%",
+        of: Of::Run,
+        is_log: false,
+        lines: &[
+            ("for a device", Shows::Rate("host.pressure.io.some_us", 1e-4)),
+            ("for a processor", Shows::Rate("host.pressure.cpu.some_us", 1e-4)),
+            ("for memory", Shows::Rate("host.pressure.memory.some_us", 1e-4)),
+        ],
+        how: "The kernel's pressure stall information (/proc/pressure), as a share of time.",
+    },
+    Panel {
+        id: "memory",
+        title: "Memory of the host",
+        unit: "MiB",
+        of: Of::Run,
+        is_log: true,
+        lines: &[
+            ("available", Shows::Read("host.memory.available_bytes", MIB)),
+            ("dirty", Shows::Read("host.memory.dirty_bytes", MIB)),
+            ("being written back", Shows::Read("host.memory.writeback_bytes", MIB)),
+        ],
+        how: "By /proc/meminfo.",
+    },
+    Panel {
+        id: "network",
+        title: "Network of the host",
+        unit: "MiB/s",
+        of: Of::Run,
+        is_log: false,
+        lines: &[
+            ("received", Shows::Rate("host.network.received_bytes", MIB)),
+            ("sent", Shows::Rate("host.network.sent_bytes", MIB)),
+        ],
+        how: "By /proc/net/dev, without the loopback.",
+    },
+];
+
+/// Every chart over time that the run has series for.
+pub(super) fn charts(series: &SeriesSet, grid: Grid) -> Vec<Chart> {
+    let mut charts = super::client_lines::charts(series, grid);
+    for panel in PANELS {
+        match panel.of {
+            Of::Run => charts.extend(chart(panel, None, series, grid)),
+            Of::Servers => each(panel, "server.", series, grid, &mut charts),
+            Of::Devices => each(panel, "device.", series, grid, &mut charts),
+        }
+    }
+    charts
+}
+
+/// A chart for each second word of the names that begin so.
+fn each(panel: &Panel, prefix: &str, series: &SeriesSet, grid: Grid, charts: &mut Vec<Chart>) {
+    let mut names: Vec<&str> =
+        series.starting(prefix).filter_map(|(rest, _)| rest.split('.').next()).collect();
+    names.dedup();
+    charts.extend(names.into_iter().filter_map(|name| chart(panel, Some((prefix, name)), series, grid)));
+}
+
+fn chart(panel: &Panel, of: Option<(&str, &str)>, series: &SeriesSet, grid: Grid) -> Option<Chart> {
+    let name = of.map(|(_, name)| name);
+    let mut readings = 0;
+    let mut lines = Vec::new();
+    for (label, shows) in panel.lines {
+        let points = points(*shows, name, series);
+        readings += points.len();
+        lines.push(Line { name: (*label).to_owned(), values: grid.means(points) });
+    }
+    let (id, title) = match of {
+        Some((prefix, name)) => (
+            format!("{}-{name}", panel.id),
+            format!("{}: {} {name}", panel.title, prefix.trim_end_matches('.')),
+        ),
+        None => (panel.id.to_owned(), panel.title.to_owned()),
+    };
+    let has_bands = matches!(panel.of, Of::Servers);
+    let bands = name.filter(|_| has_bands).map(|name| checkpoints(series, name)).unwrap_or_default();
+    plan(id, title, panel.unit, lines, grid, readings, panel.how.to_owned(), (panel.is_log, bands)).draw()
+}
+
+/// A chart over the steps of the page.
+#[expect(clippy::too_many_arguments, reason = "a record of what a chart is")]
+pub(super) fn plan(
+    id: String,
+    title: String,
+    unit: &'static str,
+    lines: Vec<Line>,
+    grid: Grid,
+    readings: usize,
+    how: String,
+    (is_log, bands): (bool, Vec<(f64, f64)>),
+) -> Plan {
+    let places: Vec<f64> = (0..grid.count).map(|at| grid.end_s(at)).collect();
+    let window = format!(
+        "0 to {} s, in steps of {} s",
+        super::chart::figure(places.last().copied().unwrap_or(0.0)),
+        super::chart::figure(grid.step_ns as f64 / 1e9)
+    );
+    let across = Across { name: "second", places, ticks: Vec::new() };
+    Plan { id, title, unit, across, lines, is_log, readings, window, how, bands }
+}
+
+fn points(shows: Shows, name: Option<&str>, series: &SeriesSet) -> Vec<Point> {
+    let of = |pattern: &str| -> &[Point] {
+        let full = name.map_or_else(|| pattern.to_owned(), |name| pattern.replace("{}", name));
+        series.get(&full).map_or(&[][..], |series: &Series| series.points.as_slice())
+    };
+    match shows {
+        Shows::Read(pattern, factor) => {
+            of(pattern).iter().map(|point| Point { value: point.value * factor, ..*point }).collect()
+        }
+        Shows::Rate(pattern, factor) => of(pattern)
+            .iter()
+            .filter(|point| point.end_ns > point.begin_ns)
+            .map(|point| {
+                let seconds = (point.end_ns - point.begin_ns) as f64 / 1e9;
+                Point { value: point.value * factor / seconds, ..*point }
+            })
+            .collect(),
+        Shows::Over(pattern, below, factor) => {
+            let mut below = of(below).iter().peekable();
+            let over = of(pattern).iter().filter_map(|point| {
+                while below.next_if(|other| other.end_ns < point.end_ns).is_some() {}
+                let other = below.peek().filter(|other| other.end_ns == point.end_ns && other.value > 0.0)?;
+                Some(Point { value: point.value * factor / other.value, ..*point })
+            });
+            over.collect()
+        }
+    }
+}
+
+/// When checkpoints of a server ran, in seconds.
+fn checkpoints(series: &SeriesSet, member: &str) -> Vec<(f64, f64)> {
+    let running = series.get(&format!("server.{member}.checkpoint.running"));
+    let mut bands: Vec<(f64, f64)> = Vec::new();
+    for point in running.into_iter().flat_map(|series| &series.points).filter(|point| point.value > 0.0) {
+        let (from, to) = (point.begin_ns as f64 / 1e9, point.end_ns as f64 / 1e9);
+        match bands.last_mut() {
+            Some(last) if from <= last.1 + 0.01 => last.1 = to,
+            _ => bands.push((from, to)),
+        }
+    }
+    bands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_means_and_readings_come_from_their_series() {
+        let mut series = SeriesSet::default();
+        let second = 1_000_000_000;
+        for at in 0..4u64 {
+            let point = |value| Point { begin_ns: at * second, end_ns: (at + 1) * second, value };
+            series.add("device.sda.reads", "1", point(10.0));
+            series.add("device.sda.read_ms", "ms", point(if at == 2 { 0.0 } else { 50.0 }));
+            series.add("server.0.checkpoint.running", "1", point(f64::from(u8::from(at == 1 || at == 2))));
+            series.add("server.0.tickets.read.out", "1", point(3.0));
+        }
+        let charts = charts(&series, Grid::until(4 * second));
+        let chart = |id: &str| charts.iter().find(|chart| chart.id == id).unwrap();
+        assert_eq!(chart("device-time-sda").csv, "second,reads\n1,5\n2,5\n3,0\n4,5");
+        assert_eq!(chart("device-requests-sda").csv, "second,reads\n1,10\n2,10\n3,10\n4,10");
+        assert_eq!(chart("tickets-0").lines, ["read"]);
+        assert_eq!(checkpoints(&series, "0"), [(1.0, 3.0)]);
+        assert!(charts.iter().all(|chart| chart.id != "memory"), "what has no series has no chart");
+    }
+
+    #[test]
+    fn every_series_of_the_table_is_in_the_catalog() {
+        for panel in PANELS {
+            for (_, shows) in panel.lines {
+                let names: Vec<&str> = match shows {
+                    Shows::Rate(name, _) | Shows::Read(name, _) => vec![name],
+                    Shows::Over(above, below, _) => vec![above, below],
+                };
+                for name in names {
+                    assert!(fathom_record::catalog::kind_of(&name.replace("{}", "x")).is_some(), "{name}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! From values to places on a chart: linear and logarithmic, with ticks that people can read.
+
+/// An axis of a chart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+    is_log: bool,
+}
+
+impl Scale {
+    /// From 0 to a round number at or above the highest value.
+    pub(super) fn from_zero(highest: f64) -> Scale {
+        let highest = if highest.is_finite() && highest > 0.0 { highest.min(1e300) } else { 1.0 };
+        let step = round_up(highest / 4.0);
+        Scale { low: 0.0, high: (highest / step).ceil() * step, is_log: false }
+    }
+
+    /// Just these ends.
+    pub(super) fn between(low: f64, high: f64) -> Scale {
+        Scale { low, high: if high > low { high } else { low + 1.0 }, is_log: false }
+    }
+
+    /// Whole decades around these values, which are above 0.
+    pub(super) fn decades(lowest: f64, highest: f64) -> Scale {
+        let low = lowest.max(f64::MIN_POSITIVE).log10().floor();
+        let high = highest.max(f64::MIN_POSITIVE).log10().ceil();
+        Scale { low, high: if high > low { high } else { low + 1.0 }, is_log: true }
+    }
+
+    /// Where a value lies, from 0 to 1; values beyond the ends lie at them.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        let value = if self.is_log { value.max(f64::MIN_POSITIVE).log10() } else { value };
+        ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+    }
+
+    /// Round values along it.
+    pub(super) fn ticks(&self) -> Vec<f64> {
+        if self.is_log {
+            let decades = self.low as i32..=self.high as i32;
+            return decades.map(|power| 10f64.powi(power)).collect();
+        }
+        let step = round_up((self.high - self.low) / 5.0);
+        let first = (self.low / step).ceil();
+        let count = ((self.high / step).floor() - first).max(0.0) as usize;
+        (0..=count).map(|at| (first + at as f64) * step).collect()
+    }
+}
+
+/// The next of 1, 2, 5, 10, 20, … at or above a number.
+fn round_up(value: f64) -> f64 {
+    let power = 10f64.powf(value.log10().floor());
+    let digit = value / power;
+    let digit = if digit <= 1.0 {
+        1.0
+    } else if digit <= 2.0 {
+        2.0
+    } else if digit <= 5.0 {
+        5.0
+    } else {
+        10.0
+    };
+    digit * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_within() {
+        assert_eq!(Scale::from_zero(87.0).ticks(), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
+        assert_eq!(Scale::decades(30.0, 5000.0).ticks(), [10.0, 100.0, 1000.0, 10_000.0]);
+        assert_eq!(Scale::between(0.0, 60.0).ticks(), [0.0, 20.0, 40.0, 60.0]);
+        for odd in [0.0, -3.0, f64::NAN, f64::INFINITY] {
+            assert!(Scale::from_zero(odd).ticks().len() > 1, "{odd}");
+        }
+    }
+
+    #[test]
+    fn places_are_within_the_chart() {
+        let scale = Scale::decades(1.0, 100.0);
+        assert!((scale.place(10.0) - 0.5).abs() < 1e-12);
+        assert_eq!((scale.place(0.0), scale.place(1e9)), (0.0, 1.0));
+        assert_eq!(Scale::from_zero(100.0).place(50.0), 0.5);
+    }
+}

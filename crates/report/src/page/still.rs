@@ -1,0 +1,134 @@
+//! Charts whose x axis is not time: the percentile curve of each latency, and what a device gave at each depth.
+
+use std::collections::BTreeMap;
+
+use fathom_record::disk::{Entry, Step};
+use fathom_stats::Histogram;
+
+use super::chart::{Across, Chart, Line, Plan};
+
+/// Of these shares of operations the curve has a point: as many nines as a histogram can bear out.
+const QUANTILES: [f64; 16] =
+    [0.0, 0.1, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9995, 0.9999];
+
+/// Of fewer operations than this there is no curve to speak of.
+const FEWEST: u64 = 100;
+
+/// The percentile curves of a run's latencies: one chart a load or operation, service beside response time.
+pub(super) fn percentiles(latencies: &[(String, Histogram)]) -> Vec<Chart> {
+    let mut by_operation: BTreeMap<&str, Vec<(&str, &Histogram)>> = BTreeMap::new();
+    for (name, histogram) in latencies.iter().filter(|(_, histogram)| histogram.len() >= FEWEST) {
+        let (operation, clock) = name.rsplit_once('.').unwrap_or((name, "latency"));
+        by_operation.entry(operation).or_default().push((clock, histogram));
+    }
+    by_operation.into_iter().filter_map(|(operation, clocks)| percentile(operation, &clocks)).collect()
+}
+
+fn percentile(operation: &str, clocks: &[(&str, &Histogram)]) -> Option<Chart> {
+    let nines = |quantile: f64| -(1.0 - quantile).log10();
+    let lines = clocks.iter().map(|(clock, histogram)| Line {
+        name: (*clock).to_owned(),
+        values: QUANTILES
+            .iter()
+            .map(|quantile| {
+                let value = match *quantile >= 0.5 {
+                    true => histogram.supported_quantile(*quantile).map(|ns| ns.get()),
+                    false => histogram.quantile_ns(*quantile),
+                };
+                value.map(|ns| ns as f64 / 1e3)
+            })
+            .collect(),
+    });
+    let ticks = [0.5, 0.9, 0.99, 0.999, 0.9999];
+    Plan {
+        id: format!("percentiles-{operation}"),
+        title: format!("Share of operations that took no longer: {operation}"),
+        unit: "µs",
+        across: Across {
+            name: "nines",
+            places: QUANTILES.iter().map(|quantile| nines(*quantile)).collect(),
+            ticks: ticks.iter().map(|tick| (nines(*tick), format!("{} %", tick * 100.0))).collect(),
+        },
+        lines: lines.collect(),
+        is_log: true,
+        readings: clocks.iter().map(|(_, histogram)| histogram.len()).max().unwrap_or(0) as usize,
+        window: "the whole run".to_owned(),
+        how: "Whole histograms, in which no operation is left out. x is the number of nines: 1 is 90 %, 2 is 99 %. A percentile with \
+              fewer than ten operations beyond it is not drawn."
+            .to_owned(),
+        bands: Vec::new(),
+    }
+    .draw()
+}
+
+/// A figure of a step.
+type Value = fn(&Step) -> Option<f64>;
+
+/// What a probe found at each depth: throughput and mean latency, a chart each for the shapes that have a ladder.
+pub(super) fn depths(results: &[Entry]) -> Vec<Chart> {
+    let mut phases: Vec<(&str, Vec<(u32, &Step)>)> = Vec::new();
+    for entry in results {
+        let Entry::Step(step) = entry else { continue };
+        let [stream] = step.streams.as_slice() else { continue };
+        match phases.iter_mut().find(|(phase, _)| *phase == step.phase) {
+            Some((_, steps)) => steps.push((stream.depth, step)),
+            None => phases.push((&step.phase, vec![(stream.depth, step)])),
+        }
+    }
+    let ladders = phases.into_iter().filter(|(_, steps)| steps.len() >= 3);
+    ladders.flat_map(|(phase, steps)| ladder(phase, steps)).collect()
+}
+
+fn ladder(phase: &str, mut steps: Vec<(u32, &Step)>) -> Vec<Chart> {
+    steps.sort_by_key(|(depth, _)| *depth);
+    steps.dedup_by_key(|(depth, _)| *depth);
+    let shown: [(&str, &str, Value); 2] = [
+        ("Operations a second", "1/s", |step| Some(step.per_s())),
+        ("Mean latency", "µs", |step| step.mean_latency_ns().map(|ns| ns / 1e3)),
+    ];
+    let charts = shown.into_iter().enumerate().filter_map(|(number, (title, unit, value))| {
+        Plan {
+            id: format!("depth-{number}-{}", phase.replace(' ', "-")),
+            title: format!("{title} at each depth: {phase}"),
+            unit,
+            across: Across {
+                name: "depth",
+                places: steps.iter().map(|(depth, _)| f64::from(*depth)).collect(),
+                ticks: steps
+                    .iter()
+                    .filter(|(depth, _)| depth.is_power_of_two() && *depth >= 8)
+                    .map(|(depth, _)| (f64::from(*depth), depth.to_string()))
+                    .collect(),
+            },
+            lines: vec![Line {
+                name: phase.to_owned(),
+                values: steps.iter().map(|(_, step)| value(step)).collect(),
+            }],
+            is_log: false,
+            readings: steps.len(),
+            window: "a window for each depth".to_owned(),
+            how: "The probe kept so many requests in flight for the whole window.".to_owned(),
+            bands: Vec::new(),
+        }
+        .draw()
+    });
+    charts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_that_nothing_bears_out_is_not_drawn() {
+        let mut histogram = Histogram::new();
+        (1..=1000u64).for_each(|us| histogram.record(us * 1000));
+        let charts =
+            percentiles(&[("read.service".into(), histogram), ("scan.service".into(), Histogram::new())]);
+        let [chart] = charts.as_slice() else { panic!("{charts:#?}") };
+        let last = chart.csv.lines().rev().find(|line| !line.ends_with(',')).unwrap();
+        assert!(last.starts_with("2,"), "99 % is the last: {}", chart.csv);
+        let median: f64 = chart.csv.lines().nth(4).unwrap().rsplit(',').next().unwrap().parse().unwrap();
+        assert!((median / 500.0 - 1.0).abs() < 0.01, "{median}");
+    }
+}

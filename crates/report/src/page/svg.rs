@@ -1,0 +1,137 @@
+//! Lines as SVG: what is seen without scripts and on paper.
+
+use std::fmt::Write;
+
+use super::chart::{Across, Line, figure};
+use super::scale::Scale;
+
+/// The picture, in its own units, and the place of the plot within it.
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 220.0;
+const LEFT: f64 = 56.0;
+const RIGHT: f64 = 8.0;
+const TOP: f64 = 8.0;
+const BOTTOM: f64 = 24.0;
+/// More points than this nobody sees on such a width: neighbours are drawn as their mean.
+const MOST: usize = 400;
+/// Lines take the colours of the page in turn.
+const COLOURS: usize = 8;
+
+/// Escapes text for SVG and HTML.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// The chart.
+pub(super) fn lines(
+    title: &str,
+    across: &Across,
+    lines: &[Line],
+    is_log: bool,
+    bands: &[(f64, f64)],
+) -> String {
+    let values = || lines.iter().flat_map(|line| line.values.iter().flatten().copied());
+    let highest = values().fold(f64::NEG_INFINITY, f64::max);
+    let lowest = values().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+    let up = if is_log && lowest.is_finite() {
+        Scale::decades(lowest, highest)
+    } else {
+        Scale::from_zero(highest)
+    };
+    let ends = |all: &[f64]| all.first().copied().zip(all.last().copied()).unwrap_or((0.0, 1.0));
+    let (first, last) = ends(&across.places);
+    let along = Scale::between(first.min(0.0), last);
+    let x = |value: f64| LEFT + along.place(value) * (WIDTH - LEFT - RIGHT);
+    let y = |value: f64| HEIGHT - BOTTOM - up.place(value) * (HEIGHT - TOP - BOTTOM);
+    let mut out =
+        format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">", escaped(title));
+    for (from, to) in bands {
+        let (from, to) = (x(*from), x(*to));
+        let _ = write!(
+            out,
+            "<rect class=\"band\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+            (to - from).max(1.0),
+            HEIGHT - TOP - BOTTOM
+        );
+    }
+    for tick in up.ticks() {
+        let at = y(tick);
+        let _ = write!(
+            out,
+            "<path class=\"rule\" d=\"M{LEFT} {at:.1}H{:.1}\"/><text class=\"y\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            WIDTH - RIGHT,
+            LEFT - 6.0,
+            at + 4.0,
+            short(tick)
+        );
+    }
+    let ticks = match across.ticks.is_empty() {
+        true => along.ticks().into_iter().map(|tick| (tick, short(tick))).collect(),
+        false => across.ticks.clone(),
+    };
+    for (tick, label) in ticks {
+        let _ = write!(
+            out,
+            "<text class=\"x\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            x(tick),
+            HEIGHT - 6.0,
+            escaped(&label)
+        );
+    }
+    for (number, line) in lines.iter().enumerate() {
+        let path = path(&across.places, &line.values, &x, &y);
+        let _ = write!(out, "<path class=\"line c{}\" d=\"{path}\"/>", number % COLOURS);
+    }
+    out.push_str("</svg>");
+    out
+}
+
+/// A path that begins anew after each gap; a lone point is drawn as a short stroke.
+fn path(places: &[f64], values: &[Option<f64>], x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64) -> f64) -> String {
+    let many = places.len().div_ceil(MOST).max(1);
+    let mut out = String::new();
+    let mut is_down = false;
+    for (places, values) in places.chunks(many).zip(values.chunks(many)) {
+        let there: Vec<f64> = values.iter().flatten().copied().collect();
+        if there.is_empty() {
+            is_down = false;
+            continue;
+        }
+        let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
+        let (x, y) = (x(mean(places)), y(mean(&there)));
+        let _ = match is_down {
+            true => write!(out, "L{x:.1} {y:.1}"),
+            false => write!(out, "M{x:.1} {y:.1}h.5"),
+        };
+        is_down = true;
+    }
+    out
+}
+
+/// A tick's label: thousands as k, M, G.
+fn short(value: f64) -> String {
+    for (size, letter) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
+        if value.abs() >= size {
+            return format!("{}{letter}", figure(value / size));
+        }
+    }
+    figure(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_breaks_the_line_and_names_are_escaped() {
+        let across = Across { name: "second", places: (1..=5).map(f64::from).collect(), ticks: Vec::new() };
+        let line =
+            Line { name: "a".into(), values: vec![Some(1.0), Some(2.0), None, Some(4.0), Some(f64::MAX)] };
+        let svg = lines("<script>\"&", &across, &[line], false, &[(2.0, 3.0)]);
+        assert!(svg.contains("aria-label=\"&lt;script&gt;&quot;&amp;\""), "{svg}");
+        let drawn = svg.split("class=\"line c0\" d=\"").nth(1).unwrap();
+        assert_eq!(drawn.matches('M').count(), 2, "{drawn}");
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        assert_eq!(svg.matches("class=\"band\"").count(), 1);
+    }
+}
