@@ -8,6 +8,7 @@ mod bars;
 mod cards;
 mod chart;
 mod client_lines;
+mod cost;
 mod grid;
 mod panels;
 mod scale;
@@ -76,7 +77,10 @@ pub fn page(source: &PageSource<'_>) -> Result<String> {
     };
     environment.add_template("page", TEMPLATE).map_err(failed)?;
     let template = environment.get_template("page").map_err(failed)?;
+    let mut bar_tables = bars::tables(source.results);
+    bar_tables.extend(cost::tables(source.series, &source.manifest.environment));
     let mut stills = still::depths(source.results);
+    stills.extend(still::rates(source.results));
     stills.extend(still::percentiles(source.latencies));
     let manifest = source.manifest;
     template
@@ -89,7 +93,7 @@ pub fn page(source: &PageSource<'_>) -> Result<String> {
             cards => cards::cards(source.results, source.findings),
             findings => findings.into_iter().map(shown).collect::<Vec<_>>(),
             wanted => wanted.into_iter().map(shown).collect::<Vec<_>>(),
-            bars => bars::tables(source.results),
+            bars => bar_tables,
             stills => stills,
             charts => panels::charts(source.series, grid),
             meanings => meanings(source.results),

@@ -1,11 +1,14 @@
-//! Charts whose x axis is not time: the percentile curve of each latency, and what a device gave at each depth.
+//! Charts whose x axis is not time: the percentile curve of each latency, what a device gave at each depth, and a server at each
+//! rate.
 
 use std::collections::BTreeMap;
 
-use fathom_record::disk::{Entry, Step};
+use fathom_record::disk::{Entry, Latency, Step};
+use fathom_record::load::Load;
 use fathom_stats::Histogram;
 
 use super::chart::{Across, Chart, Line, Plan};
+use super::scale::Scale;
 
 /// Of these shares of operations the curve has a point: as many nines as a histogram can bear out.
 const QUANTILES: [f64; 16] =
@@ -115,9 +118,101 @@ fn ladder(phase: &str, mut steps: Vec<(u32, &Step)>) -> Vec<Chart> {
     charts.collect()
 }
 
+/// Loads at rising rates: how long operations took, and what was done of what was due.
+pub(super) fn rates(results: &[Entry]) -> Vec<Chart> {
+    let mut ladders: Vec<Vec<(f64, &Load)>> = Vec::new();
+    for entry in results {
+        let Entry::Load(load) = entry else { continue };
+        let Some(offered) = load.offered_per_s else { continue };
+        let same = |ladder: &&mut Vec<(f64, &Load)>| {
+            ladder.first().is_some_and(|(_, one)| one.server == load.server && one.workload == load.workload)
+        };
+        match ladders.iter_mut().find(same) {
+            Some(ladder) => ladder.push((offered, load)),
+            None => ladders.push(vec![(offered, load)]),
+        }
+    }
+    let ladders = ladders.into_iter().filter(|ladder| ladder.len() >= 3);
+    ladders.enumerate().flat_map(|(number, ladder)| rate_ladder(number, ladder)).collect()
+}
+
+fn rate_ladder(number: usize, mut loads: Vec<(f64, &Load)>) -> Vec<Chart> {
+    loads.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let Some((_, first)) = loads.first() else { return Vec::new() };
+    let of = format!("{} under {}", first.server, first.workload);
+    let mut kinds: Vec<&str> =
+        loads.iter().flat_map(|(_, load)| &load.by_operation).map(|one| one.name.as_str()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let response = |load: &Load, kind: &str, value: fn(&Latency) -> Option<u64>| {
+        let one = load.by_operation.iter().find(|one| one.name == kind)?;
+        Some(value(one.response.as_ref()?)? as f64 / 1e3)
+    };
+    let line = |kind: &str, word: &str, value: fn(&Latency) -> Option<u64>| Line {
+        name: format!("{kind} {word}"),
+        values: loads.iter().map(|(_, load)| response(load, kind, value)).collect(),
+    };
+    let times = kinds.iter().flat_map(|kind| {
+        [line(kind, "median", |one| Some(one.p50_ns)), line(kind, "99 %", |one| one.p99_ns)]
+    });
+    let done =
+        Line { name: "done".to_owned(), values: loads.iter().map(|(_, load)| Some(load.per_s)).collect() };
+    let ends = Scale::between(0.0, loads.last().map_or(1.0, |(offered, _)| *offered));
+    let across = Across {
+        name: "offered per second",
+        places: loads.iter().map(|(offered, _)| *offered).collect(),
+        ticks: ends.ticks().into_iter().map(|tick| (tick, fathom_units::count(tick))).collect(),
+    };
+    let plan = |part: &str, title: &str, unit, lines, is_log| Plan {
+        id: format!("rates-{part}-{number}"),
+        title: format!("{title} at each rate: {of}"),
+        unit,
+        across: across.clone(),
+        lines,
+        is_log,
+        readings: loads.len(),
+        window: "a step for each rate".to_owned(),
+        how: "Operations were due at random times at that rate; response time counts from when each was due."
+            .to_owned(),
+        bands: Vec::new(),
+    };
+    let charts = [
+        plan("response", "Response time", "µs", times.collect(), true),
+        plan("done", "Operations done", "1/s", vec![done], false),
+    ];
+    charts.into_iter().filter_map(Plan::draw).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_of_a_search_stand_in_the_order_of_their_rates() {
+        let step = |offered: f64, p99_us: u64| {
+            let mut histogram = Histogram::new();
+            (0..2000).for_each(|_| histogram.record(p99_us * 1000));
+            Entry::Load(Load {
+                server: "lab".into(),
+                workload: "find-max".into(),
+                connections: 4,
+                seconds: 10.0,
+                operations: 1,
+                per_s: offered.min(150.0),
+                offered_per_s: Some(offered),
+                by_operation: vec![fathom_record::load::LoadOperation::new(
+                    "READ", 2000, 0, &histogram, &histogram,
+                )],
+                client_cpu_share: 0.1,
+                client_limited: false,
+            })
+        };
+        let charts = rates(&[step(100.0, 1000), step(200.0, 9000), step(150.0, 3000)]);
+        let [times, done] = charts.as_slice() else { panic!("{charts:#?}") };
+        assert_eq!(times.lines, ["READ median", "READ 99 %"]);
+        assert_eq!(done.csv, "offered per second,done\n100,100\n150,150\n200,150");
+        assert!(rates(&[step(1.0, 1), step(2.0, 1)]).is_empty(), "two are no ladder");
+    }
 
     #[test]
     fn a_percentile_that_nothing_bears_out_is_not_drawn() {
