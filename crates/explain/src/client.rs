@@ -126,7 +126,8 @@ pub(crate) fn points<'e>(evidence: &'e Evidence, name: &str) -> &'e [Point] {
     evidence.series.get(name).map_or(&[], |series| series.within(begin_ns, end_ns))
 }
 
-fn per_window(rates: &[Point]) -> Vec<Point> {
+/// What a rate, or what was read, comes to over each window: its value times the seconds.
+pub(crate) fn per_window(rates: &[Point]) -> Vec<Point> {
     let seconds = |point: &Point| point.end_ns.saturating_sub(point.begin_ns) as f64 / 1e9;
     rates.iter().map(|point| Point { value: point.value * seconds(point), ..*point }).collect()
 }

@@ -2,8 +2,10 @@
 //!
 //! Names of the client's series may carry a tag (`client.server-on-rocksdb.in_flight`); all that were read at the time count.
 
+use fathom_record::Point;
+
 use crate::Evidence;
-use crate::client::Client;
+use crate::client::{Client, per_window, points};
 use crate::seconds::{Grid, total, zip};
 
 /// Values of a grid's seconds.
@@ -44,10 +46,17 @@ pub(crate) fn client_names<'e>(evidence: &'e Evidence, name: &'e str) -> impl It
     })
 }
 
-/// The client's gauge of a name, summed over tags.
+/// The client's gauge of a name: of loads that ran at once the sum, of loads one after another each for its part of a second.
 pub(crate) fn client_gauge(evidence: &Evidence, grid: Grid, name: &str) -> Option<Seconds> {
-    let names: Vec<String> = client_names(evidence, name).collect();
-    total(names.iter().filter_map(|name| grid.means_of(evidence, name)))
+    let mut areas: Vec<Point> = Vec::new();
+    for name in client_names(evidence, name) {
+        areas.extend(per_window(points(evidence, &name)));
+    }
+    areas.sort_by_key(|point| point.end_ns);
+    let ones: Vec<Point> = areas.iter().map(|point| Point { value: 1.0, ..*point }).collect();
+    let covered_s = grid.sums(&per_window(&ones));
+    let of_second = |area: f64, covered_s: f64| (covered_s > 0.0).then(|| area / covered_s.min(1.0));
+    (!areas.is_empty()).then(|| zip(&grid.sums(&areas), &covered_s, of_second))
 }
 
 /// Mean time of the client's operations by a clock (`service`, `response`) in microseconds, and how many ended.
@@ -115,5 +124,35 @@ impl DeviceSeconds {
         let await_us = zip(&time_ms, &requests, |ms, requests| (requests > 0.0).then(|| ms * 1e3 / requests));
         let within = time_ms.iter().map(|ms| ms.map(|ms| ms / 1e3)).collect();
         Some(DeviceSeconds { reads, requests, bytes, await_us, within })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::SeriesSet;
+
+    use super::*;
+
+    #[test]
+    fn loads_one_after_another_are_not_added_and_loads_at_once_are() {
+        let mut series = SeriesSet::default();
+        let half = 500_000_000;
+        // The first ends, and the second begins, in the middle of a second.
+        for (load, begin, end) in [
+            ("first", 0, 2),
+            ("first", 2, 3),
+            ("second", 3, 4),
+            ("second", 4, 6),
+            ("second", 6, 7),
+            ("beside", 6, 8),
+            ("beside", 8, 10),
+        ] {
+            let point = Point { begin_ns: begin * half, end_ns: end * half, value: 16.0 };
+            series.add(&format!("client.{load}.connections"), "1", point);
+        }
+        let evidence = Evidence { series, window_ns: (0, 12 * half), ..Evidence::default() };
+        let seconds = client_gauge(&evidence, Grid::of(&evidence), "connections").unwrap();
+        let expected = [Some(16.0), Some(16.0), Some(16.0), Some(24.0), Some(16.0), None];
+        assert_eq!(seconds, expected);
     }
 }
