@@ -61,7 +61,7 @@ fn describe(client: &Client, activity: &Activity, host: &str) -> Document {
         document.insert("effectiveUsers", users);
     }
     document.insert("active", activity.since.is_some());
-    document.insert("currentOpTime", DateTime::now().try_to_rfc3339_string().unwrap_or_default());
+    document.insert("currentOpTime", crate::log::time_text(DateTime::now()));
     if let Some(since) = activity.since {
         let elapsed = since.elapsed();
         let micros = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);

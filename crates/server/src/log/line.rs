@@ -2,6 +2,9 @@
 
 use bson::{Bson, DateTime, Document};
 
+/// The last millisecond of the year 9999: times beyond it, and before 1970, are written as numbers.
+const LAST_MS: i64 = 253_402_300_799_999;
+
 /// One line, without its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
@@ -38,6 +41,13 @@ impl Line<'_> {
     }
 }
 
+/// A time as mongod writes it: always with three digits of a second, by which readers cut.
+pub(crate) fn time_text(time: DateTime) -> String {
+    let text = time.try_to_rfc3339_string().unwrap_or_default();
+    let seconds = text.get(..19).unwrap_or(&text);
+    format!("{seconds}.{:03}+00:00", time.timestamp_millis().rem_euclid(1000))
+}
+
 fn write_text(out: &mut String, text: &str) {
     out.push_str(&serde_json::Value::from(text).to_string());
 }
@@ -69,6 +79,9 @@ fn write_value(out: &mut String, value: &Bson) {
             out.push(']');
         }
         Bson::String(text) => write_text(out, text),
+        Bson::DateTime(time) if (0..=LAST_MS).contains(&time.timestamp_millis()) => {
+            out.push_str(&format!("{{\"$date\":\"{}\"}}", time_text(*time)));
+        }
         scalar => out.push_str(&scalar.clone().into_relaxed_extjson().to_string()),
     }
 }
@@ -78,6 +91,21 @@ mod tests {
     use bson::doc;
 
     use super::*;
+
+    #[test]
+    fn times_have_three_digits_of_a_second() {
+        for (ms, expected) in [
+            (0, "{\"$date\":\"1970-01-01T00:00:00.000+00:00\"}"),
+            (1_717_241_050_030, "{\"$date\":\"2024-06-01T11:24:10.030+00:00\"}"),
+            (1_717_241_050_500, "{\"$date\":\"2024-06-01T11:24:10.500+00:00\"}"),
+            (LAST_MS, "{\"$date\":\"9999-12-31T23:59:59.999+00:00\"}"),
+            (-1, "{\"$date\":{\"$numberLong\":\"-1\"}}"),
+        ] {
+            let mut out = String::new();
+            write_value(&mut out, &Bson::DateTime(DateTime::from_millis(ms)));
+            assert_eq!(out, expected);
+        }
+    }
 
     #[test]
     fn fields_keep_their_order_and_columns_and_the_line_is_json() {

@@ -21,6 +21,7 @@ use line::Line;
 use sink::Sink;
 
 pub(crate) use levels::LEVEL_MAX;
+pub(crate) use line::time_text;
 
 /// Lines that `getLog` gives back at most.
 const KEPT_LINES: usize = 1024;
