@@ -20,8 +20,8 @@ use fathom_units::{Bytes, Nanos};
 
 use crate::live::Live;
 use crate::loading::LoadPlan;
-use crate::output;
 use crate::watched_load::{self, Judged};
+use crate::{output, run_folders};
 
 /// What to run once the file is laid out.
 #[derive(Clone, Debug)]
@@ -123,11 +123,7 @@ pub(crate) fn open_run(
     let mut manifest = Manifest::new(verb, env!("CARGO_PKG_VERSION"), std::env::args());
     manifest.seed = seed;
     manifest.environment = fathom_host::environment::facts(&View::live(), Some(dir));
-    let parent = match parent {
-        Some(parent) => Ok(parent),
-        None => fathom_process::ledger::state_folder().map(|folder| folder.join("runs")),
-    };
-    match parent.and_then(|parent| RunWriter::create(&parent, manifest)) {
+    match run_folders::parent(parent.as_deref()).and_then(|parent| RunWriter::create(&parent, manifest)) {
         Ok(run) => Some(run),
         Err(error) => {
             output::note(&format!("fathom: this run is not kept: {error}"));

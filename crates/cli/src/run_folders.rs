@@ -5,12 +5,20 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use fathom_errors::{Error, Kind};
 
-/// The folder whose name, which begins with its time, is the last.
-pub(crate) fn newest(parent: Option<&Path>) -> Result<PathBuf> {
-    let parent = match parent {
-        Some(parent) => parent.to_owned(),
-        None => fathom_process::ledger::state_folder()?.join("runs"),
-    };
+/// Where run folders are: the place named, else the state folder's.
+pub(crate) fn parent(named: Option<&Path>) -> fathom_errors::Result<PathBuf> {
+    match named {
+        Some(named) => Ok(named.to_owned()),
+        None => Ok(fathom_process::ledger::state_folder()?.join("runs")),
+    }
+}
+
+/// The run folder named, else the one below `parent` whose name, which begins with its time, is the last.
+pub(crate) fn named_or_newest(named: Option<&Path>, parent: Option<&Path>) -> Result<PathBuf> {
+    if let Some(named) = named {
+        return Ok(named.to_owned());
+    }
+    let parent = self::parent(parent)?;
     let entries = std::fs::read_dir(&parent).into_iter().flatten().flatten();
     let folders = entries.map(|entry| entry.path()).filter(|path| path.join("manifest.json").exists());
     folders.max().ok_or_else(|| {

@@ -43,14 +43,7 @@ impl Evidence {
 
     /// The numbers of the servers in the run, in order.
     pub fn members(&self) -> Vec<String> {
-        let mut members: Vec<String> = Vec::new();
-        for (name, _) in self.series.starting("server.") {
-            let member = name.split_once('.').map_or(name, |(member, _)| member);
-            if members.last().is_none_or(|last| last != member) {
-                members.push(member.to_owned());
-            }
-        }
-        members
+        self.series.words_after("server.").into_iter().map(str::to_owned).collect()
     }
 
     /// The sum of a [`fathom_record::catalog::Kind::Sum`] series over the window, or `None` where it was not read.

@@ -68,6 +68,14 @@ impl SeriesSet {
         from.map_while(move |(name, series)| Some((name.strip_prefix(prefix)?, series)))
     }
 
+    /// The next word of the names that start with `prefix`, each once, in the order of names: which servers or devices there are.
+    pub fn words_after<'s>(&'s self, prefix: &'s str) -> Vec<&'s str> {
+        let mut words: Vec<&str> =
+            self.starting(prefix).filter_map(|(rest, _)| rest.split('.').next()).collect();
+        words.dedup();
+        words
+    }
+
     /// Every series.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Series)> {
         self.series.iter().map(|(name, series)| (name.as_str(), series))

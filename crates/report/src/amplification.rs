@@ -1,8 +1,9 @@
 //! What is written and read for each byte of a user, as a table for people: a row a level, from the user down.
 
 use fathom_record::amplification::{Amplification, WrittenLevel};
-use fathom_units::{Bytes, decimal};
+use fathom_units::decimal;
 
+use crate::figures::bytes;
 use crate::wrap::wrap;
 
 /// A heading, a row for each level, what is read and the space taken, and what the figures cannot bear.
@@ -48,10 +49,6 @@ pub fn amplification_lines(one: &Amplification, width: usize) -> Vec<String> {
     lines.extend(reads(one).into_iter().flat_map(|text| wrap(&text, "  ", "    ", width)));
     lines.extend(one.notes.iter().flat_map(|note| wrap(note, "  ? ", "    ", width)));
     lines
-}
-
-fn bytes(value: f64) -> String {
-    Bytes(value.max(0.0).round() as u64).to_string()
 }
 
 fn row(level: &WrittenLevel) -> String {

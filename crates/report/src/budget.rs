@@ -2,6 +2,7 @@
 
 use fathom_record::budget::{Budget, Layer};
 
+use crate::figures::time_us;
 use crate::wrap::wrap;
 
 /// Columns of a bar for the whole mean.
@@ -26,16 +27,21 @@ pub fn budget_blocks(budgets: &[Budget], width: usize) -> Vec<Vec<String>> {
     blocks
 }
 
-fn layer_lines(budget: &Budget, width: usize) -> Vec<String> {
-    let (whole_us, who) = match budget.client_mean_us {
+/// The mean that the layers are parts of, in microseconds, and whose it is.
+pub(crate) fn whole(budget: &Budget) -> (f64, &'static str) {
+    match budget.client_mean_us {
         Some(mean_us) => (mean_us, "the client waits"),
         None => (budget.server_mean_us, "the server takes"),
-    };
+    }
+}
+
+fn layer_lines(budget: &Budget, width: usize) -> Vec<String> {
+    let (whole_us, who) = whole(budget);
     let title = format!(
         "Server {}, {}: {who} {} on average; the layers add up to {:.0} % of it{}",
         budget.member,
         budget.operations,
-        time(whole_us),
+        time_us(whole_us),
         100.0 * budget.closure,
         if budget.closes { "" } else { ", which does not close" }
     );
@@ -51,7 +57,7 @@ fn layer_lines(budget: &Budget, width: usize) -> Vec<String> {
         lines.push(format!(
             "  {:<20} {:>10} {:>5.1} %",
             "unexplained",
-            time(budget.unexplained_us),
+            time_us(budget.unexplained_us),
             100.0 * share
         ));
     }
@@ -63,16 +69,11 @@ fn row(name: &str, layer: &Layer) -> String {
     let line = format!(
         "  {:<20} {:>10} {:>5.1} % {}",
         name.replace('_', " "),
-        time(layer.mean_us),
+        time_us(layer.mean_us),
         100.0 * layer.share,
         "#".repeat(filled)
     );
     line.trim_end().to_owned()
-}
-
-fn time(us: f64) -> String {
-    let sign = if us < 0.0 { "-" } else { "" };
-    format!("{sign}{}", fathom_units::Nanos((us.abs() * 1000.0).round() as u64))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod budget;
 mod disk;
 #[cfg(test)]
 mod disk_tests;
+mod figures;
 mod findings;
 mod fio;
 mod load;

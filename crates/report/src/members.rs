@@ -1,8 +1,9 @@
 //! Servers side by side as a table for people: a column a server, a row a figure.
 
 use fathom_record::members::MemberRow;
-use fathom_units::{Bytes, Nanos, decimal};
+use fathom_units::decimal;
 
+use crate::figures::{bytes, time_us};
 use crate::wrap::wrap;
 
 /// Columns of a figure's name, and of a server.
@@ -12,19 +13,11 @@ const COLUMN: usize = 14;
 /// How a figure of a server is written.
 type Cell = fn(&MemberRow) -> Option<String>;
 
-fn time(us: f64) -> String {
-    Nanos((us.max(0.0) * 1e3).round() as u64).to_string()
-}
-
-fn bytes(value: f64) -> String {
-    Bytes(value.max(0.0).round() as u64).to_string()
-}
-
 const ROWS: &[(&str, Cell)] = &[
     ("engine", |row| row.engine.clone()),
     ("operations/s", |row| row.operations_per_s.map(decimal)),
-    ("device read", |row| row.device_read_us.map(time)),
-    ("device write", |row| row.device_write_us.map(time)),
+    ("device read", |row| row.device_read_us.map(time_us)),
+    ("device write", |row| row.device_write_us.map(time_us)),
     ("device reads/s", |row| row.device_reads_per_s.map(decimal)),
     ("device writes/s", |row| row.device_writes_per_s.map(decimal)),
     ("device read per operation", |row| row.read_per_operation_bytes.map(bytes)),

@@ -92,10 +92,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
 
 /// An old run, judged anew; its folder stays as it is.
 fn of_folder(config: &Config) -> Result<Explained> {
-    let folder = match &config.run {
-        Some(folder) => folder.clone(),
-        None => run_folders::newest(config.runs.as_deref())?,
-    };
+    let folder = run_folders::named_or_newest(config.run.as_deref(), config.runs.as_deref())?;
     let run = Run::open(&folder)?;
     let mut evidence = Evidence::of(&run)?;
     evidence.results.extend(probed(config)?);

@@ -51,10 +51,7 @@ pub(crate) fn command() -> Command {
 
 /// Makes the page.
 pub(crate) fn run(config: Config) -> Result<Outcome> {
-    let folder = match &config.run {
-        Some(folder) => folder.clone(),
-        None => run_folders::newest(config.runs.as_deref())?,
-    };
+    let folder = run_folders::named_or_newest(config.run.as_deref(), config.runs.as_deref())?;
     let text = page_of(&folder)?;
     match config.output {
         Some(file) if file.as_os_str() == "-" => output::line(text.trim_end())?,

@@ -4,10 +4,12 @@ use fathom_record::amplification::Amplification;
 use fathom_record::budget::{Budget, Layer};
 use fathom_record::disk::Entry;
 use fathom_record::queue::QueueLadder;
-use fathom_units::{Bytes, Nanos, count, decimal};
+use fathom_units::{count, decimal};
 use serde::Serialize;
 
 use super::chart::figure;
+use crate::budget::whole;
+use crate::figures::{bytes, time_us};
 
 /// A table of bars.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -46,11 +48,6 @@ pub(super) fn tables(results: &[Entry]) -> Vec<BarTable> {
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
 
-fn micros(us: f64) -> String {
-    let sign = if us < 0.0 { "-" } else { "" };
-    format!("{sign}{}", Nanos((us.abs() * 1000.0).round() as u64))
-}
-
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
@@ -65,19 +62,16 @@ fn seconds((begin_ns, end_ns): (u64, u64)) -> String {
 }
 
 fn of_budget(budget: &Budget) -> BarTable {
-    let (whole_us, who) = match budget.client_mean_us {
-        Some(mean_us) => (mean_us, "the client waits"),
-        None => (budget.server_mean_us, "the server takes"),
-    };
+    let (whole_us, who) = whole(budget);
     let mut from = 0.0;
     let mut rows = Vec::new();
     let row = |layer: &Layer, from: f64, kind: &'static str| BarRow {
         cells: vec![
             layer.name.replace('_', " "),
-            micros(layer.mean_us),
+            time_us(layer.mean_us),
             layer
                 .interval_us
-                .map_or_else(String::new, |(low, high)| format!("{} to {}", micros(low), micros(high))),
+                .map_or_else(String::new, |(low, high)| format!("{} to {}", time_us(low), time_us(high))),
             percent(layer.share),
         ],
         from_pct: pct(from),
@@ -98,7 +92,7 @@ fn of_budget(budget: &Budget) -> BarTable {
         rows.push(BarRow {
             cells: vec![
                 "unexplained".into(),
-                micros(budget.unexplained_us),
+                time_us(budget.unexplained_us),
                 String::new(),
                 percent(unexplained),
             ],
@@ -114,7 +108,7 @@ fn of_budget(budget: &Budget) -> BarTable {
             "Server {}, {}: {who} {} on average",
             budget.member,
             budget.operations,
-            micros(whole_us)
+            time_us(whole_us)
         ),
         how: format!(
             "Means of {} operations, {}. The layers add up to {:.0} % of the whole{closes}. Intervals are 95 %.",
@@ -163,11 +157,9 @@ fn of_amplification(one: &Amplification) -> BarTable {
     let rows = one.written.iter().map(|level| BarRow {
         cells: vec![
             level.name.clone(),
-            Bytes(level.bytes.max(0.0).round() as u64).to_string(),
+            bytes(level.bytes),
             decimal(level.per_user_byte),
-            level
-                .per_operation_bytes
-                .map_or_else(String::new, |bytes| Bytes(bytes.max(0.0).round() as u64).to_string()),
+            level.per_operation_bytes.map_or_else(String::new, bytes),
         ],
         from_pct: "0".to_owned(),
         wide_pct: pct(level.per_user_byte / most.max(f64::MIN_POSITIVE)),

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use fathom_record::SeriesSet;
+use fathom_record::{Point, SeriesSet};
 
-use super::chart::{Chart, Line};
+use super::chart::{Chart, Line, Plan};
 use super::grid::Grid;
-use super::panels::plan;
 
 /// What a chart of a load shows: its name, what its series end with, title, unit, factor, whether by decades, how.
 const SHOWN: [(&str, &str, &str, &str, f64, bool, &str); 4] = [
@@ -53,32 +52,39 @@ const SHOWN: [(&str, &str, &str, &str, f64, bool, &str); 4] = [
 pub(super) fn charts(series: &SeriesSet, grid: Grid) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (id, ending, title, unit, factor, is_log, how) in SHOWN {
-        let mut loads: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
-        for (name, _) in series.starting("client.") {
+        let mut loads: BTreeMap<&str, Vec<(&str, &[Point])>> = BTreeMap::new();
+        for (name, one) in series.starting("client.") {
             let Some(operation) = name.strip_suffix(ending) else { continue };
             let (load, operation) = operation.rsplit_once('.').unwrap_or(("", operation));
             if !operation.is_empty() && operation != "failed" {
-                loads.entry(load).or_default().push((operation, name));
+                loads.entry(load).or_default().push((operation, &one.points));
             }
         }
         for (load, operations) in loads {
             let mut readings = 0;
             let mut lines = Vec::new();
-            for (operation, name) in operations {
-                let points =
-                    series.get(&format!("client.{name}")).map_or(&[][..], |one| one.points.as_slice());
+            for (operation, points) in operations {
                 readings += points.len();
-                let scaled =
-                    points.iter().map(|point| fathom_record::Point { value: point.value * factor, ..*point });
+                let scaled = points.iter().map(|point| Point { value: point.value * factor, ..*point });
                 lines.push(Line { name: operation.to_owned(), values: grid.means(scaled) });
             }
             let (id, title) = match load {
                 "" => (format!("client-{id}"), title.to_owned()),
                 load => (format!("client-{id}-{load}"), format!("{title}: {load}")),
             };
-            charts.extend(
-                plan(id, title, unit, lines, grid, readings, how.to_owned(), (is_log, Vec::new())).draw(),
-            );
+            let plan = Plan {
+                id,
+                title,
+                unit,
+                across: grid.across(),
+                lines,
+                is_log,
+                readings,
+                window: grid.window(),
+                how: how.to_owned(),
+                bands: Vec::new(),
+            };
+            charts.extend(plan.draw());
         }
     }
     charts

@@ -3,23 +3,16 @@
 use std::collections::BTreeMap;
 
 use fathom_record::SeriesSet;
-use fathom_units::{Bytes, Nanos, count, decimal};
+use fathom_units::{count, decimal};
 
 use super::bars::{BarRow, BarTable};
+use crate::figures::{bytes, time_us};
 
 /// A figure: its name, its series (`{}` is the server's number, `{device}` its device), and how it is written.
 type Figure = (&'static str, &'static str, fn(f64) -> String);
 
-fn time(us: f64) -> String {
-    Nanos((us.max(0.0) * 1e3).round() as u64).to_string()
-}
-
-fn bytes(value: f64) -> String {
-    Bytes(value.max(0.0).round() as u64).to_string()
-}
-
 const FIGURES: [Figure; 9] = [
-    ("processor time of the server", "server.{}.process.cpu_us", time),
+    ("processor time of the server", "server.{}.process.cpu_us", time_us),
     ("sent to the server", "server.{}.network.in_bytes", bytes),
     ("sent back", "server.{}.network.out_bytes", bytes),
     ("read by the engine", "server.{}.engine.read_bytes", bytes),
@@ -32,9 +25,7 @@ const FIGURES: [Figure; 9] = [
 
 /// A table for each server that did operations.
 pub(super) fn tables(series: &SeriesSet, environment: &BTreeMap<String, String>) -> Vec<BarTable> {
-    let mut members: Vec<&str> =
-        series.starting("server.").filter_map(|(rest, _)| rest.split('.').next()).collect();
-    members.dedup();
+    let members = series.words_after("server.");
     members.into_iter().filter_map(|member| table(series, environment, member)).collect()
 }
 

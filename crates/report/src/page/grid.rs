@@ -5,6 +5,8 @@
 
 use fathom_record::Point;
 
+use super::chart::{Across, figure};
+
 /// The most steps of a page.
 const MOST: u64 = 3600;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -13,9 +15,9 @@ const SECOND_NS: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     /// Length of a step, in nanoseconds.
-    pub(super) step_ns: u64,
+    step_ns: u64,
     /// How many.
-    pub(super) count: usize,
+    count: usize,
 }
 
 impl Grid {
@@ -26,8 +28,20 @@ impl Grid {
         Grid { step_ns: step_s.saturating_mul(SECOND_NS), count: seconds.div_ceil(step_s) as usize }
     }
 
+    /// The steps as the x axis of a chart.
+    pub(super) fn across(&self) -> Across {
+        let places = (0..self.count).map(|at| self.end_s(at)).collect();
+        Across { name: "second", places, ticks: Vec::new() }
+    }
+
+    /// The time that they cover, in words.
+    pub(super) fn window(&self) -> String {
+        let end_s = self.count.checked_sub(1).map_or(0.0, |last| self.end_s(last));
+        format!("0 to {} s, in steps of {} s", figure(end_s), figure(self.step_ns as f64 / 1e9))
+    }
+
     /// When a step ends, in seconds since the run's start.
-    pub(super) fn end_s(&self, at: usize) -> f64 {
+    fn end_s(&self, at: usize) -> f64 {
         (at as f64 + 1.0) * self.step_ns as f64 / 1e9
     }
 

@@ -2,7 +2,7 @@
 
 use fathom_record::{Point, Series, SeriesSet};
 
-use super::chart::{Across, Chart, Line, Plan};
+use super::chart::{Chart, Line, Plan};
 use super::grid::Grid;
 
 /// What a chart is drawn for each of.
@@ -250,9 +250,7 @@ pub(super) fn charts(series: &SeriesSet, grid: Grid) -> Vec<Chart> {
 
 /// A chart for each second word of the names that begin so.
 fn each(panel: &Panel, prefix: &str, series: &SeriesSet, grid: Grid, charts: &mut Vec<Chart>) {
-    let mut names: Vec<&str> =
-        series.starting(prefix).filter_map(|(rest, _)| rest.split('.').next()).collect();
-    names.dedup();
+    let names = series.words_after(prefix);
     charts.extend(names.into_iter().filter_map(|name| chart(panel, Some((prefix, name)), series, grid)));
 }
 
@@ -274,29 +272,19 @@ fn chart(panel: &Panel, of: Option<(&str, &str)>, series: &SeriesSet, grid: Grid
     };
     let has_bands = matches!(panel.of, Of::Servers);
     let bands = name.filter(|_| has_bands).map(|name| checkpoints(series, name)).unwrap_or_default();
-    plan(id, title, panel.unit, lines, grid, readings, panel.how.to_owned(), (panel.is_log, bands)).draw()
-}
-
-/// A chart over the steps of the page.
-#[expect(clippy::too_many_arguments, reason = "a record of what a chart is")]
-pub(super) fn plan(
-    id: String,
-    title: String,
-    unit: &'static str,
-    lines: Vec<Line>,
-    grid: Grid,
-    readings: usize,
-    how: String,
-    (is_log, bands): (bool, Vec<(f64, f64)>),
-) -> Plan {
-    let places: Vec<f64> = (0..grid.count).map(|at| grid.end_s(at)).collect();
-    let window = format!(
-        "0 to {} s, in steps of {} s",
-        super::chart::figure(places.last().copied().unwrap_or(0.0)),
-        super::chart::figure(grid.step_ns as f64 / 1e9)
-    );
-    let across = Across { name: "second", places, ticks: Vec::new() };
-    Plan { id, title, unit, across, lines, is_log, readings, window, how, bands }
+    Plan {
+        id,
+        title,
+        unit: panel.unit,
+        across: grid.across(),
+        lines,
+        is_log: panel.is_log,
+        readings,
+        window: grid.window(),
+        how: panel.how.to_owned(),
+        bands,
+    }
+    .draw()
 }
 
 fn points(shows: Shows, name: Option<&str>, series: &SeriesSet) -> Vec<Point> {

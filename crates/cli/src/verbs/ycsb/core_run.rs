@@ -47,9 +47,9 @@ pub(super) fn run(config: &Config, properties: &Properties, signals: Signals) ->
     let binding = &shared.binding;
     let namespace = format!("{}.{}", binding.database, shared.workload.table);
     let watched = (url(properties), Some(namespace));
-    let step = config.step()?;
+    let search = config.slo.as_ref().map(|slo| Ok::<_, anyhow::Error>((slo, config.step()?))).transpose()?;
     let mut drive = Drive::new(config, &settings, &report, way, watched, server, signals)?;
-    if let Some(slo) = &config.slo {
+    if let Some((slo, step)) = search {
         let search = Search { slo, step, settings: &settings, shared: &shared, servers: &servers };
         return search.run(drive, config.json);
     }
