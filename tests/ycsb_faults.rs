@@ -62,7 +62,7 @@ fn killed_and_restarted(more: &[&str]) {
         "{more:?}: {}",
         output.stderr.lines().filter(|line| line.starts_with("fathom")).collect::<Vec<_>>().join("\n")
     );
-    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     let report = report(&output);
     let failed = report.returned("READ", "ERROR") + report.returned("UPDATE", "ERROR");
     // One operation was under way on each connection, at a rate perhaps on none, and a server that starts may close some more.
@@ -108,7 +108,7 @@ fn a_server_that_never_comes_back_ends_the_run() {
         server.kill();
         let begun = Instant::now();
         let output = load.wait().expect_code(1);
-        assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
         assert!(
             output.stderr.contains("nothing was answered for 1s, so the run was given up"),
             "{}",
@@ -124,7 +124,7 @@ fn against(manner: Manner, words: &[&str]) -> Output {
     let words = [&["recordcount=100", "-threads 3", "--no-record"], words].concat();
     let begun = Instant::now();
     let output = ycsb("run", "workloadc", &to(responder.port()), &words).run();
-    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     output
 }
 
@@ -161,7 +161,7 @@ fn servers_that_talk_nonsense() {
             assert_eq!(good + failed, 1000);
             assert!((15..=100).contains(&failed), "{failed}");
             assert!(output.stderr.contains(kind), "{kind}: {}", output.stderr);
-            assert!(report.number("OVERALL", "RunTime(ms)") < 5000.0, "{report:?}");
+            assert!(report.number("OVERALL", "RunTime(ms)") < 30_000.0, "{report:?}");
         }
     }
 }
@@ -178,7 +178,7 @@ fn signals_end_a_run_with_its_report_and_run_folder() {
         load.signal(signal);
         let begun = Instant::now();
         let output = load.wait().expect_code(0);
-        assert!(begun.elapsed() < Duration::from_secs(2));
+        assert!(begun.elapsed() < Duration::from_secs(20));
         let returned = report(&output).all_returned();
         let run = Run::open(folder(&output)).unwrap();
         assert_eq!(run.manifest.state, State::Interrupted);

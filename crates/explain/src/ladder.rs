@@ -4,6 +4,8 @@
 //! The peak of a scaling law is refused, with the reason, unless six levels with three repeats each, one of them beyond it, bear
 //! it out and a plain cap does not fit as well. Loads whose client was busy itself say nothing about a server and are left out.
 
+mod scaling;
+
 use fathom_record::disk::Entry;
 use fathom_record::load::Load;
 use fathom_record::{Confidence, Finding, Severity};
@@ -11,6 +13,8 @@ use fathom_stats::{Comparison, Curve, LadderLevel, Level, fit, knee};
 use fathom_units::{Nanos, count, decimal};
 
 use crate::{Evidence, Judgement};
+
+pub(crate) use scaling::scalings;
 
 /// The fewest levels of a ladder.
 const FEWEST_LEVELS: usize = 3;
@@ -23,6 +27,11 @@ const CYCLES_S: f64 = 120.0;
 
 /// Adds what each ladder of loads shows.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
+    judgement.findings.extend(groups(evidence).iter().filter_map(|group| of_group(group)));
+}
+
+/// The loads of each server and workload.
+fn groups(evidence: &Evidence) -> Vec<Vec<&Load>> {
     let mut groups: Vec<Vec<&Load>> = Vec::new();
     for load in evidence
         .results
@@ -37,15 +46,23 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
             None => groups.push(vec![load]),
         }
     }
-    judgement.findings.extend(groups.iter().filter_map(|group| of_group(group)));
+    groups
+}
+
+/// The loads that say something about the server.
+fn usable<'e>(group: &[&'e Load]) -> Vec<&'e Load> {
+    let says = |load: &&Load| !load.client_limited && load.per_s > 0.0 && load.connections > 0;
+    group.iter().copied().filter(says).collect()
+}
+
+/// As the laws of scaling take them.
+fn levels(loads: &[&Load]) -> Vec<Level> {
+    let level = |load: &&Load| Level { concurrency: load.connections as f64, throughput: load.per_s };
+    loads.iter().map(level).collect()
 }
 
 fn of_group(group: &[&Load]) -> Option<Finding> {
-    let usable: Vec<&Load> = group
-        .iter()
-        .copied()
-        .filter(|load| !load.client_limited && load.per_s > 0.0 && load.connections > 0)
-        .collect();
+    let usable = usable(group);
     let connections = distinct(group.iter().map(|load| load.connections as f64));
     let rates = distinct(group.iter().map(|load| load.per_s));
     if connections < FEWEST_LEVELS && (connections > 1 || rates < FEWEST_LEVELS) {
@@ -120,11 +137,7 @@ fn at_knee(loads: &[&Load], laws: &Comparison) -> Option<(f64, f64)> {
 }
 
 fn of_connections(loads: &[&Load]) -> Option<Finding> {
-    let levels: Vec<Level> = loads
-        .iter()
-        .map(|load| Level { concurrency: load.connections as f64, throughput: load.per_s })
-        .collect();
-    let laws = fit(&levels).ok()?;
+    let laws = fit(&levels(loads)).ok()?;
     let first = loads.first()?;
     let what = format!("{} under {}", first.server, first.workload);
     let rivals: Vec<String> =

@@ -15,6 +15,7 @@ mod ladder;
 mod layers;
 mod little;
 mod path;
+mod pictures;
 pub mod queue;
 mod rules;
 mod seconds;
@@ -23,4 +24,5 @@ mod windows;
 
 pub use evidence::Evidence;
 pub use judgement::{Judgement, judge};
+pub use pictures::pictures;
 pub use rules::{RULES, Rule};

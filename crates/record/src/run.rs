@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::disk::Entry;
 use crate::writer::{FINDINGS, LATENCY, MANIFEST, RESULTS, SERIES, SERIES_LINES};
-use crate::{Finding, Manifest, Point, Reading, SCHEMA, SeriesSet, seal};
+use crate::{Finding, LatencyMap, Manifest, Point, Reading, SCHEMA, SeriesSet, seal};
 
 /// A run folder opened for reading.
 #[derive(Debug)]
@@ -106,15 +107,34 @@ impl Run {
 
     /// One latency log merged over all its intervals; a torn last line is passed over.
     pub fn latency(&self, name: &str) -> Result<Histogram> {
+        let mut merged = Histogram::new();
+        self.each_latency(name, &mut |_, interval| merged.merge(interval))?;
+        Ok(merged)
+    }
+
+    /// The same, and how it was spread over time.
+    pub fn latency_over_time(&self, name: &str) -> Result<(Histogram, LatencyMap)> {
+        let (mut merged, mut map) = (Histogram::new(), LatencyMap::default());
+        self.each_latency(name, &mut |window_ns, interval| {
+            merged.merge(interval);
+            map.add(window_ns, interval);
+        })?;
+        Ok((merged, map))
+    }
+
+    /// The intervals of a latency log with their windows, in nanoseconds since the run's start.
+    fn each_latency(&self, name: &str, take: &mut dyn FnMut((u64, u64), &Histogram)) -> Result<()> {
         let path = self.folder.join(LATENCY).join(format!("{name}.hlog"));
         let text = fs::read(&path).map_err(|e| Error::io("read", &path, e))?;
-        let mut merged = Histogram::new();
         for interval in IntervalLogIterator::new(&text).map_while(|entry| entry.ok()) {
             if let LogEntry::Interval(interval) = interval {
-                merged.merge(&decode(&interval, &path)?);
+                let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+                let begin_ns = ns(interval.start_timestamp());
+                let window_ns = (begin_ns, begin_ns.saturating_add(ns(interval.duration())));
+                take(window_ns, &decode(&interval, &path)?);
             }
         }
-        Ok(merged)
+        Ok(())
     }
 }
 

@@ -20,6 +20,6 @@ pub use disk::{entry_lines, phase_heading, shape};
 pub use findings::{findings_brief, findings_text};
 pub use fio::{FioStep, fio_json};
 pub use members::member_lines;
-pub use page::{PageSource, page};
+pub use page::{OverTime, PageSource, page};
 pub use queue::queue_lines;
 pub use wrap::wrapped;

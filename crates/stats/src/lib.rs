@@ -21,6 +21,7 @@ mod rank;
 mod rhythm;
 mod sign_flip;
 mod slo;
+mod spectrum;
 mod steady;
 mod summary;
 mod trend;
@@ -41,6 +42,7 @@ pub use rank::{RankCorrelation, spearman};
 pub use rhythm::{Echo, Rhythm};
 pub use sign_flip::{MOST_ENUMERATED_PAIRS, Shift, SignFlip, hodges_lehmann, sign_flip};
 pub use slo::Slo;
+pub use spectrum::{Spectrum, spectrum};
 pub use steady::{STEADY_EXCURSION, STEADY_SLOPE_EXCURSION, STEADY_WINDOW, SteadyState, steady_state};
 pub use summary::{
     Interval, bootstrap_mean, bootstrap_ratio, coefficient_of_variation, mean, median, quantile,

@@ -22,7 +22,7 @@ pub const FEWEST_CYCLES: f64 = 5.0;
 /// Shorter series have no answer.
 pub const FEWEST_SECONDS: usize = 60;
 /// One less than the shortest period: a longer memory would remember the rhythm that it is compared with.
-const HIGHEST_ORDER: usize = 4;
+pub(crate) const HIGHEST_ORDER: usize = 4;
 /// Spikes have power at multiples of their frequency.
 const HARMONICS: usize = 4;
 /// What lies outside of the middle 99 % is pulled in, so that one stall is not a rhythm.
@@ -81,7 +81,7 @@ pub fn find_period(values: &[f64], surrogates: usize, stream: &mut Seeded) -> Op
 }
 
 /// The values winsorised, and without their straight line, which would leak into every low frequency.
-fn prepared(values: &[f64]) -> Option<Vec<f64>> {
+pub(crate) fn prepared(values: &[f64]) -> Option<Vec<f64>> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let at = |q: f64| quantile_of_sorted(&sorted, q);
@@ -95,7 +95,7 @@ fn prepared(values: &[f64]) -> Option<Vec<f64>> {
 }
 
 /// A search over all periods of series of one length.
-struct Search {
+pub(crate) struct Search {
     fourier: Fourier,
     values: f64,
     /// cos(2 pi i / size), for the spectra.
@@ -105,7 +105,7 @@ struct Search {
 }
 
 impl Search {
-    fn over(values: usize) -> Search {
+    pub(crate) fn over(values: usize) -> Search {
         let fourier = Fourier::at_least(PADDING * values);
         let size = fourier.size() as f64;
         let lowest = (size * FEWEST_CYCLES / values as f64).ceil() as usize;
@@ -115,7 +115,7 @@ impl Search {
     }
 
     /// The most rhythm at any period, as -ln of the chance of so much at that one, and its point; for two series.
-    fn scores(
+    pub(crate) fn scores(
         &self,
         one: &[f64],
         model_one: &Autoregression,
@@ -126,23 +126,39 @@ impl Search {
         [self.score(power_one, model_one), self.score(power_two, model_two)]
     }
 
-    fn score(&self, mut powers: Vec<f64>, model: &Autoregression) -> (f64, usize) {
-        let around = self.cosines.len() - 1; // The size is a power of two: a mask.
-        for (place, power) in powers.iter_mut().enumerate() {
-            let cosine = |lag: usize| self.cosines.get((place * lag) & around).copied().unwrap_or(1.0);
-            *power /= self.values * model.spectrum_by(cosine);
-        }
+    fn score(&self, powers: Vec<f64>, model: &Autoregression) -> (f64, usize) {
         let mut best = (0.0, *self.fundamentals.start());
-        for place in self.fundamentals.clone() {
-            let heard = (1..=HARMONICS).filter_map(|multiple| powers.get(place * multiple));
-            let (mut sum, mut harmonics) = (0.0, 0);
-            heard.for_each(|power| (sum, harmonics) = (sum + power, harmonics + 1));
-            let score = erlang_surprise(sum, harmonics);
+        for (place, score) in self.surprises(powers, model) {
             if score > best.0 {
                 best = (score, place);
             }
         }
         best
+    }
+
+    /// How much rhythm there is at each period looked at, in seconds, the longest first, as -ln of the chance of so much.
+    pub(crate) fn by_period(&self, series: &[f64], model: &Autoregression) -> Vec<(f64, f64)> {
+        let [powers, _] = self.fourier.powers(series, &[]);
+        let size = self.fourier.size() as f64;
+        self.surprises(powers, model).map(|(place, score)| (size / place as f64, score)).collect()
+    }
+
+    fn surprises(
+        &self,
+        mut powers: Vec<f64>,
+        model: &Autoregression,
+    ) -> impl Iterator<Item = (usize, f64)> + use<> {
+        let around = self.cosines.len() - 1; // The size is a power of two: a mask.
+        for (place, power) in powers.iter_mut().enumerate() {
+            let cosine = |lag: usize| self.cosines.get((place * lag) & around).copied().unwrap_or(1.0);
+            *power /= self.values * model.spectrum_by(cosine);
+        }
+        self.fundamentals.clone().map(move |place| {
+            let heard = (1..=HARMONICS).filter_map(|multiple| powers.get(place * multiple));
+            let (mut sum, mut harmonics) = (0.0, 0);
+            heard.for_each(|power| (sum, harmonics) = (sum + power, harmonics + 1));
+            (place, erlang_surprise(sum, harmonics))
+        })
     }
 }
 

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
-use fathom_explain::{Evidence, judge};
+use fathom_explain::{Evidence, judge, pictures};
 use fathom_record::disk::Entry;
 use fathom_record::{Finding, Run};
-use fathom_report::{PageSource, page};
-use fathom_stats::Histogram;
+use fathom_report::{OverTime, PageSource, page};
 
 use super::Outcome;
 use crate::watching::notes_of;
@@ -85,6 +84,7 @@ fn page_of(folder: &Path) -> Result<String> {
         findings: &findings,
         series: &evidence.series,
         latencies: &latencies(&run),
+        pictures: &pictures(&evidence),
         notes: &notes_of(&run.manifest),
     })?)
 }
@@ -97,10 +97,10 @@ fn is_setting(finding: &Finding) -> bool {
 }
 
 /// Every latency log that can be read; one that is broken must not cost the page.
-fn latencies(run: &Run) -> Vec<(String, Histogram)> {
+fn latencies(run: &Run) -> Vec<OverTime> {
     let names = run.latency_names().unwrap_or_default();
-    let read = |name: String| match run.latency(&name) {
-        Ok(histogram) => Some((name, histogram)),
+    let read = |name: String| match run.latency_over_time(&name) {
+        Ok((whole, map)) => Some((name, whole, map)),
         Err(error) => {
             output::note(&format!("fathom: {error}; the page goes without it"));
             None

@@ -152,10 +152,10 @@ fn nobody_answers_in_time() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mute = listener.local_addr().unwrap();
     let began = Instant::now();
-    let uri = format!("mongodb://{mute},10.255.255.1,10.255.255.2/?connectTimeoutMS=1000");
+    let uri = format!("mongodb://{mute},10.255.255.1,10.255.255.2/?connectTimeoutMS=4000");
     let error = Deployment::discover(&uri.parse().unwrap()).unwrap_err().to_string();
     // One after the other they would need three times as long.
-    assert!(began.elapsed() < Duration::from_millis(2500), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(11), "{:?}", began.elapsed());
     for host in [mute.to_string().as_str(), "10.255.255.1:27017", "10.255.255.2:27017"] {
         assert!(error.contains(host), "{host}: {error}");
     }

@@ -9,6 +9,8 @@ mod checkpoint;
 mod dose;
 mod events;
 mod latency;
+mod rhythm;
+mod superposed;
 mod suspects;
 mod syncdelay;
 
@@ -17,6 +19,9 @@ use fathom_stats::{EventCycle, EventVerdict, Seeded, paired_events};
 
 use crate::{Evidence, Judgement};
 use latency::Latency;
+
+pub(crate) use rhythm::latency_rhythms;
+pub(crate) use superposed::superposed_cycles;
 
 /// Counters of an LSM engine whose windows are events, and what they are.
 const LSM_EVENTS: [(&str, &str); 2] = [

@@ -22,6 +22,8 @@ pub(super) struct Across {
     pub(super) places: Vec<f64>,
     /// Ticks with their labels; from the places if there are none.
     pub(super) ticks: Vec<(f64, String)>,
+    /// Whether equal ratios are equally far apart; every place is above 0 then.
+    pub(super) is_log: bool,
 }
 
 /// What is drawn, before it is drawn.
@@ -49,7 +51,7 @@ pub(super) struct Chart {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) unit: &'static str,
-    /// `time` where scripts may take its place by one that can be zoomed.
+    /// `time` where scripts may take its place by one that can be zoomed, `heat` where they do so with cells.
     pub(super) kind: &'static str,
     pub(super) lines: Vec<String>,
     pub(super) is_log: bool,
@@ -141,7 +143,7 @@ mod tests {
 
     #[test]
     fn data_stand_as_csv_with_gaps_and_quoted_names() {
-        let across = Across { name: "second", places: vec![1.0, 2.0], ticks: Vec::new() };
+        let across = Across { name: "second", places: vec![1.0, 2.0], ticks: Vec::new(), is_log: false };
         let lines = [
             Line { name: "a,\"b\"".into(), values: vec![Some(1.5), None] },
             Line { name: "c".into(), values: vec![None, Some(2.0)] },

@@ -31,7 +31,7 @@ impl Grid {
     /// The steps as the x axis of a chart.
     pub(super) fn across(&self) -> Across {
         let places = (0..self.count).map(|at| self.end_s(at)).collect();
-        Across { name: "second", places, ticks: Vec::new() }
+        Across { name: "second", places, ticks: Vec::new(), is_log: false }
     }
 
     /// The time that they cover, in words.

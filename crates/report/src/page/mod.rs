@@ -10,19 +10,22 @@ mod chart;
 mod client_lines;
 mod cost;
 mod grid;
+mod heat;
 mod panels;
+mod pictures;
 mod scale;
 mod still;
 mod svg;
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_record::disk::Entry;
+use fathom_record::pictures::Pictures;
 use fathom_record::{Confidence, Finding, Manifest, SeriesSet, Severity, State};
-use fathom_stats::Histogram;
 use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 
 use self::grid::Grid;
+pub use self::heat::OverTime;
 use crate::findings::gain_sentence;
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -45,8 +48,10 @@ pub struct PageSource<'r> {
     pub findings: &'r [Finding],
     /// Its series.
     pub series: &'r SeriesSet,
-    /// Its latencies over the whole run, by name.
-    pub latencies: &'r [(String, Histogram)],
+    /// Its latencies, by name.
+    pub latencies: &'r [OverTime],
+    /// What was computed of it for charts alone.
+    pub pictures: &'r Pictures,
     /// What could not be read, a sentence each.
     pub notes: &'r [String],
 }
@@ -82,6 +87,9 @@ pub fn page(source: &PageSource<'_>) -> Result<String> {
     let mut stills = still::depths(source.results);
     stills.extend(still::rates(source.results));
     stills.extend(still::percentiles(source.latencies));
+    stills.extend(pictures::charts(source.pictures));
+    let mut charts = heat::maps(source.latencies, source.series);
+    charts.extend(panels::charts(source.series, grid));
     let manifest = source.manifest;
     template
         .render(context! {
@@ -95,7 +103,7 @@ pub fn page(source: &PageSource<'_>) -> Result<String> {
             wanted => wanted.into_iter().map(shown).collect::<Vec<_>>(),
             bars => bar_tables,
             stills => stills,
-            charts => panels::charts(source.series, grid),
+            charts => charts,
             meanings => meanings(source.results),
             notes => source.notes,
             style => STYLE,

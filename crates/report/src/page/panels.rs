@@ -317,7 +317,7 @@ fn points(shows: Shows, name: Option<&str>, series: &SeriesSet) -> Vec<Point> {
 }
 
 /// When checkpoints of a server ran, in seconds.
-fn checkpoints(series: &SeriesSet, member: &str) -> Vec<(f64, f64)> {
+pub(super) fn checkpoints(series: &SeriesSet, member: &str) -> Vec<(f64, f64)> {
     let running = series.get(&format!("server.{member}.checkpoint.running"));
     let mut bands: Vec<(f64, f64)> = Vec::new();
     for point in running.into_iter().flat_map(|series| &series.points).filter(|point| point.value > 0.0) {

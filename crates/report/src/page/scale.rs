@@ -21,6 +21,12 @@ impl Scale {
         Scale { low, high: if high > low { high } else { low + 1.0 }, is_log: false }
     }
 
+    /// Just these ends, which are above 0, equal ratios equally far apart.
+    pub(super) fn between_ratios(low: f64, high: f64) -> Scale {
+        let [low, high] = [low, high].map(|end| end.max(f64::MIN_POSITIVE).log10());
+        Scale { low, high: if high > low { high } else { low + 1.0 }, is_log: true }
+    }
+
     /// Whole decades around these values, which are above 0.
     pub(super) fn decades(lowest: f64, highest: f64) -> Scale {
         let low = lowest.max(f64::MIN_POSITIVE).log10().floor();
@@ -37,8 +43,12 @@ impl Scale {
     /// Round values along it.
     pub(super) fn ticks(&self) -> Vec<f64> {
         if self.is_log {
-            let decades = self.low as i32..=self.high as i32;
-            return decades.map(|power| 10f64.powi(power)).collect();
+            let decades = self.low.floor() as i32..=self.high.ceil() as i32;
+            // Where there are few decades, 2 and 5 of each as well.
+            let digits: &[f64] = if self.high - self.low < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+            let all = decades.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
+            let within = |tick: &f64| (self.low - 1e-9..=self.high + 1e-9).contains(&tick.log10());
+            return all.filter(within).collect();
         }
         let step = round_up((self.high - self.low) / 5.0);
         let first = (self.low / step).ceil();
@@ -71,6 +81,7 @@ mod tests {
     fn ticks_are_round_and_within() {
         assert_eq!(Scale::from_zero(87.0).ticks(), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         assert_eq!(Scale::decades(30.0, 5000.0).ticks(), [10.0, 100.0, 1000.0, 10_000.0]);
+        assert_eq!(Scale::between_ratios(5.0, 120.0).ticks(), [5.0, 10.0, 20.0, 50.0, 100.0]);
         assert_eq!(Scale::between(0.0, 60.0).ticks(), [0.0, 20.0, 40.0, 60.0]);
         for odd in [0.0, -3.0, f64::NAN, f64::INFINITY] {
             assert!(Scale::from_zero(odd).ticks().len() > 1, "{odd}");

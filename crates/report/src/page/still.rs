@@ -8,6 +8,7 @@ use fathom_record::load::Load;
 use fathom_stats::Histogram;
 
 use super::chart::{Across, Chart, Line, Plan};
+use super::heat::OverTime;
 use super::scale::Scale;
 
 /// Of these shares of operations the curve has a point: as many nines as a histogram can bear out.
@@ -18,9 +19,9 @@ const QUANTILES: [f64; 16] =
 const FEWEST: u64 = 100;
 
 /// The percentile curves of a run's latencies: one chart a load or operation, service beside response time.
-pub(super) fn percentiles(latencies: &[(String, Histogram)]) -> Vec<Chart> {
+pub(super) fn percentiles(latencies: &[OverTime]) -> Vec<Chart> {
     let mut by_operation: BTreeMap<&str, Vec<(&str, &Histogram)>> = BTreeMap::new();
-    for (name, histogram) in latencies.iter().filter(|(_, histogram)| histogram.len() >= FEWEST) {
+    for (name, histogram, _) in latencies.iter().filter(|(_, histogram, _)| histogram.len() >= FEWEST) {
         let (operation, clock) = name.rsplit_once('.').unwrap_or((name, "latency"));
         by_operation.entry(operation).or_default().push((clock, histogram));
     }
@@ -51,6 +52,7 @@ fn percentile(operation: &str, clocks: &[(&str, &Histogram)]) -> Option<Chart> {
             name: "nines",
             places: QUANTILES.iter().map(|quantile| nines(*quantile)).collect(),
             ticks: ticks.iter().map(|tick| (nines(*tick), format!("{} %", tick * 100.0))).collect(),
+            is_log: false,
         },
         lines: lines.collect(),
         is_log: true,
@@ -102,6 +104,7 @@ fn ladder(phase: &str, mut steps: Vec<(u32, &Step)>) -> Vec<Chart> {
                     .filter(|(depth, _)| depth.is_power_of_two() && *depth >= 8)
                     .map(|(depth, _)| (f64::from(*depth), depth.to_string()))
                     .collect(),
+                is_log: false,
             },
             lines: vec![Line {
                 name: phase.to_owned(),
@@ -162,6 +165,7 @@ fn rate_ladder(number: usize, mut loads: Vec<(f64, &Load)>) -> Vec<Chart> {
         name: "offered per second",
         places: loads.iter().map(|(offered, _)| *offered).collect(),
         ticks: ends.ticks().into_iter().map(|tick| (tick, fathom_units::count(tick))).collect(),
+        is_log: false,
     };
     let plan = |part: &str, title: &str, unit, lines, is_log| Plan {
         id: format!("rates-{part}-{number}"),
@@ -185,6 +189,8 @@ fn rate_ladder(number: usize, mut loads: Vec<(f64, &Load)>) -> Vec<Chart> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_record::LatencyMap;
+
     use super::*;
 
     #[test]
@@ -218,8 +224,8 @@ mod tests {
     fn a_percentile_that_nothing_bears_out_is_not_drawn() {
         let mut histogram = Histogram::new();
         (1..=1000u64).for_each(|us| histogram.record(us * 1000));
-        let charts =
-            percentiles(&[("read.service".into(), histogram), ("scan.service".into(), Histogram::new())]);
+        let one = |name: &str, whole: Histogram| (name.to_owned(), whole, LatencyMap::default());
+        let charts = percentiles(&[one("read.service", histogram), one("scan.service", Histogram::new())]);
         let [chart] = charts.as_slice() else { panic!("{charts:#?}") };
         let last = chart.csv.lines().rev().find(|line| !line.ends_with(',')).unwrap();
         assert!(last.starts_with("2,"), "99 % is the last: {}", chart.csv);

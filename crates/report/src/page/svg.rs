@@ -22,6 +22,76 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
+/// The plot of a chart: its axes, and what stands behind what is drawn.
+pub(super) struct Frame {
+    along: Scale,
+    up: Scale,
+    /// The picture so far; [`Frame::closed`] ends it.
+    pub(super) out: String,
+}
+
+impl Frame {
+    /// Axes, bands and ticks. `ticks` of the x axis are its own where there are none.
+    pub(super) fn open(
+        title: &str,
+        along: Scale,
+        up: Scale,
+        ticks: &[(f64, String)],
+        bands: &[(f64, f64)],
+    ) -> Frame {
+        let out =
+            format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">", escaped(title));
+        let mut frame = Frame { along, up, out };
+        for (from, to) in bands {
+            let (from, to) = (frame.x(*from), frame.x(*to));
+            let _ = write!(
+                frame.out,
+                "<rect class=\"band\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+                (to - from).max(1.0),
+                HEIGHT - TOP - BOTTOM
+            );
+        }
+        for tick in up.ticks() {
+            let at = frame.y(tick);
+            let _ = write!(
+                frame.out,
+                "<path class=\"rule\" d=\"M{LEFT} {at:.1}H{:.1}\"/><text class=\"y\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                WIDTH - RIGHT,
+                LEFT - 6.0,
+                at + 4.0,
+                short(tick)
+            );
+        }
+        let own = || along.ticks().into_iter().map(|tick| (tick, short(tick))).collect();
+        for (tick, label) in if ticks.is_empty() { own() } else { ticks.to_vec() } {
+            let _ = write!(
+                frame.out,
+                "<text class=\"x\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                frame.x(tick),
+                HEIGHT - 6.0,
+                escaped(&label)
+            );
+        }
+        frame
+    }
+
+    /// Where a value of the x axis lies.
+    pub(super) fn x(&self, value: f64) -> f64 {
+        LEFT + self.along.place(value) * (WIDTH - LEFT - RIGHT)
+    }
+
+    /// Where a value of the y axis lies.
+    pub(super) fn y(&self, value: f64) -> f64 {
+        HEIGHT - BOTTOM - self.up.place(value) * (HEIGHT - TOP - BOTTOM)
+    }
+
+    /// The picture.
+    pub(super) fn closed(mut self) -> String {
+        self.out.push_str("</svg>");
+        self.out
+    }
+}
+
 /// The chart.
 pub(super) fn lines(
     title: &str,
@@ -40,50 +110,16 @@ pub(super) fn lines(
     };
     let ends = |all: &[f64]| all.first().copied().zip(all.last().copied()).unwrap_or((0.0, 1.0));
     let (first, last) = ends(&across.places);
-    let along = Scale::between(first.min(0.0), last);
-    let x = |value: f64| LEFT + along.place(value) * (WIDTH - LEFT - RIGHT);
-    let y = |value: f64| HEIGHT - BOTTOM - up.place(value) * (HEIGHT - TOP - BOTTOM);
-    let mut out =
-        format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">", escaped(title));
-    for (from, to) in bands {
-        let (from, to) = (x(*from), x(*to));
-        let _ = write!(
-            out,
-            "<rect class=\"band\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"/>",
-            (to - from).max(1.0),
-            HEIGHT - TOP - BOTTOM
-        );
-    }
-    for tick in up.ticks() {
-        let at = y(tick);
-        let _ = write!(
-            out,
-            "<path class=\"rule\" d=\"M{LEFT} {at:.1}H{:.1}\"/><text class=\"y\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            WIDTH - RIGHT,
-            LEFT - 6.0,
-            at + 4.0,
-            short(tick)
-        );
-    }
-    let ticks = match across.ticks.is_empty() {
-        true => along.ticks().into_iter().map(|tick| (tick, short(tick))).collect(),
-        false => across.ticks.clone(),
+    let along = match across.is_log {
+        true => Scale::between_ratios(first, last),
+        false => Scale::between(first.min(0.0), last),
     };
-    for (tick, label) in ticks {
-        let _ = write!(
-            out,
-            "<text class=\"x\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            x(tick),
-            HEIGHT - 6.0,
-            escaped(&label)
-        );
-    }
+    let mut frame = Frame::open(title, along, up, &across.ticks, bands);
     for (number, line) in lines.iter().enumerate() {
-        let path = path(&across.places, &line.values, &x, &y);
-        let _ = write!(out, "<path class=\"line c{}\" d=\"{path}\"/>", number % COLOURS);
+        let path = path(&across.places, &line.values, &|value| frame.x(value), &|value| frame.y(value));
+        let _ = write!(frame.out, "<path class=\"line c{}\" d=\"{path}\"/>", number % COLOURS);
     }
-    out.push_str("</svg>");
-    out
+    frame.closed()
 }
 
 /// A path that begins anew after each gap; a lone point is drawn as a short stroke.
@@ -124,7 +160,12 @@ mod tests {
 
     #[test]
     fn a_gap_breaks_the_line_and_names_are_escaped() {
-        let across = Across { name: "second", places: (1..=5).map(f64::from).collect(), ticks: Vec::new() };
+        let across = Across {
+            name: "second",
+            places: (1..=5).map(f64::from).collect(),
+            ticks: Vec::new(),
+            is_log: false,
+        };
         let line =
             Line { name: "a".into(), values: vec![Some(1.0), Some(2.0), None, Some(4.0), Some(f64::MAX)] };
         let svg = lines("<script>\"&", &across, &[line], false, &[(2.0, 3.0)]);

@@ -3,6 +3,7 @@
 use fathom_record::{Manifest, Point, SeriesSet};
 
 use super::*;
+use fathom_stats::Histogram;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -59,7 +60,7 @@ fn series(seconds: u64, device: &str) -> SeriesSet {
 fn made(findings: &[Finding], series: &SeriesSet, notes: &[String], name: &str) -> String {
     let mut histogram = Histogram::new();
     (1..20_000u64).for_each(|us| histogram.record(us * 1000));
-    let latencies = [("read.service".to_owned(), histogram)];
+    let latencies = [("read.service".to_owned(), histogram, fathom_record::LatencyMap::default())];
     let manifest = manifest();
     page(&PageSource {
         name,
@@ -68,6 +69,7 @@ fn made(findings: &[Finding], series: &SeriesSet, notes: &[String], name: &str) 
         findings,
         series,
         latencies: &latencies,
+        pictures: &Pictures::default(),
         notes,
     })
     .unwrap()

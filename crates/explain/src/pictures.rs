@@ -1,0 +1,14 @@
+//! What a run looks like beside what is said of it: for charts.
+
+use fathom_record::pictures::Pictures;
+
+use crate::{Evidence, ladder, spikes};
+
+/// Computes all pictures that the evidence bears; the same evidence gives the same.
+pub fn pictures(evidence: &Evidence) -> Pictures {
+    Pictures {
+        cycles: spikes::superposed_cycles(evidence),
+        rhythms: spikes::latency_rhythms(evidence),
+        scalings: ladder::scalings(evidence),
+    }
+}

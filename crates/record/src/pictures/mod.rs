@@ -1,0 +1,20 @@
+//! What charts of a run show that no series holds as it is: computed when a run is shown, never stored, never a verdict.
+
+pub mod cycles;
+pub mod rhythm;
+pub mod scaling;
+
+use cycles::SuperposedCycles;
+use rhythm::LatencyRhythm;
+use scaling::Scaling;
+
+/// All of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pictures {
+    /// Cycles of checkpoints or flushes, laid over each other.
+    pub cycles: Vec<SuperposedCycles>,
+    /// Latency by period and by lag.
+    pub rhythms: Vec<LatencyRhythm>,
+    /// Throughput over connections, with the laws fitted to it.
+    pub scalings: Vec<Scaling>,
+}

@@ -1,0 +1,190 @@
+//! The heat map of a load's latencies: time across, latency by decades upwards, the darker the more operations.
+//!
+//! A mean hides that one operation in a hundred waited a second, and a percentile hides when; here both are seen, with the
+//! checkpoints behind it. One hue from light to dark, so that it is read by every kind of sight and on paper.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use fathom_record::{LatencyMap, SeriesSet};
+use fathom_stats::Histogram;
+
+use super::chart::{Chart, figure};
+use super::panels::checkpoints;
+use super::scale::Scale;
+use super::svg::Frame;
+
+/// Columns at most: a cell is then three pixels wide on a usual page.
+const MOST_COLUMNS: u64 = 240;
+/// Shades, from the fewest operations of a cell to the most, by ratios.
+const SHADES: usize = 8;
+/// Maps at most, those with the most operations.
+const MOST_MAPS: usize = 6;
+/// A map of fewer seconds or fewer operations shows nothing that the percentile curve does not.
+const FEWEST_SECONDS: u64 = 10;
+const FEWEST_OPERATIONS: u64 = 100;
+
+/// A latency log as the page takes it: its name, all of it, and how it was spread over time.
+pub type OverTime = (String, Histogram, LatencyMap);
+
+/// The maps of the operations of a load, by response time where that is known.
+pub(super) fn maps(latencies: &[OverTime], series: &SeriesSet) -> Vec<Chart> {
+    let has_response = |operation: &str| {
+        latencies.iter().any(|(name, ..)| name.strip_suffix(".response").is_some_and(|one| one == operation))
+    };
+    let is_shown = |name: &str| match name.rsplit_once('.') {
+        Some((_, "response")) => true,
+        Some((operation, "service")) => !has_response(operation),
+        _ => false,
+    };
+    let mut shown: Vec<&OverTime> = latencies
+        .iter()
+        .filter(|(name, whole, map)| {
+            is_shown(name) && whole.len() >= FEWEST_OPERATIONS && map.end_s() >= FEWEST_SECONDS
+        })
+        .collect();
+    shown.sort_by_key(|(_, whole, _)| std::cmp::Reverse(whole.len()));
+    shown.truncate(MOST_MAPS);
+    let mut bands: Vec<(f64, f64)> =
+        series.words_after("server.").into_iter().flat_map(|member| checkpoints(series, member)).collect();
+    bands.sort_by(|one, other| one.0.total_cmp(&other.0));
+    shown.into_iter().map(|(name, whole, map)| chart(name, whole, map, &bands)).collect()
+}
+
+fn chart(name: &str, whole: &Histogram, map: &LatencyMap, bands: &[(f64, f64)]) -> Chart {
+    let (operation, clock) = name.rsplit_once('.').unwrap_or((name, "latency"));
+    let step_s = map.end_s().div_ceil(MOST_COLUMNS).max(1);
+    let cells = map.cells(step_s);
+    let end_s = map.end_s().div_ceil(step_s) * step_s;
+    let most = cells.values().copied().max().unwrap_or(1);
+    let title = format!("When operations took how long: {operation}, {clock} time");
+    let behind = if bands.is_empty() { "" } else { " Bands: a checkpoint ran." };
+    Chart {
+        svg: draw(&title, &cells, step_s, end_s, bands),
+        csv: csv(&cells, step_s),
+        id: format!("heat-{operation}"),
+        title,
+        unit: "µs",
+        kind: "heat",
+        lines: Vec::new(),
+        is_log: true,
+        readings: whole.len() as usize,
+        window: format!("0 to {end_s} s, in steps of {step_s} s"),
+        how: format!(
+            "Every operation is in one cell; the darkest holds {most}, and shades go by ratios. A cell is {step_s} s wide and \
+             a third of its latency high.{behind}"
+        ),
+        summary: vec![(
+            format!("{clock} time"),
+            micros(whole.min_ns()),
+            whole.mean_ns().map_or_else(String::new, |ns| figure(ns / 1e3)),
+            micros(whole.max_ns()),
+        )],
+    }
+}
+
+fn micros(ns: Option<u64>) -> String {
+    ns.map_or_else(String::new, |ns| figure(ns as f64 / 1e3))
+}
+
+fn csv(cells: &BTreeMap<(u64, u32), u64>, step_s: u64) -> String {
+    let mut text = "from second,to second,from µs,to µs,operations".to_owned();
+    for ((step, row), count) in cells {
+        let (from_ns, to_ns) = LatencyMap::row_ns(*row);
+        let (from_s, to_s) = (step * step_s, (step + 1) * step_s);
+        let _ = write!(text, "\n{from_s},{to_s},{},{},{count}", figure(from_ns / 1e3), figure(to_ns / 1e3));
+    }
+    text
+}
+
+fn draw(
+    title: &str,
+    cells: &BTreeMap<(u64, u32), u64>,
+    step_s: u64,
+    end_s: u64,
+    bands: &[(f64, f64)],
+) -> String {
+    let rows = || cells.keys().map(|(_, row)| *row);
+    let us = |row: u32| {
+        let (from_ns, to_ns) = LatencyMap::row_ns(row);
+        (from_ns / 1e3, to_ns / 1e3)
+    };
+    let low = us(rows().min().unwrap_or(0)).0;
+    let high = us(rows().max().unwrap_or(0)).1;
+    let most = (cells.values().copied().max().unwrap_or(1) as f64).ln().max(f64::MIN_POSITIVE);
+    let mut frame =
+        Frame::open(title, Scale::between(0.0, end_s as f64), Scale::between_ratios(low, high), &[], bands);
+    let mut shades: [String; SHADES] = Default::default();
+    for ((step, row), count) in cells {
+        let (from_us, to_us) = us(*row);
+        let (left, right) = (frame.x((step * step_s) as f64), frame.x(((step + 1) * step_s) as f64));
+        let (top, bottom) = (frame.y(to_us), frame.y(from_us));
+        let shade = ((*count as f64).ln() / most * (SHADES - 1) as f64).round() as usize;
+        if let Some(path) = shades.get_mut(shade.min(SHADES - 1)) {
+            let (wide, high) = (right - left, bottom - top);
+            let _ = write!(path, "M{left:.1} {top:.1}h{wide:.1}v{high:.1}h-{wide:.1}z");
+        }
+    }
+    for (shade, path) in shades.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
+        let _ = write!(frame.out, "<path class=\"cell s{shade}\" d=\"{path}\"/>");
+    }
+    frame.closed()
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::Point;
+
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn log(name: &str, seconds: u64) -> OverTime {
+        let (mut whole, mut map) = (Histogram::new(), LatencyMap::default());
+        for second in 0..seconds {
+            let mut interval = Histogram::new();
+            (0..50).for_each(|_| interval.record(1_000_000));
+            if second == 7 {
+                interval.record(900_000_000);
+            }
+            whole.merge(&interval);
+            map.add((second * SECOND_NS, (second + 1) * SECOND_NS), &interval);
+        }
+        (name.to_owned(), whole, map)
+    }
+
+    #[test]
+    fn every_operation_is_in_a_cell_and_the_stall_is_seen() {
+        let mut series = SeriesSet::default();
+        let point = Point { begin_ns: 6 * SECOND_NS, end_ns: 8 * SECOND_NS, value: 1.0 };
+        series.add("server.0.checkpoint.running", "1", point);
+        let logs = [
+            log("read.response", 20),
+            log("read.service", 20),
+            log("update.service", 5),
+            log("schedule.lag", 20),
+        ];
+        let charts = maps(&logs, &series);
+        let [chart] = charts.as_slice() else { panic!("{charts:#?}") };
+        assert_eq!((chart.id.as_str(), chart.readings), ("heat-read", 1001));
+        let rows: Vec<Vec<f64>> = chart
+            .csv
+            .lines()
+            .skip(1)
+            .map(|row| row.split(',').map(|cell| cell.parse().unwrap()).collect())
+            .collect();
+        assert_eq!(rows.iter().map(|row| row[4]).sum::<f64>(), 1001.0);
+        let slow: Vec<&Vec<f64>> = rows.iter().filter(|row| row[2] > 100_000.0).collect();
+        assert!(slow.len() == 1 && slow[0][0] == 7.0 && slow[0][4] == 1.0, "{slow:?}");
+        assert!(chart.svg.contains("class=\"cell s7\"") && chart.svg.contains("class=\"cell s0\""));
+        assert_eq!(chart.svg.matches("class=\"band\"").count(), 1);
+    }
+
+    #[test]
+    fn an_hour_has_no_more_columns_than_a_page_shows() {
+        let charts = maps(&[log("read.service", 3600)], &SeriesSet::default());
+        let columns: std::collections::BTreeSet<&str> =
+            charts[0].csv.lines().skip(1).map(|row| row.split(',').next().unwrap()).collect();
+        assert_eq!(columns.len(), 240);
+    }
+}
