@@ -14,9 +14,15 @@
 
 pub mod amplification;
 pub mod budget;
+pub mod bundle;
 pub mod catalog;
+pub mod comparison;
 pub mod disk;
+pub mod figure;
 mod finding;
+pub mod folders;
+mod held;
+pub mod history;
 mod latency_log;
 mod latency_map;
 pub mod load;

@@ -108,7 +108,7 @@ impl Run {
     /// One latency log merged over all its intervals; a torn last line is passed over.
     pub fn latency(&self, name: &str) -> Result<Histogram> {
         let mut merged = Histogram::new();
-        self.each_latency(name, &mut |_, interval| merged.merge(interval))?;
+        self.each_latency(name, &mut |_, interval| merged.merge(&interval))?;
         Ok(merged)
     }
 
@@ -116,22 +116,29 @@ impl Run {
     pub fn latency_over_time(&self, name: &str) -> Result<(Histogram, LatencyMap)> {
         let (mut merged, mut map) = (Histogram::new(), LatencyMap::default());
         self.each_latency(name, &mut |window_ns, interval| {
-            merged.merge(interval);
-            map.add(window_ns, interval);
+            merged.merge(&interval);
+            map.add(window_ns, &interval);
         })?;
         Ok((merged, map))
     }
 
-    /// The intervals of a latency log with their windows, in nanoseconds since the run's start.
-    fn each_latency(&self, name: &str, take: &mut dyn FnMut((u64, u64), &Histogram)) -> Result<()> {
+    /// The intervals of one latency log: the window of each, in nanoseconds since the run's start, and its histogram. Seconds in which
+    /// nothing ended are not there.
+    pub fn latency_intervals(&self, name: &str) -> Result<Vec<((u64, u64), Histogram)>> {
+        let mut intervals = Vec::new();
+        self.each_latency(name, &mut |window_ns, histogram| intervals.push((window_ns, histogram)))?;
+        Ok(intervals)
+    }
+
+    fn each_latency(&self, name: &str, take: &mut dyn FnMut((u64, u64), Histogram)) -> Result<()> {
         let path = self.folder.join(LATENCY).join(format!("{name}.hlog"));
         let text = fs::read(&path).map_err(|e| Error::io("read", &path, e))?;
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         for interval in IntervalLogIterator::new(&text).map_while(|entry| entry.ok()) {
             if let LogEntry::Interval(interval) = interval {
-                let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
                 let begin_ns = ns(interval.start_timestamp());
                 let window_ns = (begin_ns, begin_ns.saturating_add(ns(interval.duration())));
-                take(window_ns, &decode(&interval, &path)?);
+                take(window_ns, decode(&interval, &path)?);
             }
         }
         Ok(())
@@ -191,6 +198,12 @@ mod tests {
         assert_eq!(readings.len(), 3);
         assert_eq!(readings[2].begin_ns, 2_000_000_000);
         assert_eq!(run.latency_names().unwrap(), ["randread-read"]);
+        let intervals = run.latency_intervals("randread-read").unwrap();
+        let windows: Vec<(u64, u64)> = intervals.iter().map(|(window_ns, _)| *window_ns).collect();
+        assert_eq!(
+            windows,
+            [(0, 1_000_000_000), (1_000_000_000, 2_000_000_000), (2_000_000_000, 3_000_000_000)]
+        );
         let read_back = run.latency("randread-read").unwrap();
         assert_eq!(read_back.buckets().collect::<Vec<_>>(), whole.buckets().collect::<Vec<_>>());
         assert!(run.manifest.command_line.contains(&"mongodb://***@h/".to_owned()));

@@ -12,7 +12,7 @@ use fathom_stats::Histogram;
 use serde::Serialize;
 
 use crate::disk::Entry;
-use crate::{Finding, LatencyLog, Manifest, Reading, State, run, seal};
+use crate::{Finding, LatencyLog, Manifest, Reading, State, held, run, seal};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const RESULTS: &str = "results.jsonl";
@@ -58,6 +58,7 @@ impl RunWriter {
             folder,
             manifest,
         };
+        held::hold(&writer.results);
         writer.write_manifest()?;
         Ok(writer)
     }

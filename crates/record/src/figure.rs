@@ -1,0 +1,209 @@
+//! The figures of a run by stable names, so that two runs, or a hundred, can be laid beside each other.
+//!
+//! A figure's subject says what it was measured of (which shape at which depth, which workload on which server), its metric what was
+//! measured. Only figures with the same subject and the same metric are ever compared.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{Entry, Latency, Step, Stream};
+use crate::load::Load;
+
+/// Which way a figure is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// What it was measured of (`random reads: randread 4 KiB, io_uring, depth 32`).
+    pub subject: String,
+    /// What was measured (`throughput`, `read p99`).
+    pub metric: String,
+    /// Its unit: `1/s`, `ns` or `MiB/s`.
+    pub unit: String,
+    /// Which way is better.
+    pub better: Better,
+    /// The value.
+    pub value: f64,
+    /// The same over parts of the run, in order, where the results keep it so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<f64>,
+}
+
+impl Figure {
+    fn new(subject: &str, metric: impl Into<String>, unit: &str, better: Better, value: f64) -> Figure {
+        let (subject, metric, unit) = (subject.to_owned(), metric.into(), unit.to_owned());
+        Figure { subject, metric, unit, better, value, parts: Vec::new() }
+    }
+
+    /// Subject and metric.
+    pub fn key(&self) -> (&str, &str) {
+        (&self.subject, &self.metric)
+    }
+}
+
+/// Every figure of these results; where a subject was measured twice, the second is `subject (2)`.
+pub fn figures(results: &[Entry]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    let mut name = |subject: String| {
+        let times = seen.entry(subject.clone()).or_default();
+        *times += 1;
+        if *times == 1 { subject } else { format!("{subject} ({times})") }
+    };
+    for entry in results {
+        match entry {
+            Entry::Load(load) => of_load(&name(load_subject(load)), load, &mut figures),
+            Entry::Step(step) => of_step(&name(step_subject(step)), step, &mut figures),
+            Entry::Knee(knee) if knee.withheld.is_none() => {
+                let subject = name(format!("knee of {}", knee.phase));
+                let most = knee.throughput_max_per_s;
+                figures.push(Figure::new(&subject, "highest throughput", "1/s", Better::Higher, most));
+                let one = knee.latency_at_one_ns;
+                figures.push(Figure::new(&subject, "latency of one request", "ns", Better::Lower, one));
+            }
+            Entry::Objective(objective) => {
+                if let Some(rate) = objective.rate_per_s {
+                    let subject = name(format!("objective {}", objective.objective));
+                    figures.push(Figure::new(
+                        &subject,
+                        "highest rate within it",
+                        "1/s",
+                        Better::Higher,
+                        rate,
+                    ));
+                }
+            }
+            Entry::Layout(layout) if !layout.reused => {
+                let subject = name("layout of the test file".to_owned());
+                figures.push(Figure::new(
+                    &subject,
+                    "bytes written",
+                    "MiB/s",
+                    Better::Higher,
+                    layout.mib_per_s,
+                ));
+            }
+            _ => {}
+        }
+    }
+    figures.retain(|figure| figure.value.is_finite());
+    figures
+}
+
+/// The one figure that a list shows of a run: what was searched for, else the ceiling of the device, else the last load, else the
+/// first step.
+pub fn main_figure(figures: &[Figure]) -> Option<&Figure> {
+    let searched = figures.iter().find(|figure| figure.metric == "highest rate within it");
+    let ceiling = || figures.iter().find(|figure| figure.metric == "highest throughput");
+    let is_load = |figure: &&Figure| figure.metric == "throughput" && figure.subject.contains(" connections");
+    let load = || figures.iter().rfind(is_load);
+    let step = || figures.iter().find(|figure| figure.metric == "throughput");
+    searched.or_else(load).or_else(ceiling).or_else(step)
+}
+
+/// What figures of a load are of; the second of two alike has `(2)` behind it.
+pub fn load_subject(load: &Load) -> String {
+    let rate = load.offered_per_s.map_or_else(String::new, |rate| format!(" at {rate:.0}/s"));
+    format!("{} on {}, {} connections{rate}", load.workload, load.server, load.connections)
+}
+
+fn of_load(subject: &str, load: &Load, figures: &mut Vec<Figure>) {
+    figures.push(Figure::new(subject, "throughput", "1/s", Better::Higher, load.per_s));
+    for operation in &load.by_operation {
+        let name = operation.name.to_lowercase();
+        // From when it was due: what a user waits.
+        if let Some(latency) = operation.response.as_ref().or(operation.service.as_ref()) {
+            latencies(subject, &name, latency, figures);
+        }
+        let failed = operation.failed as f64;
+        figures.push(Figure::new(subject, format!("{name} failed"), "1", Better::Lower, failed));
+    }
+}
+
+fn step_subject(step: &Step) -> String {
+    let streams: Vec<String> = step.streams.iter().map(shape).collect();
+    format!("{}: {}", step.phase, streams.join(" + "))
+}
+
+fn shape(stream: &Stream) -> String {
+    let durable = if stream.durable == "none" { String::new() } else { format!(", {} each", stream.durable) };
+    let rate = stream.rate_per_s.map_or_else(String::new, |rate| format!(" at {rate:.0}/s"));
+    let size = fathom_units::Bytes(stream.block_bytes);
+    format!("{} {size}, {}{durable}, depth {}{rate}", stream.pattern, stream.engine, stream.depth)
+}
+
+fn of_step(subject: &str, step: &Step, figures: &mut Vec<Figure>) {
+    let mut throughput = Figure::new(subject, "throughput", "1/s", Better::Higher, step.per_s());
+    throughput.parts.clone_from(&step.per_interval);
+    figures.push(throughput);
+    for (number, stream) in (1u32..).zip(&step.streams) {
+        let prefix =
+            if step.streams.len() == 1 { String::new() } else { format!("{} {number} ", stream.pattern) };
+        for operations in &stream.operations {
+            let latency = operations.response.as_ref().unwrap_or(&operations.latency);
+            latencies(subject, &format!("{prefix}{}", operations.kind), latency, figures);
+        }
+    }
+}
+
+fn latencies(subject: &str, operation: &str, latency: &Latency, figures: &mut Vec<Figure>) {
+    let quantiles = [("p50", Some(latency.p50_ns)), ("p99", latency.p99_ns), ("p99.9", latency.p999_ns)];
+    let mean = ("mean", Some(latency.mean_ns));
+    let values = quantiles.map(|(name, ns)| (name, ns.map(|ns| ns as f64)));
+    for (name, value) in std::iter::once(mean).chain(values) {
+        if let Some(value) = value {
+            figures.push(Figure::new(subject, format!("{operation} {name}"), "ns", Better::Lower, value));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_stats::Histogram;
+
+    use super::*;
+    use crate::load::LoadOperation;
+
+    fn load(per_s: f64) -> Entry {
+        let mut histogram = Histogram::new();
+        (0..2000).for_each(|step| histogram.record(100_000 + step * 100));
+        Entry::Load(Load {
+            server: "built-in, WiredTiger".to_owned(),
+            workload: "workload A".to_owned(),
+            connections: 8,
+            seconds: 2.0,
+            operations: 2000,
+            per_s,
+            offered_per_s: None,
+            by_operation: vec![LoadOperation::new("READ", 2000, 1, &histogram, &histogram)],
+            client_cpu_share: 0.1,
+            client_limited: false,
+        })
+    }
+
+    #[test]
+    fn a_subject_measured_twice_keeps_both_figures_apart() {
+        let figures = figures(&[load(1000.0), load(1200.0)]);
+        let found: Vec<(&str, f64)> = figures
+            .iter()
+            .filter(|figure| figure.metric == "throughput")
+            .map(|figure| (figure.subject.as_str(), figure.value))
+            .collect();
+        let subject = "workload A on built-in, WiredTiger, 8 connections";
+        assert_eq!(found, [(subject, 1000.0), (&*format!("{subject} (2)"), 1200.0)]);
+        assert_eq!(main_figure(&figures).unwrap().value, 1200.0);
+        let p99 = figures.iter().find(|figure| figure.metric == "read p99").unwrap();
+        assert!(p99.value > 290_000.0 && p99.unit == "ns" && p99.better == Better::Lower);
+        let p999 = figures.iter().find(|figure| figure.metric == "read p99.9");
+        assert!(p999.is_none(), "2000 operations do not bear it");
+    }
+}

@@ -1,0 +1,91 @@
+//! Folders of runs, whole and hostile.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+use crate::{RunWriter, State};
+
+fn run(parent: &Path, verb: &str) -> PathBuf {
+    let writer = RunWriter::create(parent, Manifest::new(verb, "0.0.0", [])).unwrap();
+    writer.finish(State::Complete, None).unwrap()
+}
+
+fn names(scan: &Scan) -> (Vec<&str>, Vec<&str>) {
+    let runs = scan.runs.iter().map(|run| run.manifest.verb.as_str());
+    (runs.collect(), scan.strangers.iter().map(|one| one.name.as_str()).collect())
+}
+
+#[test]
+fn a_run_is_running_while_its_writer_lives_and_cut_off_when_that_is_gone() {
+    let parent = tempfile::tempdir().unwrap();
+    let writer = RunWriter::create(parent.path(), Manifest::new("disk", "0.0.0", [])).unwrap();
+    let folder = writer.folder().to_owned();
+    assert_eq!(look(&folder).unwrap().condition, Condition::Running);
+    assert_eq!(obstacle(&look(&folder).unwrap()), Some(Obstacle::Running));
+    let listed = RunFolder { condition: Condition::CutOff, ..look(&folder).unwrap() };
+    assert!(remove(&listed).unwrap_err().to_string().contains("changed"), "a running one is kept");
+    drop(writer);
+    assert_eq!(look(&folder).unwrap().condition, Condition::CutOff);
+}
+
+#[test]
+fn what_is_no_run_is_named_and_never_in_the_way() {
+    let parent = tempfile::tempdir().unwrap();
+    let place = parent.path();
+    let whole = run(place, "disk");
+    fs::write(place.join("a-file"), "x").unwrap();
+    fs::create_dir(place.join("b-empty")).unwrap();
+    symlink(&whole, place.join("c-link")).unwrap();
+    for (name, manifest) in [("d-broken", "{"), ("e-newer", "{\"schema\": 99}"), ("f-array", "[]")] {
+        fs::create_dir(place.join(name)).unwrap();
+        fs::write(place.join(name).join(MANIFEST), manifest).unwrap();
+    }
+    fs::create_dir(place.join("g-endless")).unwrap();
+    symlink("/dev/zero", place.join("g-endless").join(MANIFEST)).unwrap();
+    fs::create_dir(place.join(".removing-x")).unwrap();
+    let scan = scan(place).unwrap();
+    let strangers = ["a-file", "b-empty", "c-link", "d-broken", "e-newer", "f-array", "g-endless"];
+    assert_eq!(names(&scan), (vec!["disk"], strangers.to_vec()));
+    assert!(scan.strangers[4].why.contains("newer version"), "{:?}", scan.strangers[4]);
+    assert_eq!(scan.unfinished, [".removing-x"]);
+}
+
+#[test]
+fn a_removal_leaves_what_is_not_ours_and_finishes_what_was_broken_off() {
+    let parent = tempfile::tempdir().unwrap();
+    let (kept, gone) = (run(parent.path(), "disk"), run(parent.path(), "ycsb"));
+    fs::write(kept.join("notes.txt"), "mine").unwrap();
+    let listed = look(&kept).unwrap();
+    assert_eq!(obstacle(&listed), Some(Obstacle::Foreign(vec!["notes.txt".to_owned()])));
+    remove(&listed).unwrap_err();
+    assert!(kept.join("notes.txt").exists());
+    let outside = parent.path().join("outside");
+    fs::write(&outside, "precious").unwrap();
+    symlink(&outside, gone.join("latency").join("read.hlog")).unwrap();
+    assert!(look(&gone).unwrap_err().contains("latency/read.hlog"));
+    fs::remove_file(gone.join("latency/read.hlog")).unwrap();
+    fs::write(gone.join("report.html"), "page").unwrap();
+    remove(&look(&gone).unwrap()).unwrap();
+    assert!(!gone.exists() && outside.exists());
+
+    let half = parent.path().join(".removing-half");
+    fs::create_dir_all(half.join("latency")).unwrap();
+    fs::write(half.join("results.jsonl"), "").unwrap();
+    finish_removal(&half).unwrap();
+    assert!(!half.exists());
+    finish_removal(&kept).unwrap_err();
+}
+
+#[test]
+fn moments_are_read_as_people_write_them() {
+    assert_eq!(days("30d").unwrap().get(), 30 * 86_400 * 1_000_000_000);
+    assert_eq!(days("2w").unwrap(), days("14d").unwrap());
+    assert_eq!(days("36h").unwrap(), days("1.5d").unwrap());
+    for wrong in ["30", "d", "", "-1d", "1e99d", "soon", "900000d", "NaNd"] {
+        assert!(days(wrong).is_err(), "{wrong}");
+    }
+    let day = Moment::back_to("2026-11-21").unwrap();
+    assert_eq!((day.to_string(), day.short()), ("2026-11-21 00:00".to_owned(), "Nov 21 00:00".to_owned()));
+    assert!(Moment::back_to("2026-13-01").is_err() && Moment::back_to("7d").unwrap() < Moment::now());
+    assert_eq!(Condition::parse("cut-off"), Some(Condition::CutOff));
+}
