@@ -39,14 +39,7 @@ pub fn find_step(values: &[f64], surrogates: usize, stream: &mut Seeded) -> Opti
     }
     let (index, share) = largest_step(values);
     let (early, late) = values.split_at_checked(index)?;
-    let residuals: Vec<f64> = [early, late]
-        .into_iter()
-        .flat_map(|side| {
-            let mean = side.iter().sum::<f64>() / side.len() as f64;
-            side.iter().map(move |value| value - mean)
-        })
-        .collect();
-    let memory = memory(&residuals);
+    let memory = without_step(early, late);
     let mut surrogate = vec![0.0; values.len()];
     let mut as_large = 0usize;
     for _ in 0..surrogates {
@@ -61,9 +54,21 @@ pub fn find_step(values: &[f64], surrogates: usize, stream: &mut Seeded) -> Opti
     })
 }
 
+/// What a series remembers when the step between its two sides is taken out.
+pub(crate) fn without_step(early: &[f64], late: &[f64]) -> Autoregression {
+    let residuals: Vec<f64> = [early, late]
+        .into_iter()
+        .flat_map(|side| {
+            let mean = side.iter().sum::<f64>() / side.len() as f64;
+            side.iter().map(move |value| value - mean)
+        })
+        .collect();
+    memory(&residuals)
+}
+
 /// The split that explains most of the variance, and which share of it: a monotone function of the largest
 /// two-sample t, without its division. The share is zero for a constant series.
-fn largest_step(values: &[f64]) -> (usize, f64) {
+pub(crate) fn largest_step(values: &[f64]) -> (usize, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let total: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

@@ -11,9 +11,11 @@ mod changepoint;
 mod distribution;
 mod fourier;
 mod histogram;
+mod history;
 mod knee;
 mod little;
 mod models;
+mod multiple;
 mod paired_events;
 mod periodicity;
 mod random;
@@ -30,9 +32,13 @@ pub use autoregression::Autoregression;
 pub use block_bootstrap::{Resampled, bootstrap_sums};
 pub use changepoint::{FEWEST_VALUES, Step, find_step};
 pub use histogram::Histogram;
+pub use history::{
+    FEWEST_TO_JUDGE, FEWEST_TO_SUSPECT, HistoryReach, HistoryVerdict, LevelChange, level_changes,
+};
 pub use knee::{Knee, LadderLevel, knee, pick_bisection};
 pub use little::{LITTLE_TOLERANCE, LittleCheck};
 pub use models::{AICC_MARGIN, Comparison, Curve, Fit, Level, Model, Peak, fit};
+pub use multiple::{benjamini_hochberg, holm};
 pub use paired_events::{
     EventCycle, EventEffect, EventVerdict, FEWEST_EVENTS, LatencyReading, paired_events,
 };
