@@ -7,9 +7,12 @@
 mod amplification;
 mod caps;
 mod client;
+mod comparison;
 mod device;
 mod evidence;
+mod fingerprint;
 mod guard;
+mod history;
 mod judgement;
 mod ladder;
 mod layers;
@@ -18,11 +21,15 @@ mod path;
 mod pictures;
 pub mod queue;
 mod rules;
+mod run_noise;
 mod seconds;
 mod spikes;
 mod windows;
 
+pub use comparison::compare;
 pub use evidence::Evidence;
+pub use fingerprint::Fingerprint;
+pub use history::{HistoryRun, histories};
 pub use judgement::{Judgement, judge};
 pub use pictures::pictures;
 pub use rules::{RULES, Rule};

@@ -1,0 +1,93 @@
+//! Runs whose differences are known.
+
+use std::path::{Path, PathBuf};
+
+use fathom_record::folders::look;
+use fathom_record::load::{Load, LoadOperation};
+use fathom_record::{Manifest, RunWriter, State};
+use fathom_stats::Histogram;
+
+use super::*;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A load of 24 s at `per_s` reads a second, each taking `latency_ns`.
+fn load(parent: &Path, (per_s, latency_ns): (u64, u64), cpus: &str, findings: &[Finding]) -> PathBuf {
+    let mut manifest = Manifest::new("ycsb", "0", ["fathom", "ycsb", "run"].map(str::to_owned));
+    manifest.environment.insert("cpu.count".to_owned(), cpus.to_owned());
+    manifest.environment.insert("kernel".to_owned(), format!("6.{cpus}"));
+    manifest.environment.insert("note.000".to_owned(), format!("{per_s}"));
+    let mut writer = RunWriter::create(parent, manifest).unwrap();
+    let mut whole = Histogram::new();
+    for second in 0..24u64 {
+        let mut histogram = Histogram::new();
+        (0..per_s + second % 3).for_each(|n| histogram.record(latency_ns + n));
+        let window = (second * SECOND_NS, (second + 1) * SECOND_NS);
+        writer.latency("read.response", window, &histogram).unwrap();
+        whole.merge(&histogram);
+    }
+    let result = Load {
+        server: "mongodb://h/".to_owned(),
+        workload: "workloada".to_owned(),
+        connections: 4,
+        seconds: 24.0,
+        operations: whole.len(),
+        per_s: whole.len() as f64 / 24.0,
+        offered_per_s: None,
+        by_operation: vec![LoadOperation::new("READ", whole.len(), 0, &whole, &whole)],
+        client_cpu_share: 0.1,
+        client_limited: false,
+    };
+    writer.result(&Entry::Load(result)).unwrap();
+    writer.findings(findings).unwrap();
+    writer.finish(State::Complete, None).unwrap()
+}
+
+fn compared(a: &Path, b: &Path) -> Comparison {
+    compare(&look(a).unwrap(), &look(b).unwrap()).unwrap()
+}
+
+#[test]
+fn figures_have_their_ratio_and_the_noise_of_each_run() {
+    let parent = tempfile::tempdir().unwrap();
+    let a = load(parent.path(), (1000, 100_000), "2", &[]);
+    let b = load(parent.path(), (500, 200_000), "2", &[]);
+    let found = compared(&a, &b);
+    assert!(found.obstacles.is_empty(), "{:?}", found.obstacles);
+    let throughput = found.figures.iter().find(|one| one.metric == "throughput").unwrap();
+    assert!((throughput.ratio.unwrap() - 0.5).abs() < 0.01, "{throughput:?}");
+    assert_eq!(throughput.beyond_noise, Some(true));
+    let noise = throughput.noise_a.unwrap();
+    assert!(noise.parts == 12 && noise.low <= 1001.0 && noise.high >= 1000.0, "{noise:?}");
+    let median = found.figures.iter().find(|one| one.metric == "read p50").unwrap();
+    assert!((median.ratio.unwrap() - 2.0).abs() < 0.02, "{median:?}");
+    assert_eq!(median.beyond_noise, Some(true), "{median:?}");
+    let same = compared(&a, &a);
+    assert!(same.figures.iter().all(|one| one.beyond_noise != Some(true)));
+    assert!(found.limits[0].contains("no proof"), "{:?}", found.limits);
+}
+
+#[test]
+fn another_machine_comes_first_and_findings_gained_and_lost_are_told() {
+    let parent = tempfile::tempdir().unwrap();
+    let finding = |id: &str, severity, claim: &str| Finding::new(id, severity, claim);
+    let before = [finding("readahead", Severity::Warning, "8192 KiB"), finding("ok", Severity::Ok, "fine")];
+    let after = [
+        finding("cap", Severity::Critical, "capped at 3000"),
+        finding("readahead", Severity::Note, "16 KiB"),
+    ];
+    let a = load(parent.path(), (1000, 100_000), "2", &before);
+    let b = load(parent.path(), (1000, 100_000), "8", &after);
+    let found = compared(&a, &b);
+    assert!(found.obstacles[0].contains("cpu.count is 2 and 8"), "{:?}", found.obstacles);
+    let facts: Vec<&str> = found.environment.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(facts, ["cpu.count", "kernel"]);
+    let changes: Vec<_> = found.findings.iter().map(|one| (one.id.as_str(), one.a, one.b)).collect();
+    assert_eq!(
+        changes,
+        [
+            ("cap", None, Some(Severity::Critical)),
+            ("readahead", Some(Severity::Warning), Some(Severity::Note))
+        ]
+    );
+}
