@@ -2,24 +2,34 @@
 
 mod amplification;
 mod budget;
+mod comparison;
 mod disk;
 #[cfg(test)]
 mod disk_tests;
 mod figures;
 mod findings;
 mod fio;
+mod history;
 mod load;
 mod members;
 mod page;
+mod printable;
 mod queue;
+mod run_list;
+mod runs_page;
 mod wrap;
 
 pub use amplification::amplification_lines;
 pub use budget::budget_blocks;
+pub use comparison::comparison_lines;
 pub use disk::{entry_lines, phase_heading, shape};
 pub use findings::{findings_brief, findings_text};
 pub use fio::{FioStep, fio_json};
+pub use history::{history_lines, sparkline};
 pub use members::member_lines;
 pub use page::{OverTime, PageSource, page};
+pub use printable::printable;
 pub use queue::queue_lines;
+pub use run_list::{Headline, is_better, run_table, took, value_of};
+pub use runs_page::{ListedRun, RunsPage, comparison_page, problem_page, runs_page};
 pub use wrap::wrapped;
