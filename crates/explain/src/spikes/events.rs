@@ -14,7 +14,7 @@ const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
 
 /// Begin and end of each checkpoint of `member`, in seconds since the run's start; empty where none was counted.
-pub(super) fn checkpoints(evidence: &Evidence, member: &str) -> Vec<(f64, f64)> {
+pub(crate) fn checkpoints(evidence: &Evidence, member: &str) -> Vec<(f64, f64)> {
     let name = |last: &str| format!("server.{member}.checkpoint.{last}");
     let running = points(evidence, &name("running"));
     let counts = points(evidence, &name("count"));

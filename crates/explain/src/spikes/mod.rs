@@ -20,6 +20,7 @@ use fathom_stats::{EventCycle, EventVerdict, Seeded, paired_events};
 use crate::{Evidence, Judgement};
 use latency::Latency;
 
+pub(crate) use events::checkpoints;
 pub(crate) use rhythm::latency_rhythms;
 pub(crate) use superposed::superposed_cycles;
 

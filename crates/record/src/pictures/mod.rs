@@ -4,6 +4,8 @@ pub mod cycles;
 pub mod rhythm;
 pub mod scaling;
 
+use std::collections::BTreeMap;
+
 use cycles::SuperposedCycles;
 use rhythm::LatencyRhythm;
 use scaling::Scaling;
@@ -11,6 +13,8 @@ use scaling::Scaling;
 /// All of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pictures {
+    /// When checkpoints of each server ran, by its number: begin and end in seconds since the run's start.
+    pub checkpoints: BTreeMap<String, Vec<(f64, f64)>>,
     /// Cycles of checkpoints or flushes, laid over each other.
     pub cycles: Vec<SuperposedCycles>,
     /// Latency by period and by lag.

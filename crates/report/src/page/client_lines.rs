@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fathom_record::{Point, SeriesSet};
 
-use super::chart::{Chart, Line, Plan};
+use super::chart::{Line, Plan};
 use super::grid::Grid;
 
 /// What a chart of a load shows: its name, what its series end with, title, unit, factor, whether by decades, how.
@@ -49,8 +49,8 @@ const SHOWN: [(&str, &str, &str, &str, f64, bool, &str); 4] = [
 ];
 
 /// The charts; none where no client was recorded.
-pub(super) fn charts(series: &SeriesSet, grid: Grid) -> Vec<Chart> {
-    let mut charts = Vec::new();
+pub(super) fn plans(series: &SeriesSet, grid: Grid) -> Vec<Plan> {
+    let mut plans = Vec::new();
     for (id, ending, title, unit, factor, is_log, how) in SHOWN {
         let mut loads: BTreeMap<&str, Vec<(&str, &[Point])>> = BTreeMap::new();
         for (name, one) in series.starting("client.") {
@@ -72,7 +72,7 @@ pub(super) fn charts(series: &SeriesSet, grid: Grid) -> Vec<Chart> {
                 "" => (format!("client-{id}"), title.to_owned()),
                 load => (format!("client-{id}-{load}"), format!("{title}: {load}")),
             };
-            let plan = Plan {
+            plans.push(Plan {
                 id,
                 title,
                 unit,
@@ -83,9 +83,8 @@ pub(super) fn charts(series: &SeriesSet, grid: Grid) -> Vec<Chart> {
                 window: grid.window(),
                 how: how.to_owned(),
                 bands: Vec::new(),
-            };
-            charts.extend(plan.draw());
+            });
         }
     }
-    charts
+    plans
 }

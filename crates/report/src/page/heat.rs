@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use fathom_record::{LatencyMap, SeriesSet};
+use fathom_record::LatencyMap;
 use fathom_stats::Histogram;
 
 use super::chart::{Chart, figure};
-use super::panels::checkpoints;
+use super::panels::Checkpoints;
 use super::scale::Scale;
 use super::svg::Frame;
 
@@ -28,7 +28,7 @@ const FEWEST_OPERATIONS: u64 = 100;
 pub type OverTime = (String, Histogram, LatencyMap);
 
 /// The maps of the operations of a load, by response time where that is known.
-pub(super) fn maps(latencies: &[OverTime], series: &SeriesSet) -> Vec<Chart> {
+pub(super) fn maps(latencies: &[OverTime], checkpoints: &Checkpoints) -> Vec<Chart> {
     let has_response = |operation: &str| {
         latencies.iter().any(|(name, ..)| name.strip_suffix(".response").is_some_and(|one| one == operation))
     };
@@ -45,8 +45,7 @@ pub(super) fn maps(latencies: &[OverTime], series: &SeriesSet) -> Vec<Chart> {
         .collect();
     shown.sort_by_key(|(_, whole, _)| std::cmp::Reverse(whole.len()));
     shown.truncate(MOST_MAPS);
-    let mut bands: Vec<(f64, f64)> =
-        series.words_after("server.").into_iter().flat_map(|member| checkpoints(series, member)).collect();
+    let mut bands: Vec<(f64, f64)> = checkpoints.values().flatten().copied().collect();
     bands.sort_by(|one, other| one.0.total_cmp(&other.0));
     shown.into_iter().map(|(name, whole, map)| chart(name, whole, map, &bands)).collect()
 }
@@ -133,8 +132,6 @@ fn draw(
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::Point;
-
     use super::*;
 
     const SECOND_NS: u64 = 1_000_000_000;
@@ -155,16 +152,14 @@ mod tests {
 
     #[test]
     fn every_operation_is_in_a_cell_and_the_stall_is_seen() {
-        let mut series = SeriesSet::default();
-        let point = Point { begin_ns: 6 * SECOND_NS, end_ns: 8 * SECOND_NS, value: 1.0 };
-        series.add("server.0.checkpoint.running", "1", point);
+        let ran = Checkpoints::from([("0".to_owned(), vec![(6.0, 8.0)])]);
         let logs = [
             log("read.response", 20),
             log("read.service", 20),
             log("update.service", 5),
             log("schedule.lag", 20),
         ];
-        let charts = maps(&logs, &series);
+        let charts = maps(&logs, &ran);
         let [chart] = charts.as_slice() else { panic!("{charts:#?}") };
         assert_eq!((chart.id.as_str(), chart.readings), ("heat-read", 1001));
         let rows: Vec<Vec<f64>> = chart
@@ -182,7 +177,7 @@ mod tests {
 
     #[test]
     fn an_hour_has_no_more_columns_than_a_page_shows() {
-        let charts = maps(&[log("read.service", 3600)], &SeriesSet::default());
+        let charts = maps(&[log("read.service", 3600)], &Checkpoints::new());
         let columns: std::collections::BTreeSet<&str> =
             charts[0].csv.lines().skip(1).map(|row| row.split(',').next().unwrap()).collect();
         assert_eq!(columns.len(), 240);

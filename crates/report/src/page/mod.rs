@@ -24,6 +24,7 @@ use fathom_record::{Confidence, Finding, Manifest, SeriesSet, Severity, State};
 use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 
+use self::chart::Plan;
 use self::grid::Grid;
 pub use self::heat::OverTime;
 use crate::findings::gain_sentence;
@@ -84,12 +85,10 @@ pub fn page(source: &PageSource<'_>) -> Result<String> {
     let template = environment.get_template("page").map_err(failed)?;
     let mut bar_tables = bars::tables(source.results);
     bar_tables.extend(cost::tables(source.series, &source.manifest.environment));
-    let mut stills = still::depths(source.results);
-    stills.extend(still::rates(source.results));
-    stills.extend(still::percentiles(source.latencies));
-    stills.extend(pictures::charts(source.pictures));
-    let mut charts = heat::maps(source.latencies, source.series);
-    charts.extend(panels::charts(source.series, grid));
+    let (over_time, others) = plans(source, grid);
+    let drawn = |plans: Vec<Plan>| plans.into_iter().filter_map(Plan::draw);
+    let mut charts = heat::maps(source.latencies, &source.pictures.checkpoints);
+    charts.extend(drawn(over_time));
     let manifest = source.manifest;
     template
         .render(context! {
@@ -102,7 +101,7 @@ pub fn page(source: &PageSource<'_>) -> Result<String> {
             findings => findings.into_iter().map(shown).collect::<Vec<_>>(),
             wanted => wanted.into_iter().map(shown).collect::<Vec<_>>(),
             bars => bar_tables,
-            stills => stills,
+            stills => drawn(others).collect::<Vec<_>>(),
             charts => charts,
             meanings => meanings(source.results),
             notes => source.notes,
@@ -112,6 +111,15 @@ pub fn page(source: &PageSource<'_>) -> Result<String> {
             uplot_script => UPLOT_SCRIPT,
         })
         .map_err(failed)
+}
+
+/// The charts over time, and the others.
+fn plans(source: &PageSource<'_>, grid: Grid) -> (Vec<Plan>, Vec<Plan>) {
+    let mut others = still::depths(source.results);
+    others.extend(still::rates(source.results));
+    others.extend(still::percentiles(source.latencies));
+    others.extend(pictures::plans(source.pictures));
+    (panels::plans(source.series, &source.pictures.checkpoints, grid), others)
 }
 
 fn shown(finding: &Finding) -> Shown<'_> {

@@ -1,8 +1,10 @@
 //! Table: the charts over time, what each shows of which series, and how that is computed.
 
+use std::collections::BTreeMap;
+
 use fathom_record::{Point, Series, SeriesSet};
 
-use super::chart::{Chart, Line, Plan};
+use super::chart::{Line, Plan};
 use super::grid::Grid;
 
 /// What a chart is drawn for each of.
@@ -235,26 +237,31 @@ static PANELS: &[Panel] = &[
     },
 ];
 
+/// When checkpoints of each server ran, in seconds.
+pub(super) type Checkpoints = BTreeMap<String, Vec<(f64, f64)>>;
+
 /// Every chart over time that the run has series for.
-pub(super) fn charts(series: &SeriesSet, grid: Grid) -> Vec<Chart> {
-    let mut charts = super::client_lines::charts(series, grid);
+pub(super) fn plans(series: &SeriesSet, checkpoints: &Checkpoints, grid: Grid) -> Vec<Plan> {
+    let mut plans = super::client_lines::plans(series, grid);
     for panel in PANELS {
-        match panel.of {
-            Of::Run => charts.extend(chart(panel, None, series, grid)),
-            Of::Servers => each(panel, "server.", series, grid, &mut charts),
-            Of::Devices => each(panel, "device.", series, grid, &mut charts),
-        }
+        let (prefix, names) = match panel.of {
+            Of::Run => {
+                plans.push(plan(panel, None, series, grid));
+                continue;
+            }
+            Of::Servers => ("server.", series.words_after("server.")),
+            Of::Devices => ("device.", series.words_after("device.")),
+        };
+        // A chart for each second word of the names that begin so.
+        plans.extend(names.into_iter().map(|name| {
+            let bands = (panel.of == Of::Servers).then(|| checkpoints.get(name).cloned()).flatten();
+            Plan { bands: bands.unwrap_or_default(), ..plan(panel, Some((prefix, name)), series, grid) }
+        }));
     }
-    charts
+    plans
 }
 
-/// A chart for each second word of the names that begin so.
-fn each(panel: &Panel, prefix: &str, series: &SeriesSet, grid: Grid, charts: &mut Vec<Chart>) {
-    let names = series.words_after(prefix);
-    charts.extend(names.into_iter().filter_map(|name| chart(panel, Some((prefix, name)), series, grid)));
-}
-
-fn chart(panel: &Panel, of: Option<(&str, &str)>, series: &SeriesSet, grid: Grid) -> Option<Chart> {
+fn plan(panel: &Panel, of: Option<(&str, &str)>, series: &SeriesSet, grid: Grid) -> Plan {
     let name = of.map(|(_, name)| name);
     let mut readings = 0;
     let mut lines = Vec::new();
@@ -270,8 +277,6 @@ fn chart(panel: &Panel, of: Option<(&str, &str)>, series: &SeriesSet, grid: Grid
         ),
         None => (panel.id.to_owned(), panel.title.to_owned()),
     };
-    let has_bands = matches!(panel.of, Of::Servers);
-    let bands = name.filter(|_| has_bands).map(|name| checkpoints(series, name)).unwrap_or_default();
     Plan {
         id,
         title,
@@ -282,9 +287,8 @@ fn chart(panel: &Panel, of: Option<(&str, &str)>, series: &SeriesSet, grid: Grid
         readings,
         window: grid.window(),
         how: panel.how.to_owned(),
-        bands,
+        bands: Vec::new(),
     }
-    .draw()
 }
 
 fn points(shows: Shows, name: Option<&str>, series: &SeriesSet) -> Vec<Point> {
@@ -316,22 +320,9 @@ fn points(shows: Shows, name: Option<&str>, series: &SeriesSet) -> Vec<Point> {
     }
 }
 
-/// When checkpoints of a server ran, in seconds.
-pub(super) fn checkpoints(series: &SeriesSet, member: &str) -> Vec<(f64, f64)> {
-    let running = series.get(&format!("server.{member}.checkpoint.running"));
-    let mut bands: Vec<(f64, f64)> = Vec::new();
-    for point in running.into_iter().flat_map(|series| &series.points).filter(|point| point.value > 0.0) {
-        let (from, to) = (point.begin_ns as f64 / 1e9, point.end_ns as f64 / 1e9);
-        match bands.last_mut() {
-            Some(last) if from <= last.1 + 0.01 => last.1 = to,
-            _ => bands.push((from, to)),
-        }
-    }
-    bands
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::chart::Chart;
     use super::*;
 
     #[test]
@@ -342,15 +333,21 @@ mod tests {
             let point = |value| Point { begin_ns: at * second, end_ns: (at + 1) * second, value };
             series.add("device.sda.reads", "1", point(10.0));
             series.add("device.sda.read_ms", "ms", point(if at == 2 { 0.0 } else { 50.0 }));
-            series.add("server.0.checkpoint.running", "1", point(f64::from(u8::from(at == 1 || at == 2))));
             series.add("server.0.tickets.read.out", "1", point(3.0));
         }
-        let charts = charts(&series, Grid::until(4 * second));
+        let ran = Checkpoints::from([("0".to_owned(), vec![(1.0, 3.0)])]);
+        let plans = plans(&series, &ran, Grid::until(4 * second));
+        assert!(
+            plans
+                .iter()
+                .all(|plan| plan.bands.is_empty() || plan.bands == [(1.0, 3.0)] && plan.id.ends_with("-0"))
+        );
+        let charts: Vec<Chart> = plans.into_iter().filter_map(Plan::draw).collect();
         let chart = |id: &str| charts.iter().find(|chart| chart.id == id).unwrap();
         assert_eq!(chart("device-time-sda").csv, "second,reads\n1,5\n2,5\n3,0\n4,5");
         assert_eq!(chart("device-requests-sda").csv, "second,reads\n1,10\n2,10\n3,10\n4,10");
         assert_eq!(chart("tickets-0").lines, ["read"]);
-        assert_eq!(checkpoints(&series, "0"), [(1.0, 3.0)]);
+        assert!(chart("tickets-0").svg.contains("class=\"band\""));
         assert!(charts.iter().all(|chart| chart.id != "memory"), "what has no series has no chart");
     }
 

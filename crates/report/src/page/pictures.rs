@@ -6,15 +6,15 @@ use fathom_record::pictures::rhythm::LatencyRhythm;
 use fathom_record::pictures::scaling::Scaling;
 use fathom_units::{count, decimal};
 
-use super::chart::{Across, Chart, Line, Plan, figure};
+use super::chart::{Across, Line, Plan, figure};
 use super::scale::Scale;
 
 /// All of them.
-pub(super) fn charts(pictures: &Pictures) -> Vec<Chart> {
-    let mut charts: Vec<Chart> = pictures.cycles.iter().flat_map(of_cycles).collect();
-    charts.extend(pictures.rhythms.iter().flat_map(of_rhythm));
-    charts.extend(pictures.scalings.iter().enumerate().filter_map(|(number, one)| of_scaling(number, one)));
-    charts
+pub(super) fn plans(pictures: &Pictures) -> Vec<Plan> {
+    let mut plans: Vec<Plan> = pictures.cycles.iter().flat_map(of_cycles).collect();
+    plans.extend(pictures.rhythms.iter().flat_map(of_rhythm));
+    plans.extend(pictures.scalings.iter().enumerate().map(|(number, one)| of_scaling(number, one)));
+    plans
 }
 
 /// The id and the title of a chart of one server, where there is one.
@@ -31,7 +31,7 @@ fn ticks(scale: Scale) -> Vec<(f64, String)> {
 }
 
 /// A chart for each measure over the cycle.
-fn of_cycles(one: &SuperposedCycles) -> Vec<Chart> {
+fn of_cycles(one: &SuperposedCycles) -> Vec<Plan> {
     let (first, last) =
         one.offsets_s.first().copied().zip(one.offsets_s.last().copied()).unwrap_or((0.0, 1.0));
     let across = Across {
@@ -40,7 +40,7 @@ fn of_cycles(one: &SuperposedCycles) -> Vec<Chart> {
         ticks: ticks(Scale::between(first, last)),
         is_log: false,
     };
-    let charts = one.measures.iter().filter_map(|measure| {
+    let plans = one.measures.iter().map(|measure| {
         let title = format!("{} around a {}", measure.name, one.event);
         let (id, title) = named(&format!("cycle-{}", measure.id), title, &one.member);
         let line = |name: &str, values: &[Option<f64>]| Line { name: name.to_owned(), values: values.to_vec() };
@@ -63,13 +63,12 @@ fn of_cycles(one: &SuperposedCycles) -> Vec<Chart> {
             ),
             bands: Vec::new(),
         }
-        .draw()
     });
-    charts.collect()
+    plans.collect()
 }
 
 /// By period, with the line that noise stays below, and by lag.
-fn of_rhythm(one: &LatencyRhythm) -> Vec<Chart> {
+fn of_rhythm(one: &LatencyRhythm) -> [Plan; 2] {
     let flat = |height: f64, count: usize| vec![Some(height); count];
     let ends = one.by_period.first().zip(one.by_period.last()).map_or((1.0, 10.0), |(a, b)| (a.0, b.0));
     let window = format!("{} to {} s", figure(one.begin_s), figure(one.begin_s + one.seconds as f64));
@@ -128,11 +127,11 @@ fn of_rhythm(one: &LatencyRhythm) -> Vec<Chart> {
             .to_owned(),
         bands: Vec::new(),
     };
-    [by_period, by_lag].into_iter().filter_map(Plan::draw).collect()
+    [by_period, by_lag]
 }
 
 /// What was measured at each number of connections, and the laws.
-fn of_scaling(number: usize, one: &Scaling) -> Option<Chart> {
+fn of_scaling(number: usize, one: &Scaling) -> Plan {
     let mut places: Vec<f64> = one.levels.iter().map(|level| level.0).collect();
     places.extend(one.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0)));
     places.sort_by(f64::total_cmp);
@@ -174,7 +173,6 @@ fn of_scaling(number: usize, one: &Scaling) -> Option<Chart> {
         ),
         bands: Vec::new(),
     }
-    .draw()
 }
 
 /// The mean of the points at each place; between its points a line has gaps, over which it is drawn straight on.
@@ -197,6 +195,7 @@ mod tests {
     use fathom_record::pictures::cycles::CycleMeasure;
     use fathom_record::pictures::scaling::ScalingCurve;
 
+    use super::super::chart::Chart;
     use super::*;
 
     #[test]
@@ -233,8 +232,13 @@ mod tests {
             curves: vec![ScalingCurve { law: "cap", aicc: -3.0, points: vec![(1.0, 99.0), (4.0, 312.0)] }],
             peak: Err("too few levels".into()),
         };
-        let pictures = Pictures { cycles: vec![cycles], rhythms: vec![rhythm], scalings: vec![scaling] };
-        let charts = charts(&pictures);
+        let pictures = Pictures {
+            cycles: vec![cycles],
+            rhythms: vec![rhythm],
+            scalings: vec![scaling],
+            ..Pictures::default()
+        };
+        let charts: Vec<Chart> = plans(&pictures).into_iter().filter_map(Plan::draw).collect();
         let ids: Vec<&str> = charts.iter().map(|chart| chart.id.as_str()).collect();
         assert_eq!(ids, ["cycle-latency-0", "rhythm", "echo", "scaling-0"]);
         assert!(charts[0].csv.ends_with("-0.5,100,90,110\n0.5,300,200,"), "{}", charts[0].csv);

@@ -7,7 +7,7 @@ use fathom_record::disk::{Entry, Latency, Step};
 use fathom_record::load::Load;
 use fathom_stats::Histogram;
 
-use super::chart::{Across, Chart, Line, Plan};
+use super::chart::{Across, Line, Plan};
 use super::heat::OverTime;
 use super::scale::Scale;
 
@@ -19,16 +19,16 @@ const QUANTILES: [f64; 16] =
 const FEWEST: u64 = 100;
 
 /// The percentile curves of a run's latencies: one chart a load or operation, service beside response time.
-pub(super) fn percentiles(latencies: &[OverTime]) -> Vec<Chart> {
+pub(super) fn percentiles(latencies: &[OverTime]) -> Vec<Plan> {
     let mut by_operation: BTreeMap<&str, Vec<(&str, &Histogram)>> = BTreeMap::new();
     for (name, histogram, _) in latencies.iter().filter(|(_, histogram, _)| histogram.len() >= FEWEST) {
         let (operation, clock) = name.rsplit_once('.').unwrap_or((name, "latency"));
         by_operation.entry(operation).or_default().push((clock, histogram));
     }
-    by_operation.into_iter().filter_map(|(operation, clocks)| percentile(operation, &clocks)).collect()
+    by_operation.into_iter().map(|(operation, clocks)| percentile(operation, &clocks)).collect()
 }
 
-fn percentile(operation: &str, clocks: &[(&str, &Histogram)]) -> Option<Chart> {
+fn percentile(operation: &str, clocks: &[(&str, &Histogram)]) -> Plan {
     let nines = |quantile: f64| -(1.0 - quantile).log10();
     let lines = clocks.iter().map(|(clock, histogram)| Line {
         name: (*clock).to_owned(),
@@ -63,14 +63,13 @@ fn percentile(operation: &str, clocks: &[(&str, &Histogram)]) -> Option<Chart> {
             .to_owned(),
         bands: Vec::new(),
     }
-    .draw()
 }
 
 /// A figure of a step.
 type Value = fn(&Step) -> Option<f64>;
 
 /// What a probe found at each depth: throughput and mean latency, a chart each for the shapes that have a ladder.
-pub(super) fn depths(results: &[Entry]) -> Vec<Chart> {
+pub(super) fn depths(results: &[Entry]) -> Vec<Plan> {
     let mut phases: Vec<(&str, Vec<(u32, &Step)>)> = Vec::new();
     for entry in results {
         let Entry::Step(step) = entry else { continue };
@@ -84,45 +83,42 @@ pub(super) fn depths(results: &[Entry]) -> Vec<Chart> {
     ladders.flat_map(|(phase, steps)| ladder(phase, steps)).collect()
 }
 
-fn ladder(phase: &str, mut steps: Vec<(u32, &Step)>) -> Vec<Chart> {
+fn ladder(phase: &str, mut steps: Vec<(u32, &Step)>) -> Vec<Plan> {
     steps.sort_by_key(|(depth, _)| *depth);
     steps.dedup_by_key(|(depth, _)| *depth);
     let shown: [(&str, &str, Value); 2] = [
         ("Operations a second", "1/s", |step| Some(step.per_s())),
         ("Mean latency", "µs", |step| step.mean_latency_ns().map(|ns| ns / 1e3)),
     ];
-    let charts = shown.into_iter().enumerate().filter_map(|(number, (title, unit, value))| {
-        Plan {
-            id: format!("depth-{number}-{}", phase.replace(' ', "-")),
-            title: format!("{title} at each depth: {phase}"),
-            unit,
-            across: Across {
-                name: "depth",
-                places: steps.iter().map(|(depth, _)| f64::from(*depth)).collect(),
-                ticks: steps
-                    .iter()
-                    .filter(|(depth, _)| depth.is_power_of_two() && *depth >= 8)
-                    .map(|(depth, _)| (f64::from(*depth), depth.to_string()))
-                    .collect(),
-                is_log: false,
-            },
-            lines: vec![Line {
-                name: phase.to_owned(),
-                values: steps.iter().map(|(_, step)| value(step)).collect(),
-            }],
+    let plans = shown.into_iter().enumerate().map(|(number, (title, unit, value))| Plan {
+        id: format!("depth-{number}-{}", phase.replace(' ', "-")),
+        title: format!("{title} at each depth: {phase}"),
+        unit,
+        across: Across {
+            name: "depth",
+            places: steps.iter().map(|(depth, _)| f64::from(*depth)).collect(),
+            ticks: steps
+                .iter()
+                .filter(|(depth, _)| depth.is_power_of_two() && *depth >= 8)
+                .map(|(depth, _)| (f64::from(*depth), depth.to_string()))
+                .collect(),
             is_log: false,
-            readings: steps.len(),
-            window: "a window for each depth".to_owned(),
-            how: "The probe kept so many requests in flight for the whole window.".to_owned(),
-            bands: Vec::new(),
-        }
-        .draw()
+        },
+        lines: vec![Line {
+            name: phase.to_owned(),
+            values: steps.iter().map(|(_, step)| value(step)).collect(),
+        }],
+        is_log: false,
+        readings: steps.len(),
+        window: "a window for each depth".to_owned(),
+        how: "The probe kept so many requests in flight for the whole window.".to_owned(),
+        bands: Vec::new(),
     });
-    charts.collect()
+    plans.collect()
 }
 
 /// Loads at rising rates: how long operations took, and what was done of what was due.
-pub(super) fn rates(results: &[Entry]) -> Vec<Chart> {
+pub(super) fn rates(results: &[Entry]) -> Vec<Plan> {
     let mut ladders: Vec<Vec<(f64, &Load)>> = Vec::new();
     for entry in results {
         let Entry::Load(load) = entry else { continue };
@@ -139,7 +135,7 @@ pub(super) fn rates(results: &[Entry]) -> Vec<Chart> {
     ladders.enumerate().flat_map(|(number, ladder)| rate_ladder(number, ladder)).collect()
 }
 
-fn rate_ladder(number: usize, mut loads: Vec<(f64, &Load)>) -> Vec<Chart> {
+fn rate_ladder(number: usize, mut loads: Vec<(f64, &Load)>) -> Vec<Plan> {
     loads.sort_by(|a, b| a.0.total_cmp(&b.0));
     let Some((_, first)) = loads.first() else { return Vec::new() };
     let of = format!("{} under {}", first.server, first.workload);
@@ -180,18 +176,22 @@ fn rate_ladder(number: usize, mut loads: Vec<(f64, &Load)>) -> Vec<Chart> {
             .to_owned(),
         bands: Vec::new(),
     };
-    let charts = [
+    vec![
         plan("response", "Response time", "µs", times.collect(), true),
         plan("done", "Operations done", "1/s", vec![done], false),
-    ];
-    charts.into_iter().filter_map(Plan::draw).collect()
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use fathom_record::LatencyMap;
 
+    use super::super::chart::Chart;
     use super::*;
+
+    fn drawn(plans: Vec<Plan>) -> Vec<Chart> {
+        plans.into_iter().filter_map(Plan::draw).collect()
+    }
 
     #[test]
     fn steps_of_a_search_stand_in_the_order_of_their_rates() {
@@ -213,7 +213,7 @@ mod tests {
                 client_limited: false,
             })
         };
-        let charts = rates(&[step(100.0, 1000), step(200.0, 9000), step(150.0, 3000)]);
+        let charts = drawn(rates(&[step(100.0, 1000), step(200.0, 9000), step(150.0, 3000)]));
         let [times, done] = charts.as_slice() else { panic!("{charts:#?}") };
         assert_eq!(times.lines, ["READ median", "READ 99 %"]);
         assert_eq!(done.csv, "offered per second,done\n100,100\n150,150\n200,150");
@@ -225,7 +225,8 @@ mod tests {
         let mut histogram = Histogram::new();
         (1..=1000u64).for_each(|us| histogram.record(us * 1000));
         let one = |name: &str, whole: Histogram| (name.to_owned(), whole, LatencyMap::default());
-        let charts = percentiles(&[one("read.service", histogram), one("scan.service", Histogram::new())]);
+        let charts =
+            drawn(percentiles(&[one("read.service", histogram), one("scan.service", Histogram::new())]));
         let [chart] = charts.as_slice() else { panic!("{charts:#?}") };
         let last = chart.csv.lines().rev().find(|line| !line.ends_with(',')).unwrap();
         assert!(last.starts_with("2,"), "99 % is the last: {}", chart.csv);
