@@ -26,7 +26,7 @@ prepare = mkdir -p "$(CARGO_TARGET_DIR)" && touch "$(CARGO_TARGET_DIR)" && \
 	{ ls -1dt "$(FATHOM_CACHE)"/target-* 2>/dev/null || true; } | tail -n +3 | \
 	while read -r old; do find "$$old" -maxdepth 0 -mmin +120 -exec rm -rf {} +; done
 
-.PHONY: help setup build checkup test lint fmt bench fuzz soak clean
+.PHONY: help setup build checkup package book test lint fmt bench fuzz soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name about; do \
@@ -53,6 +53,16 @@ checkup: build ## what holds this machine's storage back (DIR=where, QUICK=1)
 	code=0; "$$@" || code=$$?; \
 	if [ $$code -eq 1 ]; then echo "make checkup: done; the findings are above (exit code 1 of fathom)"; code=0; fi; \
 	exit $$code
+
+package: build ## a Debian package and a tarball of the release program, in bin/, tried in an empty prefix
+	@setup/install.sh package
+	@rm -f bin/fathom_*.deb bin/fathom-*.tar.gz
+	@setup/package.sh bin/fathom bin deb
+	@for package in bin/fathom_*.deb bin/fathom-*.tar.gz; do setup/package_test.sh "$$package"; done
+
+book: ## the pages of docs/ as a website, at bin/book
+	@mkdir -p bin
+	@mdbook=$$(setup/mdbook.sh) && "$$mdbook" build --dest-dir "$(CURDIR)/bin/book"
 
 test: setup ## everything that a change must pass
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) setup/test.sh

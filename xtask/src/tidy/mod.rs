@@ -5,6 +5,7 @@
 //! printing, unwrapping) is left to them.
 
 mod architecture;
+mod book;
 mod changelog;
 mod exits;
 mod file_length;
@@ -73,6 +74,7 @@ static CHECKS: &[Check] = &[
     Check { name: "file size", run: file_size::check },
     Check { name: "machine names", run: machine_names::check },
     Check { name: "links", run: links::check },
+    Check { name: "book", run: book::check },
     Check { name: "architecture", run: architecture::check },
     Check { name: "changelog", run: changelog::check },
 ];

@@ -2,11 +2,15 @@
 
 mod checkup;
 mod cleanup;
+mod completions;
 mod disk;
 mod doctor;
 mod explain;
 mod iostat;
+mod man;
 mod mongoperf;
+#[cfg(test)]
+mod quoted;
 mod report;
 mod serve;
 mod watch;
@@ -63,6 +67,11 @@ static VERBS: &[Verb] = &[
         command: cleanup::command,
         run: |matches| cleanup::run(cleanup::Config::from_arg_matches(matches)?),
     },
+    Verb {
+        command: completions::command,
+        run: |matches| completions::run(completions::Config::from_arg_matches(matches)?),
+    },
+    Verb { command: man::command, run: |matches| man::run(man::Config::from_arg_matches(matches)?) },
 ];
 
 /// The whole command line.

@@ -1,0 +1,61 @@
+//! `fathom completions SHELL`: what a shell must know to complete fathom's command lines, on standard output.
+//!
+//! Made from the command tree itself, so that it cannot fall behind. It installs nothing: packages put it in its place,
+//! and whoever has none redirects it there.
+
+use anyhow::Result;
+use clap::{Args, Command, ValueEnum};
+use clap_complete::aot::{Bash, Fish, Generator, Zsh, generate};
+
+use super::Outcome;
+use crate::output;
+
+const EXAMPLES: &str = "\
+EXAMPLES:
+  source <(fathom completions bash)                for this shell
+  fathom completions bash > ~/.local/share/bash-completion/completions/fathom
+  fathom completions zsh > ~/.zfunc/_fathom        a folder of $fpath
+  fathom completions fish > ~/.config/fish/completions/fathom.fish
+
+The Debian package brings all three.
+Exit codes: 0 ok, 2 usage, 3 environment.";
+
+/// What the command line may say.
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    /// The shell that is to complete
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// The command line of the verb.
+pub(crate) fn command() -> Command {
+    Config::augment_args(Command::new("completions"))
+        .about("Print what bash, zsh or fish needs to complete fathom's command lines")
+        .long_about(None)
+        .after_help(EXAMPLES)
+}
+
+/// Prints the script.
+pub(crate) fn run(config: Config) -> Result<Outcome> {
+    let script = match config.shell {
+        Shell::Bash => script(Bash),
+        Shell::Zsh => script(Zsh),
+        Shell::Fish => script(Fish),
+    };
+    output::line(script.trim_end())?;
+    Ok(Outcome::Clean)
+}
+
+fn script(shell: impl Generator) -> String {
+    let mut bytes = Vec::new();
+    generate(shell, &mut super::command(), "fathom", &mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
