@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a target of the Makefile wants and this machine lacks: setup/install.sh TARGET.
 #
-# Targets: build, test, bench, fuzz. A row is: the targets that want the tool, whether they can do without it, how it is
+# Targets: build, test, bench, package, fuzz. A row is: the targets that want the tool, whether they can do without it, how it is
 # recognised, its package, and of which version on it is of use. Without root and sudo, or without apt, the command to run is printed, and only a missing
 # tool that the target needs is an error (exit 3).
 set -euo pipefail
 
-target=${1:?usage: setup/install.sh build|test|bench|fuzz}
+target=${1:?usage: setup/install.sh build|test|bench|package|fuzz}
 cache=${FATHOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fathom}
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
@@ -39,6 +39,11 @@ bench              needed  fio          fio
 bench              wanted  mkfs.ext4    e2fsprogs
 bench              wanted  mkfs.xfs     xfsprogs
 bench              wanted  losetup      mount
+package            needed  dpkg-shlibdeps dpkg-dev
+test,package       needed  strip        binutils
+test,package       wanted  man          man-db
+test,package       wanted  zsh          zsh
+test,package       wanted  fish         fish
 fuzz               needed  c++          g++
 fuzz               needed  cc           gcc
 fuzz               needed  libc         libc6-dev

@@ -21,6 +21,7 @@ mod doctor;
 mod host;
 mod iostat;
 mod mongoperf;
+mod package;
 mod report;
 mod serve_background;
 mod serve_durability;
