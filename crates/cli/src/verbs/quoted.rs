@@ -155,6 +155,17 @@ fn the_help_quotes_what_the_program_takes() {
 }
 
 #[test]
+fn the_first_page_has_a_row_for_every_verb() {
+    let path = documents().into_iter().find(|path| path.ends_with("README.md")).unwrap();
+    let page = fs::read_to_string(path).unwrap();
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `fathom ")).collect();
+    for verb in super::command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        let name = format!("`fathom {}", verb.get_name());
+        assert!(rows.iter().any(|row| row.contains(&name)), "README.md has no row for {name}`");
+    }
+}
+
+#[test]
 fn what_the_program_refuses_is_found() {
     assert_eq!(
         refused("See `fathom disk` and `fathom report [RUN]`, not fathom dusk.\n"),
