@@ -8,6 +8,7 @@ mod bench_server;
 mod bench_watch;
 mod io_fidelity;
 mod lab;
+mod record_demo;
 mod tidy;
 
 use std::io::{self, Write};
@@ -42,6 +43,7 @@ static TASKS: &[Task] = &[
         about: "the lab server's I/O beside a real mongod's, as ratios",
         run: io_fidelity::run,
     },
+    Task { name: "record-demo", about: "record the run that 'fathom demo' shows", run: record_demo::run },
 ];
 
 fn main() -> ExitCode {

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fathom_explain::{Evidence, Judgement};
-use fathom_record::State;
+use anyhow::Result;
+use fathom_errors::{Error, Kind};
+use fathom_explain::{Evidence, Judgement, judge};
 use fathom_record::disk::Entry;
+use fathom_record::{Run, State};
 use fathom_report::{amplification_lines, budget_blocks, findings_text, member_lines, queue_lines};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::live::WIDTH;
+use crate::watching::notes_of;
 
 const SECOND_NS: f64 = 1e9;
 
@@ -24,6 +27,30 @@ pub(crate) struct Explained {
     pub(crate) notes: Vec<String>,
     pub(crate) state: State,
     pub(crate) folder: Option<PathBuf>,
+}
+
+impl Explained {
+    /// A run folder, judged anew with what else is known of its device; the folder stays as it is.
+    pub(crate) fn of_folder(folder: PathBuf, probed: Vec<Entry>) -> Result<Explained> {
+        let run = Run::open(&folder)?;
+        let mut evidence = Evidence::of(&run)?;
+        evidence.results.extend(probed);
+        if evidence.series.iter().next().is_none() {
+            let what = format!("{} holds no series to judge", folder.display());
+            return Err(Error::new(Kind::Unsupported, what)
+                .advise("name a run of ycsb, watch or explain")
+                .into());
+        }
+        let manifest = &run.manifest;
+        Ok(Explained {
+            subject: format!("{} of {}", manifest.verb, manifest.started),
+            judgement: judge(&evidence),
+            notes: notes_of(manifest),
+            evidence,
+            state: manifest.state,
+            folder: Some(folder),
+        })
+    }
 }
 
 /// What watching cost.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
-use fathom_explain::{Evidence, Judgement, judge};
+use fathom_explain::{Judgement, judge};
 use fathom_process::Signals;
 use fathom_record::disk::Entry;
 use fathom_record::{Finding, Run, State};
@@ -20,7 +20,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Outcome;
 use crate::explaining::{self, Explained};
-use crate::watching::{Session, SourceArgs, WatchPlan, notes_of};
+use crate::watching::{Session, SourceArgs, WatchPlan};
 use crate::{output, probing, run_folders};
 
 const EXAMPLES: &str = "\
@@ -93,24 +93,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
 /// An old run, judged anew; its folder stays as it is.
 fn of_folder(config: &Config) -> Result<Explained> {
     let folder = run_folders::named_or_newest(config.run.as_deref(), config.runs.as_deref())?;
-    let run = Run::open(&folder)?;
-    let mut evidence = Evidence::of(&run)?;
-    evidence.results.extend(probed(config)?);
-    if evidence.series.iter().next().is_none() {
-        let what = format!("{} holds no series to judge", folder.display());
-        return Err(Error::new(Kind::Unsupported, what)
-            .advise("name a run of ycsb, watch or explain")
-            .into());
-    }
-    let manifest = &run.manifest;
-    Ok(Explained {
-        subject: format!("{} of {}", manifest.verb, manifest.started),
-        judgement: judge(&evidence),
-        notes: notes_of(manifest),
-        evidence,
-        state: manifest.state,
-        folder: Some(folder),
-    })
+    Explained::of_folder(folder, probed(config)?)
 }
 
 /// The steps of the probe that was named.

@@ -3,6 +3,7 @@
 mod checkup;
 mod cleanup;
 mod completions;
+mod demo;
 mod disk;
 mod doctor;
 mod explain;
@@ -61,6 +62,7 @@ static VERBS: &[Verb] = &[
         run: |matches| explain::run(explain::Config::from_arg_matches(matches)?),
     },
     Verb { command: report::command, run: |matches| report::run(report::Config::from_arg_matches(matches)?) },
+    Verb { command: demo::command, run: |matches| demo::run(demo::Config::from_arg_matches(matches)?) },
     Verb { command: ycsb::command, run: |matches| ycsb::run(ycsb::Config::from_arg_matches(matches)?) },
     Verb { command: serve::command, run: |matches| serve::run(serve::Config::from_matches(matches)?) },
     Verb {

@@ -54,13 +54,20 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     let text = page_of(&folder)?;
     match config.output {
         Some(file) if file.as_os_str() == "-" => output::line(text.trim_end())?,
-        Some(file) => keep(&file, &text)?,
-        None => keep(&folder.join("report.html"), &text)?,
+        Some(file) => keep_and_tell(&file, &text)?,
+        None => keep_and_tell(&folder.join("report.html"), &text)?,
     }
     Ok(Outcome::Clean)
 }
 
 fn page_of(folder: &Path) -> Result<String> {
+    let name =
+        folder.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    page_named(folder, name.as_deref().unwrap_or_default())
+}
+
+/// The page of a run folder, under a name of its own.
+pub(super) fn page_named(folder: &Path, name: &str) -> Result<String> {
     let run = Run::open(folder)?;
     let evidence = Evidence::of(&run)?;
     let mut results = evidence.results.clone();
@@ -75,10 +82,8 @@ fn page_of(folder: &Path) -> Result<String> {
     }
     // The worst first, and what was measured before what is only set so; otherwise as they were ranked.
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), is_setting(finding)));
-    let name =
-        folder.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
     Ok(page(&PageSource {
-        name: name.as_deref().unwrap_or_default(),
+        name,
         manifest: &run.manifest,
         results: &results,
         findings: &findings,
@@ -109,8 +114,14 @@ fn latencies(run: &Run) -> Vec<OverTime> {
     names.into_iter().filter_map(read).collect()
 }
 
+fn keep_and_tell(file: &Path, text: &str) -> Result<()> {
+    keep(file, text)?;
+    output::line(&file.display().to_string())?;
+    Ok(())
+}
+
 /// Writes the page beside its place and puts it there whole.
-fn keep(file: &Path, text: &str) -> Result<()> {
+pub(super) fn keep(file: &Path, text: &str) -> Result<()> {
     let failed = |error: std::io::Error| {
         Error::io("write", file, error)
             .with_kind(Kind::Unsupported)
@@ -121,7 +132,6 @@ fn keep(file: &Path, text: &str) -> Result<()> {
     beside.write_all(text.as_bytes()).map_err(failed)?;
     readable_by_all(beside.as_file()).map_err(failed)?;
     beside.persist(file).map_err(|error| failed(error.error))?;
-    output::line(&file.display().to_string())?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 //! It only looks: no command that it sends changes anything, and nothing is written but the run folder that `--record` asks for.
 
 mod draw;
-mod follow;
+pub(super) mod follow;
 mod plain;
 mod terminal;
 #[cfg(test)]
@@ -107,15 +107,15 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     session.publish(metrics);
     let until = config.time.map(|time| Instant::now() + Duration::from_nanos(time.get()));
     let following = Following {
-        config: &config,
+        seen: &mut session,
         target: plan.subject(),
         judging: Judging::start(JUDGED)?,
-        session: &mut session,
         signals: &signals,
+        interval: config.interval(),
         until,
     };
     let followed = if config.plain || config.json || !std::io::stdout().is_terminal() {
-        following.in_lines()
+        following.in_lines(config.json)
     } else {
         following.on_terminal()
     };

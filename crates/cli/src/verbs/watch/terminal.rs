@@ -14,6 +14,8 @@ use super::view::Screen;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Quit,
+    /// Ctrl-C: the program is to end.
+    Stop,
     Pause,
     Mark,
     Help,
@@ -70,7 +72,7 @@ fn wanted(key: KeyEvent) -> Option<Key> {
         return None;
     }
     match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(Key::Quit),
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(Key::Stop),
         _ if key.modifiers.contains(KeyModifiers::CONTROL) => None,
         KeyCode::Char('q' | 'Q') | KeyCode::Esc => Some(Key::Quit),
         KeyCode::Char('p' | 'P' | ' ') => Some(Key::Pause),
@@ -88,7 +90,7 @@ mod tests {
     fn keys_mean_what_the_help_says() {
         let of = |code, modifiers| wanted(KeyEvent::new(code, modifiers));
         assert_eq!(of(KeyCode::Char('q'), KeyModifiers::NONE), Some(Key::Quit));
-        assert_eq!(of(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Key::Quit));
+        assert_eq!(of(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Key::Stop));
         assert_eq!(of(KeyCode::Char('c'), KeyModifiers::NONE), None);
         assert_eq!(of(KeyCode::Char(' '), KeyModifiers::CONTROL), None);
         assert_eq!(of(KeyCode::Char('?'), KeyModifiers::SHIFT), Some(Key::Help));
