@@ -36,7 +36,7 @@ const fn gauge(name: &'static str, unit: &'static str, meaning: &'static str) ->
     SeriesKind { name, unit, kind: Kind::Gauge, meaning }
 }
 
-/// All series of samplers and of the load's client.
+/// All series of samplers, of the load's client and of the disk probe.
 pub static CATALOG: &[SeriesKind] = &[
     // The client: what the load itself measured, a second each.
     gauge("client.operations.per_s", "1/s", "operations that ended"),
@@ -265,6 +265,21 @@ pub static CATALOG: &[SeriesKind] = &[
     sum("host.network.retransmits", "1", "/proc/net/snmp Tcp RetransSegs"),
     sum("host.journal.{device}.commits", "1", "ext4: commits of jbd2; XFS: log writes of xs_log"),
     sum("host.journal.{device}.commit_us", "us", "ext4: time of commits of jbd2"),
+    // The disk probe's own runs: a step, its device as iostat counts it, the host.
+    gauge(
+        "probe.{step}.per_s",
+        "1/s",
+        "operations of a kind that ended; the step's name is that of its latency log",
+    ),
+    gauge("device.{device}.reads_per_s", "1/s", "reads, of a run of the probe"),
+    gauge("device.{device}.writes_per_s", "1/s", "writes, flushes not counted again"),
+    gauge("device.{device}.flushes_per_s", "1/s", "flushes, where the kernel counts them"),
+    gauge("device.{device}.r_await_ms", "ms", "mean time of a read"),
+    gauge("device.{device}.w_await_ms", "ms", "mean time of a write"),
+    gauge("device.{device}.f_await_ms", "ms", "mean time of a flush"),
+    gauge("device.{device}.aqu_sz", "requests", "requests in the device, on average"),
+    gauge("device.{device}.util_pct", "%", "share of time with a request in flight, as the kernel means it"),
+    gauge("host.busy_pct", "%", "processors' busy time, steal included"),
     // What a person noted while watching.
     gauge("watch.mark", "1", "1 where somebody marked the moment by a key"),
     // What watching costs.

@@ -309,7 +309,7 @@ pub struct Knee {
     /// The fewest requests in flight that were measured to give 90 % of Xmax.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth_for_90_pct: Option<u32>,
-    /// The model that fits best: `linear`, `amdahl`, `cap` or `usl`.
+    /// The model that fits best: `linear`, `Amdahl`, `cap` or `USL`; `too few steps` where none was fitted.
     pub model: String,
     /// How each model fared, best first: name, AICc, residual standard deviation of log throughput.
     pub rivals: Vec<(String, f64, f64)>,

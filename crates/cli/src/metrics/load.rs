@@ -13,7 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::listen;
+use super::{label, listen};
 
 const QUANTILES: [(f64, &str); 4] = [(0.5, "0.5"), (0.95, "0.95"), (0.99, "0.99"), (0.999, "0.999")];
 
@@ -88,7 +88,7 @@ impl LoadMetrics {
         self.lag.set(seconds(interval.lag.quantile_ns(0.99)));
         for (operation, measured) in interval.metrics {
             for status in Status::ALL.into_iter().filter(|status| measured.returned(*status) > 0) {
-                let labels = Ended { operation: (*operation).to_owned(), status: status.name().to_owned() };
+                let labels = Ended { operation: label(operation), status: status.name().to_owned() };
                 self.ended.get_or_create(&labels).inc_by(measured.returned(status));
             }
             let clocks =
@@ -102,7 +102,7 @@ impl LoadMetrics {
     fn quantiles(&self, operation: &str, clock: &str, histogram: &Histogram) {
         for (q, quantile) in QUANTILES {
             let labels = Quantile {
-                operation: operation.to_owned(),
+                operation: label(operation),
                 clock: clock.to_owned(),
                 quantile: quantile.to_owned(),
             };

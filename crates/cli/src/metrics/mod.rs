@@ -23,6 +23,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest request that is read.
 const REQUEST_BYTES: u64 = 8 << 10;
 
+/// A label's value as it may stand between quotes; prometheus-client writes it as it is, and one quote would end the page for
+/// whoever reads it. Names of operations are anybody's.
+fn label(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
 /// The address in what a person writes: `9216`, `:9216` or `host:9216`.
 fn parse(address: &str) -> Result<SocketAddr> {
     let port = address.strip_prefix(':').unwrap_or(address);

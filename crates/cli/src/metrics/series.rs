@@ -16,7 +16,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-use super::listen;
+use super::{label, listen};
 
 /// How long a gauge stands that is not read again: a few of the longest periods of samplers, in nanoseconds.
 const STALE_NS: u64 = 30_000_000_000;
@@ -61,7 +61,7 @@ impl SeriesMetrics {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         for reading in readings.iter().filter(|reading| reading.value.is_finite()) {
             let Some((kind, words)) = words_of(&reading.name) else { continue };
-            let labels: Labels = words.into_iter().map(|(label, word)| (label, word.to_owned())).collect();
+            let labels: Labels = words.into_iter().map(|(name, word)| (name, label(word))).collect();
             held.newest_ns = held.newest_ns.max(reading.end_ns);
             let (_, numbers) = held.families.entry(kind.name).or_insert_with(|| (kind, BTreeMap::new()));
             let number = numbers.entry(labels).or_insert(Number { value: 0.0, end_ns: 0 });
@@ -132,6 +132,27 @@ mod tests {
         assert!(text.contains("fathom_device_in_flight{device=\"vda\"} 3.0\n"), "{text}");
         assert!(!text.contains("fathom_server_cache_dirty_bytes{") && !text.contains("nobody"), "{text}");
         assert!(text.contains("# TYPE fathom_server_wait_ticket_us counter"), "{text}");
+    }
+
+    /// The page as scrapers get it; prometheus_client's parser of OpenMetrics takes it as it stands in the snapshot.
+    #[test]
+    fn the_page_of_known_readings() {
+        let metrics = SeriesMetrics::default();
+        let second = 1_000_000_000;
+        for (name, value) in [
+            ("server.0.wait.ticket_us", 10.0),
+            ("server.1.wait.ticket_us", 2.5),
+            ("server.0.cache.dirty_bytes", 110e6),
+            ("device.dm-0.in_flight", 3.0),
+            ("device.a\"b.reads", 1.0),
+            ("host.cpu.idle_pct", 62.5),
+            ("monitor.devices.cpu_us", 900.0),
+        ] {
+            metrics.take(&[Reading::new(name, "1", (0, second), value)]);
+        }
+        let mut text = String::new();
+        encode(&mut text, &metrics.registry()).unwrap();
+        insta::assert_snapshot!("openmetrics", text);
     }
 
     #[test]

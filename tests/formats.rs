@@ -1,0 +1,10 @@
+//! What other tools read: real outputs of the program against the schemas of docs/schemas, and tables of docs against the program.
+
+#[path = "formats/goldens.rs"]
+mod goldens;
+#[path = "formats/outputs.rs"]
+mod outputs;
+#[path = "formats/schemas.rs"]
+mod schemas;
+#[path = "formats/strict.rs"]
+mod strict;
