@@ -35,6 +35,8 @@ test               wanted  npm          npm>=20.19
 test               wanted  go           golang-go>=2:1.21
 test               wanted  javac        default-jdk-headless>=2:1.17
 test               wanted  mvn          maven
+test               wanted  chromium     chromium
+test               wanted  pdftotext    poppler-utils
 bench              needed  fio          fio
 bench              wanted  mkfs.ext4    e2fsprogs
 bench              wanted  mkfs.xfs     xfsprogs

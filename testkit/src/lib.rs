@@ -4,6 +4,7 @@
 //! goes out of scope, also in a panic; mounts, devices and cgroups that a killed test run left are taken down by
 //! the next. It is not part of the product.
 
+mod browser;
 mod delay_proxy;
 mod fathom;
 mod fuse;
@@ -16,6 +17,7 @@ mod scratch;
 mod slow_disk;
 mod tmpfs;
 
+pub use browser::{Browser, Paper, Tab};
 pub use delay_proxy::DelayProxy;
 pub use fathom::{Fathom, Output, Running};
 pub use fuse::FuseMount;

@@ -1,0 +1,83 @@
+//! The driver on pages whose faults are known: each fault is seen, and nothing of the browser stays behind.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use super::*;
+
+/// Processes whose command line or environment names a folder.
+fn processes_of(folder: &Path) -> Vec<String> {
+    let folder = folder.display().to_string();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if line.contains(&folder) {
+            found.push(line);
+        }
+    }
+    found
+}
+
+fn page(scratch: &Scratch, body: &str) -> PathBuf {
+    let file = scratch.path().join("page.html");
+    let policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'\">";
+    fs::write(&file, format!("<!doctype html><html><head>{policy}</head><body>{body}</body></html>"))
+        .unwrap();
+    file
+}
+
+#[test]
+fn what_a_page_says_throws_and_fetches_is_seen() {
+    let scratch = Scratch::new().unwrap();
+    let Some(mut browser) = Browser::start().unwrap() else { return };
+    let mut tab = browser.tab().unwrap();
+    let body = "<p id=a>text</p><script>console.error('cross'); setTimeout(() => { throw new Error('thrown') });\
+                fetch('http://example.invalid/x').catch(() => 0);</script>";
+    tab.goto(&page(&scratch, body)).unwrap();
+    assert_eq!(tab.evaluate("document.querySelector('#a').textContent").unwrap(), "text");
+    assert!(tab.evaluate("nothing.at.all").is_err());
+    assert!(tab.wait_until("new Promise(done => setTimeout(() => done(true), 50))").unwrap());
+    let events = tab.events();
+    let count = |method: &str| events.iter().filter(|event| event["method"] == method).count();
+    assert_eq!(count("Runtime.consoleAPICalled"), 1, "{events:#?}");
+    assert_eq!(count("Runtime.exceptionThrown"), 1, "{events:#?}");
+    assert!(events.iter().any(|event| event.to_string().contains("example.invalid")), "{events:#?}");
+    assert!(count("Audits.issueAdded") >= 1, "a policy's refusal: {events:#?}");
+}
+
+#[test]
+fn it_presses_looks_and_prints() {
+    let scratch = Scratch::new().unwrap();
+    let Some(mut browser) = Browser::start().unwrap() else { return };
+    let mut tab = browser.tab().unwrap();
+    tab.resize(400, 300).unwrap();
+    tab.goto(&page(
+        &scratch,
+        "<button id=one>1</button><button id=two onclick='this.id=\"pressed\"'>2</button>",
+    ))
+    .unwrap();
+    for key in ["Tab", "Tab", "Enter"] {
+        tab.press(key).unwrap();
+    }
+    assert_eq!(tab.evaluate("document.activeElement.id").unwrap(), "pressed");
+    assert_eq!(tab.evaluate("innerWidth").unwrap(), 400);
+    assert!(tab.screenshot().unwrap().starts_with(b"\x89PNG"));
+    assert!(tab.screenshot_url().unwrap().starts_with("data:image/png;base64,iVBOR"));
+    assert!(tab.pdf(Paper::A4).unwrap().starts_with(b"%PDF"));
+}
+
+#[test]
+fn nothing_stays_behind_also_after_a_panic() {
+    let Some(browser) = Browser::start().unwrap() else { return };
+    let profile = browser.profile();
+    assert!(processes_of(&profile).len() > 1, "children carry the profile's name too");
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        let _browser = browser;
+        panic!("as a failing test does");
+    }));
+    assert!(ended.is_err());
+    assert_eq!(processes_of(&profile), Vec::<String>::new());
+    assert!(!profile.exists(), "{}", profile.display());
+}
