@@ -85,7 +85,10 @@ fn verdict(results: &[Entry], findings: &[Finding]) -> Card {
             ("unsure", finding.claim.clone())
         }
         (None, Some(finding)) => ("bad", finding.claim.clone()),
-        (None, None) => ("good", "Nothing was found that holds this system back.".to_owned()),
+        (None, None) if was_judged(results, findings) => {
+            ("good", "Nothing was found that holds this system back.".to_owned())
+        }
+        (None, None) => ("unsure", "What was measured does not tell what holds this system back.".to_owned()),
     };
     let alarms = findings.iter().filter(|finding| finding.severity >= Severity::Warning).count();
     let more = match alarms {
@@ -94,6 +97,11 @@ fn verdict(results: &[Entry], findings: &[Finding]) -> Card {
         many => format!("{many} findings need a look."),
     };
     Card { kind, label: "Verdict".to_owned(), text, more }
+}
+
+/// Whether somebody looked: where nothing was measured that could be judged, nothing found is no good news.
+fn was_judged(results: &[Entry], findings: &[Finding]) -> bool {
+    !findings.is_empty() || results.iter().any(|entry| matches!(entry, Entry::Budget(_)))
 }
 
 #[cfg(test)]
@@ -114,5 +122,10 @@ mod tests {
         assert_eq!(calm[0].kind, "good");
         let unsure = super::cards(&[], &findings[..1]);
         assert_eq!(unsure[0].kind, "unsure");
+        let nothing = super::cards(&[], &[]);
+        assert_eq!(
+            nothing[0].kind, "unsure",
+            "a run that failed before it measured anything is no good news"
+        );
     }
 }

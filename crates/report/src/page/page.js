@@ -60,32 +60,71 @@
     return { names: ["second", "fastest", "slowest", "operations"], columns: [0, 1, 2, 3].map((at) => lines.map((step) => step[at])), under };
   };
 
+  // A tick's label, as the still charts have it: thousands as k, M, G.
+  const short = (value) => {
+    const [size, letter] = [[1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([size]) => Math.abs(value) >= size) ?? [1, ""];
+    return Number((value / size).toPrecision(5)) + letter;
+  };
+
+  // The y axis: from 0, or whole decades with no lines between them.
+  const upwards = (isLog) => {
+    if (!isLog) return { scale: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] }, axis: {} };
+    const decade = (value, round) => 10 ** round(Math.log10(value));
+    const range = (_, low, high) => {
+      const from = low > 0 ? decade(low, Math.floor) : 1;
+      return [from, Math.max(high > 0 ? decade(high, Math.ceil) : 1, from * 10)];
+    };
+    const splits = (plot) => {
+      const { min, max } = plot.scales.y;
+      const count = Math.round(Math.log10(max / min));
+      return Array.from({ length: count + 1 }, (_, at) => Number((min * 10 ** at).toPrecision(6)));
+    };
+    return { scale: { distr: 3, range }, axis: { splits, filter: (_, all) => all } };
+  };
+
+  // Where a value has none beside it: a line has no length there, so that it needs a dot.
+  const alone = (column) => column.flatMap((value, at) => {
+    const isThere = (other) => other !== null && other !== undefined;
+    return isThere(value) && !isThere(column[at - 1]) && !isThere(column[at + 1]) ? [at] : [];
+  });
+
+  const drawn = [];
   const draw = (figure, text) => {
-    const data = read(text);
-    const { names, columns, under } = figure.dataset.kind === "heat" ? heat(data.columns) : data;
+    const source = read(text);
+    const { names, columns, under } = figure.dataset.kind === "heat" ? heat(source.columns) : source;
     const place = figure.querySelector(".plot");
-    const axis = { stroke: colour("--soft"), grid: { stroke: colour("--rule"), width: 1 }, ticks: { show: false } };
     const isLog = figure.dataset.log === "1";
+    const up = upwards(isLog);
+    const data = isLog ? [columns[0]].concat(columns.slice(1).map((column) => column.map((value) => (value > 0 ? value : null)))) : columns;
+    const line = (at) => "--c" + (at % 8);
+    const axis = { stroke: () => colour("--soft"), grid: { stroke: () => colour("--rule"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
     const plot = new uPlot({
       width: place.clientWidth,
       height: 220,
       cursor: { sync: { key: "time" } },
-      scales: { x: { time: false }, y: isLog ? { distr: 3 } : { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] } },
-      axes: [axis, { ...axis, size: 56 }],
       hooks: under ? { drawClear: [under] } : {},
-      series: [{ label: "second" }].concat(names.slice(1).map((name, at) => ({
-        label: name, stroke: under ? "transparent" : colour("--c" + (at % 8)), width: 1.5, dash: dashes[at % 8], spanGaps: false, points: { show: false },
-        scale: name === "operations" && under ? "count" : "y",
-        value: (_, value) => (value === null ? "-" : name === "operations" && under ? String(value) : value + " " + figure.dataset.unit),
-      }))),
-    }, isLog ? [columns[0]].concat(columns.slice(1).map((column) => column.map((value) => (value > 0 ? value : null)))) : columns, place);
-    place.querySelector("svg").style.display = "none";
-    figure.tabIndex = 0;
-    let at = 0;
+      legend: { markers: { stroke: (_, at) => (under ? "transparent" : "var(" + line(at - 1) + ")"), dash: (_, at) => ["solid", "dashed", "dotted", "double"][(at - 1) % 4] } },
+      scales: { x: { time: false }, y: up.scale },
+      axes: [{ ...axis, size: 28 }, { ...axis, ...up.axis, size: 56, values: (_, all) => all.map(short) }],
+      series: [{ label: "second" }].concat(names.slice(1).map((name, at) => {
+        const dots = under ? [] : alone(data[at + 1]);
+        const isCount = under !== undefined && name === "operations";
+        return {
+          label: name, stroke: () => (under ? "transparent" : colour(line(at))), width: 1.5, dash: dashes[at % 8], spanGaps: false,
+          scale: isCount ? "count" : "y",
+          points: { show: false, size: 5, filter: () => (dots.length > 0 ? dots : null) },
+          value: (_, value) => (value === null || value === undefined ? "-" : isCount ? String(value) : value + " " + figure.dataset.unit),
+        };
+      })),
+    }, data, place);
+    drawn.push(plot);
+    figure.classList.add("drawn");
+    let at = -1;
     figure.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (!step || event.target !== figure) return;
-      at = Math.min(Math.max(at + step, 0), columns[0].length - 1);
+      const last = columns[0].length - 1;
+      const next = { ArrowLeft: Math.max(at - 1, 0), ArrowRight: Math.min(at + 1, last), Home: 0, End: last }[event.key];
+      if (next === undefined || event.target !== figure) return;
+      at = next;
       plot.setCursor({ left: plot.valToPos(columns[0][at], "x"), top: 0 });
       event.preventDefault();
     });
@@ -93,6 +132,9 @@
       if (place.clientWidth > 0 && place.clientWidth !== plot.width) plot.setSize({ width: place.clientWidth, height: 220 });
     }).observe(place);
   };
+
+  // Who changes to dark or light while reading gets the lines in the new colours.
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach((plot) => plot.redraw(false)));
 
   // A chart is made when it comes near the window: a page of a hundred opens as fast as one of three.
   const near = new IntersectionObserver((entries) => {
@@ -103,6 +145,9 @@
   }, { rootMargin: "400px" });
   for (const figure of document.querySelectorAll("figure.chart")) {
     save(figure, figure.querySelector(".csv").textContent);
-    if (figure.dataset.kind !== "still") near.observe(figure);
+    if (figure.dataset.kind === "still") continue;
+    // Reachable before it is drawn, so that the Tab key passes none.
+    figure.tabIndex = 0;
+    near.observe(figure);
   }
 })();

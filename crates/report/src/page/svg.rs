@@ -12,6 +12,8 @@ const LEFT: f64 = 56.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 24.0;
+/// Half of a letter's width, at most, in the size of labels.
+const HALF_LETTER: f64 = 4.0;
 /// More points than this nobody sees on such a width: neighbours are drawn as their mean.
 const MOST: usize = 400;
 /// Lines take the colours of the page in turn.
@@ -64,10 +66,13 @@ impl Frame {
         }
         let own = || along.ticks().into_iter().map(|tick| (tick, short(tick))).collect();
         for (tick, label) in if ticks.is_empty() { own() } else { ticks.to_vec() } {
+            // A long label at the right end would be cut in half.
+            let half = HALF_LETTER * label.chars().count() as f64;
+            let at = frame.x(tick);
+            let (class, at) = if at + half > WIDTH { ("x last", WIDTH) } else { ("x", at) };
             let _ = write!(
                 frame.out,
-                "<text class=\"x\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                frame.x(tick),
+                "<text class=\"{class}\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
                 HEIGHT - 6.0,
                 escaped(&label)
             );
