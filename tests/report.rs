@@ -60,6 +60,12 @@ fn the_page_says_what_the_folder_holds() {
     let kept = histogram.quantile_ns(0.9).unwrap() as f64 / 1e3;
     assert!(close(tenths[column].parse().unwrap(), kept), "{tenths:?} and {kept}");
 
+    // Each operation is in one cell of the heat map, in the second in which it ended.
+    let (heads, rows) = data(&page, "heat-read");
+    assert_eq!(heads, ["from second", "to second", "from µs", "to µs", "operations"]);
+    let cells: u64 = rows.iter().map(|row| row[4].parse::<u64>().unwrap()).sum();
+    assert_eq!(cells, run.latency("read.response").unwrap().len());
+
     assert!(page.contains("Server 0, all: the client waits"), "it was judged for the page");
     let again = fathom(&["report", "--output", "-"]).arg(&folder).run().expect_code(0);
     assert_eq!(again.stdout.trim_end(), page.trim_end());
@@ -67,4 +73,62 @@ fn the_page_says_what_the_folder_holds() {
     let nowhere = fathom(&["report", "--output", "/no/such/place.html"]).arg(&folder).run().expect_code(3);
     assert!(nowhere.stderr.contains("--output"), "{}", nowhere.stderr);
     stop(server);
+}
+
+/// The rows of the table of figures: of what, what, A, B, B / A.
+fn figures(page: &str) -> Vec<Vec<String>> {
+    let table = page.split("id=\"figures\"").nth(1).unwrap().split("</table>").next().unwrap();
+    let cells = |row: &str| {
+        let parts = row.split("</t").map(|cell| cell.rsplit('>').next().unwrap().replace("&#x2f;", "/"));
+        parts.collect::<Vec<String>>()
+    };
+    table.split("<tr class=").skip(1).map(cells).collect()
+}
+
+#[test]
+fn two_runs_stand_side_by_side() {
+    let scratch = Scratch::new().unwrap();
+    let server = serve(WIRED_TIGER, &scratch, &[]);
+    let runs = scratch.path().join("runs");
+    let place = url(&server, "shop", "");
+    ycsb("load", "workloada", &place, &["recordcount=1000", "--no-record"]).run().expect_code(0);
+    for _ in 0..2 {
+        let words = ["recordcount=1000", "operationcount=0", "maxexecutiontime=3", "-target 200", "--watch"];
+        ycsb("run", "workloada", &place, &words).arg("--runs").arg(&runs).run().expect_code(0);
+    }
+    stop(server);
+    let mut folders: Vec<_> = std::fs::read_dir(&runs).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    let [a, b] = folders.as_slice() else { panic!("{folders:?}") };
+    let told = fathom(&["report"]).arg(a).arg(b).run().expect_code(0);
+    let name = format!("report-with-{}.html", a.file_name().unwrap().to_str().unwrap());
+    assert_eq!(told.stdout.trim_end(), b.join(&name).display().to_string());
+    let page = std::fs::read_to_string(b.join(&name)).unwrap();
+
+    let per_s = |folder: &std::path::PathBuf| {
+        let results = Run::open(folder).unwrap().results().unwrap();
+        let load =
+            results.iter().find_map(|one| if let Entry::Load(it) = one { Some(it.per_s) } else { None });
+        load.unwrap()
+    };
+    let rows = figures(&page);
+    let (of_a, of_b) = (per_s(a), per_s(b));
+    let shown = |value: f64| format!("{}/s", fathom_units::decimal(value));
+    let found = rows.iter().any(|row| row[2] == shown(of_a) && row[3] == shown(of_b));
+    assert!(found, "{of_a} and {of_b} in {rows:#?}");
+
+    let (heads, rows) = data(&page, "client-rate");
+    for (folder, head) in [(a, "A: read"), (b, "B: read")] {
+        let column =
+            heads.iter().position(|one| one == head).unwrap_or_else(|| panic!("{head} in {heads:?}"));
+        let shown: f64 = rows.iter().filter_map(|row| row[column].parse::<f64>().ok()).sum();
+        let series = Run::open(folder).unwrap().series().unwrap();
+        let kept: f64 = series.get("client.read.per_s").unwrap().points.iter().map(|point| point.value).sum();
+        assert!(close(shown, kept), "{head}: {shown} and {kept}");
+    }
+    assert!(page.contains("prove no cause"), "what two runs can say");
+    for id in ["heat-read-a", "heat-read-b"] {
+        data(&page, id);
+    }
+    fathom(&["report"]).arg(a).arg(scratch.path()).run().expect_code(3);
 }

@@ -116,7 +116,7 @@ fn findings(changes: &[FindingChange], width: usize, lines: &mut Vec<String>) {
     }
 }
 
-fn severity(severity: Severity) -> &'static str {
+pub(crate) fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Ok => "as wanted",
         Severity::Note => "note",

@@ -27,7 +27,7 @@ pub use findings::{findings_brief, findings_text};
 pub use fio::{FioStep, fio_json};
 pub use history::{history_lines, sparkline};
 pub use members::member_lines;
-pub use page::{OverTime, PageSource, page};
+pub use page::{OverTime, PageSource, page, pair_page};
 pub use printable::printable;
 pub use queue::queue_lines;
 pub use run_list::{Headline, is_better, run_table, took, value_of};

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
-use fathom_explain::{Evidence, judge, pictures};
+use fathom_explain::{Evidence, compare, judge, pictures};
 use fathom_record::disk::Entry;
+use fathom_record::folders;
+use fathom_record::pictures::Pictures;
 use fathom_record::{Finding, Run};
-use fathom_report::{OverTime, PageSource, page};
+use fathom_report::{OverTime, PageSource, page, pair_page};
 
 use super::Outcome;
 use crate::watching::notes_of;
@@ -19,6 +21,7 @@ const EXAMPLES: &str = "\
 EXAMPLES:
   fathom report                                    of the newest run folder
   fathom report runs/20261121T093000Z-ycsb-4711    of that one
+  fathom report runs/A runs/B                      two runs side by side
   fathom report --output findings.html             to another place
   fathom report --output - | gzip > findings.html.gz
 
@@ -32,7 +35,11 @@ pub(crate) struct Config {
     /// The run folder [default: the newest]
     #[arg(value_name = "RUN")]
     run: Option<PathBuf>,
-    /// Where the page goes; '-' is standard output [default: report.html in the run folder]
+    /// Another, to stand beside it
+    #[arg(value_name = "RUN2")]
+    other: Option<PathBuf>,
+    /// Where the page goes; '-' is standard output [default: report.html in the run folder, of two
+    /// report-with-RUN.html in the second]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Where run folders are [default: the state folder's runs/]
@@ -51,47 +58,97 @@ pub(crate) fn command() -> Command {
 /// Makes the page.
 pub(crate) fn run(config: Config) -> Result<Outcome> {
     let folder = run_folders::named_or_newest(config.run.as_deref(), config.runs.as_deref())?;
-    let text = page_of(&folder)?;
+    let (text, place) = match &config.other {
+        None => (page_of(&folder)?, folder.join("report.html")),
+        Some(other) => {
+            let name = format!("report-with-{}.html", name_of(&folder));
+            (page_of_two(&folder, other)?, other.join(name))
+        }
+    };
     match config.output {
         Some(file) if file.as_os_str() == "-" => output::line(text.trim_end())?,
         Some(file) => keep_and_tell(&file, &text)?,
-        None => keep_and_tell(&folder.join("report.html"), &text)?,
+        None => keep_and_tell(&place, &text)?,
     }
     Ok(Outcome::Clean)
 }
 
-fn page_of(folder: &Path) -> Result<String> {
-    let name =
-        folder.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-    page_named(folder, name.as_deref().unwrap_or_default())
+/// The folder's own name.
+fn name_of(folder: &Path) -> String {
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The page of one run.
+pub(crate) fn page_of(folder: &Path) -> Result<String> {
+    page_named(folder, &name_of(folder))
 }
 
 /// The page of a run folder, under a name of its own.
 pub(super) fn page_named(folder: &Path, name: &str) -> Result<String> {
-    let run = Run::open(folder)?;
-    let evidence = Evidence::of(&run)?;
-    let mut results = evidence.results.clone();
-    let mut findings = run.findings()?;
-    let was_judged = !findings.is_empty() || results.iter().any(|entry| matches!(entry, Entry::Budget(_)));
-    let is_watched =
-        !evidence.members().is_empty() || results.iter().any(|entry| matches!(entry, Entry::Load(_)));
-    if !was_judged && is_watched {
-        let judgement = judge(&evidence);
-        results.extend(explaining::entries(&judgement));
-        findings = judgement.findings;
+    let shown = Shown::open(folder)?;
+    Ok(page(&PageSource { name, ..shown.source() })?)
+}
+
+/// The page of two.
+pub(crate) fn page_of_two(a: &Path, b: &Path) -> Result<String> {
+    let look = |folder: &Path| {
+        let whole = folder.canonicalize().map_err(|error| Error::io("open", folder, error))?;
+        folders::look(&whole).map_err(|why| {
+            Error::new(Kind::Malformed, format!("{} {why}", folder.display())).advise("name a run folder")
+        })
+    };
+    let comparison = compare(&look(a)?, &look(b)?)?;
+    let (a, b) = (Shown::open(a)?, Shown::open(b)?);
+    Ok(pair_page(&comparison, &a.source(), &b.source())?)
+}
+
+/// A run with all that its page is made of.
+struct Shown {
+    name: String,
+    run: Run,
+    evidence: Evidence,
+    results: Vec<Entry>,
+    findings: Vec<Finding>,
+    latencies: Vec<OverTime>,
+    pictures: Pictures,
+    notes: Vec<String>,
+}
+
+impl Shown {
+    fn open(folder: &Path) -> Result<Shown> {
+        let run = Run::open(folder)?;
+        let evidence = Evidence::of(&run)?;
+        let mut results = evidence.results.clone();
+        let mut findings = run.findings()?;
+        let was_judged =
+            !findings.is_empty() || results.iter().any(|entry| matches!(entry, Entry::Budget(_)));
+        let is_watched =
+            !evidence.members().is_empty() || results.iter().any(|entry| matches!(entry, Entry::Load(_)));
+        if !was_judged && is_watched {
+            let judgement = judge(&evidence);
+            results.extend(explaining::entries(&judgement));
+            findings = judgement.findings;
+        }
+        // The worst first, and what was measured before what is only set so; otherwise as they were ranked.
+        findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), is_setting(finding)));
+        let (latencies, pictures) = (latencies(&run), pictures(&evidence));
+        let (name, notes) = (name_of(folder), notes_of(&run.manifest));
+        Ok(Shown { name, run, evidence, results, findings, latencies, pictures, notes })
     }
-    // The worst first, and what was measured before what is only set so; otherwise as they were ranked.
-    findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), is_setting(finding)));
-    Ok(page(&PageSource {
-        name,
-        manifest: &run.manifest,
-        results: &results,
-        findings: &findings,
-        series: &evidence.series,
-        latencies: &latencies(&run),
-        pictures: &pictures(&evidence),
-        notes: &notes_of(&run.manifest),
-    })?)
+
+    fn source(&self) -> PageSource<'_> {
+        PageSource {
+            name: &self.name,
+            manifest: &self.run.manifest,
+            results: &self.results,
+            findings: &self.findings,
+            series: &self.evidence.series,
+            latencies: &self.latencies,
+            pictures: &self.pictures,
+            notes: &self.notes,
+        }
+    }
 }
 
 /// Whether a finding rests on what the machine is set to, and on nothing that was measured.

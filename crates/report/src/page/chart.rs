@@ -13,6 +13,18 @@ pub(super) struct Line {
     pub(super) values: Vec<Option<f64>>,
 }
 
+impl Line {
+    /// The line at other places: gaps where it has none of them.
+    fn moved(&self, from: &[f64], to: &[f64]) -> Line {
+        let mut own = from.iter().zip(&self.values).peekable();
+        let values = to.iter().map(|place| {
+            while own.next_if(|(at, _)| **at < *place).is_some() {}
+            own.next_if(|(at, _)| **at == *place).and_then(|(_, value)| *value)
+        });
+        Line { name: self.name.clone(), values: values.collect() }
+    }
+}
+
 /// What the x axis of a chart is.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Across {
@@ -65,6 +77,35 @@ pub(super) struct Chart {
 }
 
 impl Plan {
+    /// The same with its lines named as those of one of two runs.
+    pub(super) fn named(mut self, side: &str) -> Plan {
+        for line in &mut self.lines {
+            line.name = format!("{side}: {}", line.name);
+        }
+        self
+    }
+
+    /// This and the same chart of another run in one, without bands: whose they are nobody could tell.
+    pub(super) fn with(mut self, other: Plan) -> Plan {
+        let mut places = [self.across.places.as_slice(), &other.across.places].concat();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        let mut lines: Vec<Line> =
+            self.lines.iter().map(|line| line.moved(&self.across.places, &places)).collect();
+        lines.extend(other.lines.iter().map(|line| line.moved(&other.across.places, &places)));
+        self.lines = lines;
+        if other.across.places.last() > self.across.places.last() {
+            self.across.ticks = other.across.ticks;
+        }
+        if self.window != other.window {
+            self.window = format!("A: {}; B: {}", self.window, other.window);
+        }
+        self.across.places = places;
+        self.readings += other.readings;
+        self.bands.clear();
+        self
+    }
+
     /// Draws it; none where no line has a value.
     pub(super) fn draw(self) -> Option<Chart> {
         let has_value = |line: &Line| line.values.iter().any(Option::is_some);

@@ -21,7 +21,7 @@ const SHADES: usize = 8;
 /// Maps at most, those with the most operations.
 const MOST_MAPS: usize = 6;
 /// A map of fewer seconds or fewer operations shows nothing that the percentile curve does not.
-const FEWEST_SECONDS: u64 = 10;
+const FEWEST_SECONDS: u64 = 3;
 const FEWEST_OPERATIONS: u64 = 100;
 
 /// A latency log as the page takes it: its name, all of it, and how it was spread over time.
@@ -156,7 +156,7 @@ mod tests {
         let logs = [
             log("read.response", 20),
             log("read.service", 20),
-            log("update.service", 5),
+            log("update.service", 2),
             log("schedule.lag", 20),
         ];
         let charts = maps(&logs, &ran);

@@ -11,6 +11,7 @@ mod client_lines;
 mod cost;
 mod grid;
 mod heat;
+mod pair;
 mod panels;
 mod pictures;
 mod scale;
@@ -21,15 +22,22 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_record::disk::Entry;
 use fathom_record::pictures::Pictures;
 use fathom_record::{Confidence, Finding, Manifest, SeriesSet, Severity, State};
-use minijinja::{AutoEscape, Environment, context};
+use minijinja::{AutoEscape, Environment, Value, context};
 use serde::Serialize;
 
 use self::chart::Plan;
 use self::grid::Grid;
 pub use self::heat::OverTime;
+pub use self::pair::pair_page;
 use crate::findings::gain_sentence;
 
-const TEMPLATE: &str = include_str!("page.html");
+/// Templates by name: a page of a run, a page of two, and what both are made of.
+const TEMPLATES: [(&str, &str); 4] = [
+    ("page", include_str!("page.html")),
+    ("pair", include_str!("pair.html")),
+    ("frame", include_str!("frame.html")),
+    ("parts", include_str!("parts.html")),
+];
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 /// uPlot 1.6.32 by Leon Sorokin, under the MIT licence that lies beside it.
@@ -57,6 +65,15 @@ pub struct PageSource<'r> {
     pub notes: &'r [String],
 }
 
+impl PageSource<'_> {
+    /// When the last reading ended, in nanoseconds since the run's start.
+    fn end_ns(&self) -> u64 {
+        let ends =
+            self.series.iter().filter_map(|(_, series)| series.points.last()).map(|point| point.end_ns);
+        ends.max().unwrap_or(0)
+    }
+}
+
 /// A finding for the template.
 #[derive(Serialize)]
 struct Shown<'r> {
@@ -72,17 +89,9 @@ struct Shown<'r> {
 /// # Errors
 /// When the template does not take what it is given, which a test would have seen.
 pub fn page(source: &PageSource<'_>) -> Result<String> {
-    let ends = source.series.iter().filter_map(|(_, series)| series.points.last()).map(|point| point.end_ns);
-    let grid = Grid::until(ends.max().unwrap_or(0));
+    let grid = Grid::until(source.end_ns());
     let (wanted, findings): (Vec<&Finding>, Vec<&Finding>) =
         source.findings.iter().partition(|finding| finding.severity == Severity::Ok);
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    let failed = |error: minijinja::Error| {
-        Error::new(Kind::Malformed, "the page could not be made from its template").because(error)
-    };
-    environment.add_template("page", TEMPLATE).map_err(failed)?;
-    let template = environment.get_template("page").map_err(failed)?;
     let mut bar_tables = bars::tables(source.results);
     bar_tables.extend(cost::tables(source.series, &source.manifest.environment));
     let (over_time, others) = plans(source, grid);
@@ -90,27 +99,42 @@ pub fn page(source: &PageSource<'_>) -> Result<String> {
     let mut charts = heat::maps(source.latencies, &source.pictures.checkpoints);
     charts.extend(drawn(over_time));
     let manifest = source.manifest;
-    template
-        .render(context! {
-            name => source.name,
-            manifest => manifest,
-            command => manifest.command_line.join(" "),
-            state => state_word(manifest.state),
-            version => env!("CARGO_PKG_VERSION"),
-            cards => cards::cards(source.results, source.findings),
-            findings => findings.into_iter().map(shown).collect::<Vec<_>>(),
-            wanted => wanted.into_iter().map(shown).collect::<Vec<_>>(),
-            bars => bar_tables,
-            stills => drawn(others).collect::<Vec<_>>(),
-            charts => charts,
-            meanings => meanings(source.results),
-            notes => source.notes,
-            style => STYLE,
-            script => SCRIPT,
-            uplot_style => UPLOT_STYLE,
-            uplot_script => UPLOT_SCRIPT,
-        })
-        .map_err(failed)
+    let values = context! {
+        name => source.name,
+        manifest => manifest,
+        command => manifest.command_line.join(" "),
+        state => state_word(manifest.state),
+        cards => cards::cards(source.results, source.findings),
+        findings => findings.into_iter().map(shown).collect::<Vec<_>>(),
+        wanted => wanted.into_iter().map(shown).collect::<Vec<_>>(),
+        bars => bar_tables,
+        stills => drawn(others).collect::<Vec<_>>(),
+        charts => charts,
+        meanings => meanings(source.results),
+        notes => source.notes,
+    };
+    render("page", values)
+}
+
+/// One of the templates with these values and what every page has.
+fn render(template: &str, values: Value) -> Result<String> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    let failed = |error: minijinja::Error| {
+        Error::new(Kind::Malformed, "the page could not be made from its template").because(error)
+    };
+    for (name, text) in TEMPLATES {
+        environment.add_template(name, text).map_err(failed)?;
+    }
+    let frame = context! {
+        version => env!("CARGO_PKG_VERSION"),
+        style => STYLE,
+        script => SCRIPT,
+        uplot_style => UPLOT_STYLE,
+        uplot_script => UPLOT_SCRIPT,
+    };
+    let template = environment.get_template(template).map_err(failed)?;
+    template.render(context! { ..values, ..frame }).map_err(failed)
 }
 
 /// The charts over time, and the others.

@@ -1,0 +1,215 @@
+//! Two runs on one page: what stands against comparing them first, then their figures, then their charts in one another.
+//!
+//! A chart that both have is drawn once, with the lines of each; heat maps stand beside each other. It says of every figure whether
+//! the two differ by more than each varies within itself, and never that one thing made the other.
+
+use fathom_errors::Result;
+use fathom_record::comparison::{Comparison, FigureChange, FindingChange, RunNoise};
+use minijinja::context;
+use serde::Serialize;
+
+use super::bars::{self, BarTable};
+use super::cards::Card;
+use super::chart::{Chart, Plan};
+use super::grid::Grid;
+use super::{PageSource, cost, heat, plans, render};
+use crate::comparison::severity;
+use crate::run_list::{is_better, value_of};
+
+/// A row of the table of figures.
+#[derive(Serialize)]
+struct FigureRow {
+    kind: &'static str,
+    cells: Vec<String>,
+}
+
+/// A finding that only one has.
+#[derive(Serialize)]
+struct Changed<'c> {
+    what: String,
+    claim: &'c str,
+}
+
+/// The page of two runs.
+///
+/// # Errors
+/// When the template does not take what it is given, which a test would have seen.
+pub fn pair_page(comparison: &Comparison, a: &PageSource<'_>, b: &PageSource<'_>) -> Result<String> {
+    let grid = Grid::until(a.end_ns().max(b.end_ns()));
+    let (over_a, others_a) = plans(a, grid);
+    let (over_b, others_b) = plans(b, grid);
+    let mut charts: Vec<Chart> = Vec::new();
+    for (side, source) in [("A", a), ("B", b)] {
+        let maps = heat::maps(source.latencies, &source.pictures.checkpoints).into_iter();
+        charts.extend(maps.map(|map| of_side(side, map)));
+    }
+    charts.sort_by(|one, other| one.id.cmp(&other.id));
+    charts.extend(beside(over_a, over_b));
+    let figures: Vec<FigureRow> = comparison.figures.iter().map(figure_row).collect();
+    let changed: Vec<Changed<'_>> = comparison.findings.iter().filter_map(changed).collect();
+    render(
+        "pair",
+        context! {
+            a => comparison.a,
+            b => comparison.b,
+            cards => [verdict(comparison)],
+            obstacles => comparison.obstacles,
+            limits => comparison.limits,
+            figures => figures,
+            only_a => comparison.only_a,
+            only_b => comparison.only_b,
+            changed => changed,
+            settings => comparison.settings,
+            environment => comparison.environment,
+            bars => bar_tables(a, b),
+            charts => charts,
+            stills => beside(others_a, others_b),
+        },
+    )
+}
+
+/// What a reader may take away.
+fn verdict(comparison: &Comparison) -> Card {
+    let known = || comparison.figures.iter().filter(|figure| figure.beyond_noise.is_some());
+    let beyond: Vec<&FigureChange> = known().filter(|figure| figure.beyond_noise == Some(true)).collect();
+    let better = |figure: &&&FigureChange| {
+        figure.ratio.and_then(|ratio| is_better(figure.better, ratio)) == Some(true)
+    };
+    let gained = beyond.iter().filter(better).count();
+    let (kind, text) = match (comparison.obstacles.is_empty(), beyond.len()) {
+        (false, _) => (
+            "unsure",
+            "These two are not the same question: see what stands against comparing them.".to_owned(),
+        ),
+        (true, 0) => ("plain", "No figure differs by more than it varies within each run.".to_owned()),
+        (true, many) => (
+            "unsure",
+            format!(
+                "{many} of {} figures differ by more than they vary within each run: B is better in {gained}, worse in {}.",
+                known().count(),
+                many - gained
+            ),
+        ),
+    };
+    let more =
+        "Two runs show a difference and prove no cause: repeat both, interleaved, before believing it."
+            .to_owned();
+    Card { kind, label: "Verdict".to_owned(), text, more }
+}
+
+fn figure_row(change: &FigureChange) -> FigureRow {
+    let noise = |noise: Option<RunNoise>| {
+        noise.map_or_else(String::new, |noise| {
+            let half = (noise.high - noise.low) / 2.0;
+            format!("±{:.0} %", (100.0 * half / noise.estimate.abs().max(f64::MIN_POSITIVE)).min(999.0))
+        })
+    };
+    let is_better = change.ratio.and_then(|ratio| is_better(change.better, ratio));
+    let (kind, verdict) = match (change.beyond_noise, is_better) {
+        (None, _) => ("", "cannot tell"),
+        (Some(false), _) => ("", "within the noise"),
+        (Some(true), Some(true)) => ("good", "beyond: better"),
+        (Some(true), Some(false)) => ("bad", "beyond: worse"),
+        (Some(true), None) => ("", "beyond"),
+    };
+    let cells = vec![
+        change.subject.clone(),
+        change.metric.clone(),
+        value_of(change.a, &change.unit),
+        value_of(change.b, &change.unit),
+        change.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
+        noise(change.noise_a),
+        noise(change.noise_b),
+        verdict.to_owned(),
+    ];
+    FigureRow { kind, cells }
+}
+
+fn changed(change: &FindingChange) -> Option<Changed<'_>> {
+    let what = match (change.a, change.b) {
+        (None, Some(now)) => format!("New in B, {}", severity(now)),
+        (Some(was), None) => format!("Gone in B, it was {}", severity(was)),
+        (Some(was), Some(now)) => format!("{} in A, {} in B", severity(was), severity(now)),
+        (None, None) => return None,
+    };
+    Some(Changed { what, claim: &change.claim })
+}
+
+/// The tables of both, those of one kind beside each other.
+fn bar_tables(a: &PageSource<'_>, b: &PageSource<'_>) -> Vec<BarTable> {
+    let of = |side: &str, source: &PageSource<'_>| {
+        let mut tables = bars::tables(source.results);
+        tables.extend(cost::tables(source.series, &source.manifest.environment));
+        for (number, table) in tables.iter_mut().enumerate() {
+            table.id = format!("{}-{number}", side.to_lowercase());
+            table.title = format!("{side}: {}", table.title);
+        }
+        tables
+    };
+    let (mut of_a, mut of_b) = (of("A", a).into_iter(), of("B", b).into_iter());
+    let mut tables = Vec::new();
+    loop {
+        let pair = (of_a.next(), of_b.next());
+        if pair.0.is_none() && pair.1.is_none() {
+            return tables;
+        }
+        tables.extend([pair.0, pair.1].into_iter().flatten());
+    }
+}
+
+/// The chart of one run, named as such.
+fn of_side(side: &str, chart: Chart) -> Chart {
+    Chart {
+        id: format!("{}-{}", chart.id, side.to_lowercase()),
+        title: format!("{side}: {}", chart.title),
+        ..chart
+    }
+}
+
+/// The charts of both: one for those that both have, in the order of the first.
+fn beside(a: Vec<Plan>, b: Vec<Plan>) -> Vec<Chart> {
+    let mut rest: Vec<Option<Plan>> = b.into_iter().map(Some).collect();
+    let mut charts = Vec::new();
+    for plan in a {
+        let same = rest.iter_mut().find(|other| other.as_ref().is_some_and(|other| other.id == plan.id));
+        let together = match same.and_then(Option::take) {
+            Some(other) => plan.named("A").with(other.named("B")),
+            None => plan.named("A"),
+        };
+        charts.extend(together.draw());
+    }
+    charts.extend(rest.into_iter().flatten().filter_map(|plan| plan.named("B").draw()));
+    charts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::chart::{Across, Line};
+    use super::*;
+
+    fn plan(places: &[f64], values: &[f64]) -> Plan {
+        Plan {
+            id: "x".into(),
+            title: "X".into(),
+            unit: "1/s",
+            across: Across { name: "depth", places: places.to_vec(), ticks: Vec::new(), is_log: false },
+            lines: vec![Line { name: "read".into(), values: values.iter().copied().map(Some).collect() }],
+            is_log: false,
+            readings: 2,
+            window: "a window".into(),
+            how: "Measured.".into(),
+            bands: vec![(0.0, 1.0)],
+        }
+    }
+
+    #[test]
+    fn a_chart_of_both_has_the_places_of_both_and_lone_ones_stay() {
+        let other = Plan { id: "y".into(), ..plan(&[1.0], &[5.0]) };
+        let charts =
+            beside(vec![plan(&[1.0, 2.0], &[10.0, 20.0])], vec![other, plan(&[2.0, 4.0], &[21.0, 41.0])]);
+        let [both, lone] = charts.as_slice() else { panic!("{charts:#?}") };
+        assert_eq!(both.csv, "depth,A: read,B: read\n1,10,\n2,20,21\n4,,41");
+        assert_eq!((both.readings, lone.lines.as_slice()), (4, &["B: read".to_owned()][..]));
+        assert!(!both.svg.contains("band"), "of which run they were nobody could tell");
+    }
+}
