@@ -60,8 +60,9 @@
     return { names: ["second", "fastest", "slowest", "operations"], columns: [0, 1, 2, 3].map((at) => lines.map((step) => step[at])), under };
   };
 
-  // A tick's label, as the still charts have it: thousands as k, M, G.
+  // A tick's label, as the still charts have it: thousands as k, M, G, tiny values as powers of ten.
   const short = (value) => {
+    if (value !== 0 && Math.abs(value) < 1e-3) return Number(value.toPrecision(5)).toExponential();
     const [size, letter] = [[1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([size]) => Math.abs(value) >= size) ?? [1, ""];
     return Number((value / size).toPrecision(5)) + letter;
   };
@@ -88,6 +89,26 @@
     return isThere(value) && !isThere(column[at - 1]) && !isThere(column[at + 1]) ? [at] : [];
   });
 
+  // The bands behind the lines, from the still chart, whose plot lies between 56 and 712 of its width.
+  const bands = (figure, seconds) => {
+    const low = Math.min(0, seconds[0]), high = seconds.at(-1);
+    const second = (x) => low + ((x - 56) / (712 - 56)) * (high - low);
+    return [...figure.querySelectorAll("rect.band")].map(({ x, width }) => [x.baseVal.value, x.baseVal.value + width.baseVal.value].map(second));
+  };
+  const paint = (plot, all) => {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.fillStyle = colour("--band");
+    for (const [from, to] of all) {
+      const [left, right] = [plot.valToPos(from, "x", true), plot.valToPos(to, "x", true)];
+      ctx.fillRect(left, bbox.top, right - left, bbox.height);
+    }
+    ctx.restore();
+  };
+
   const drawn = [];
   const draw = (figure, text) => {
     const source = read(text);
@@ -97,12 +118,13 @@
     const up = upwards(isLog);
     const data = isLog ? [columns[0]].concat(columns.slice(1).map((column) => column.map((value) => (value > 0 ? value : null)))) : columns;
     const line = (at) => "--c" + (at % 8);
+    const behind = bands(figure, under ? [0, source.columns[1].at(-1)] : columns[0]);
     const axis = { stroke: () => colour("--soft"), grid: { stroke: () => colour("--rule"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
     const plot = new uPlot({
       width: place.clientWidth,
       height: 220,
       cursor: { sync: { key: "time" } },
-      hooks: under ? { drawClear: [under] } : {},
+      hooks: { drawClear: [(plot) => paint(plot, behind)].concat(under ?? []) },
       legend: { markers: { stroke: (_, at) => (under ? "transparent" : "var(" + line(at - 1) + ")"), dash: (_, at) => ["solid", "dashed", "dotted", "double"][(at - 1) % 4] } },
       scales: { x: { time: false }, y: up.scale },
       axes: [{ ...axis, size: 28 }, { ...axis, ...up.axis, size: 56, values: (_, all) => all.map(short) }],
@@ -125,7 +147,7 @@
       const next = { ArrowLeft: Math.max(at - 1, 0), ArrowRight: Math.min(at + 1, last), Home: 0, End: last }[event.key];
       if (next === undefined || event.target !== figure) return;
       at = next;
-      plot.setCursor({ left: plot.valToPos(columns[0][at], "x"), top: 0 });
+      plot.setCursor({ left: plot.valToPos(columns[0][at], "x"), top: 0 }, true, true);
       event.preventDefault();
     });
     new ResizeObserver(() => {

@@ -12,6 +12,8 @@ const LEFT: f64 = 56.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 24.0;
+/// Length of the stroke that a lone point is.
+const LONE: f64 = 5.0;
 /// Half of a letter's width, at most, in the size of labels.
 const HALF_LETTER: f64 = 4.0;
 /// More points than this nobody sees on such a width: neighbours are drawn as their mean.
@@ -65,11 +67,17 @@ impl Frame {
             );
         }
         let own = || along.ticks().into_iter().map(|tick| (tick, short(tick))).collect();
+        let mut taken = 0.0;
         for (tick, label) in if ticks.is_empty() { own() } else { ticks.to_vec() } {
-            // A long label at the right end would be cut in half.
+            // A long label at the right end would be cut in half, and one that has no room beside the last would lie on it.
             let half = HALF_LETTER * label.chars().count() as f64;
             let at = frame.x(tick);
             let (class, at) = if at + half > WIDTH { ("x last", WIDTH) } else { ("x", at) };
+            let begin = if class == "x" { at - half } else { at - 2.0 * half };
+            if begin < taken {
+                continue;
+            }
+            taken = begin + 2.0 * half;
             let _ = write!(
                 frame.out,
                 "<text class=\"{class}\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
@@ -127,30 +135,38 @@ pub(super) fn lines(
     frame.closed()
 }
 
-/// A path that begins anew after each gap; a lone point is drawn as a short stroke.
+/// A path that begins anew after each gap; a lone point is a stroke that can be seen.
 fn path(places: &[f64], values: &[Option<f64>], x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64) -> f64) -> String {
     let many = places.len().div_ceil(MOST).max(1);
+    let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
+    let point = |(places, values): (&[f64], &[Option<f64>])| {
+        let there: Vec<f64> = values.iter().flatten().copied().collect();
+        (!there.is_empty()).then(|| (x(mean(places)), y(mean(&there))))
+    };
+    let points: Vec<Option<(f64, f64)>> = places.chunks(many).zip(values.chunks(many)).map(point).collect();
     let mut out = String::new();
     let mut is_down = false;
-    for (places, values) in places.chunks(many).zip(values.chunks(many)) {
-        let there: Vec<f64> = values.iter().flatten().copied().collect();
-        if there.is_empty() {
-            is_down = false;
-            continue;
+    for (at, point) in points.iter().enumerate() {
+        if let Some((x, y)) = point {
+            let goes_on = points.get(at + 1).is_some_and(Option::is_some);
+            let _ = match (is_down, goes_on) {
+                (true, _) => write!(out, "L{x:.1} {y:.1}"),
+                (false, true) => write!(out, "M{x:.1} {y:.1}"),
+                (false, false) => write!(out, "M{:.1} {y:.1}h{LONE}", x - LONE / 2.0),
+            };
         }
-        let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
-        let (x, y) = (x(mean(places)), y(mean(&there)));
-        let _ = match is_down {
-            true => write!(out, "L{x:.1} {y:.1}"),
-            false => write!(out, "M{x:.1} {y:.1}h.5"),
-        };
-        is_down = true;
+        is_down = point.is_some();
     }
     out
 }
 
-/// A tick's label: thousands as k, M, G.
+/// A tick's label: thousands as k, M, G; what would be more zeros than there is room for as a power of ten.
 fn short(value: f64) -> String {
+    if value != 0.0 && value.abs() < 1e-3 {
+        let text = format!("{value:.4e}");
+        let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{power}", digits.trim_end_matches('0').trim_end_matches('.'));
+    }
     for (size, letter) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
         if value.abs() >= size {
             return format!("{}{letter}", figure(value / size));
@@ -162,6 +178,12 @@ fn short(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_have_room_beside_the_plot() {
+        let labels = [0.0, 0.5, 0.002, 0.000_001_5, 5e-7, 1500.0, 2e6].map(short);
+        assert_eq!(labels, ["0", "0.5", "0.002", "1.5e-6", "5e-7", "1.5k", "2M"]);
+    }
 
     #[test]
     fn a_gap_breaks_the_line_and_names_are_escaped() {
@@ -177,6 +199,9 @@ mod tests {
         assert!(svg.contains("aria-label=\"&lt;script&gt;&quot;&amp;\""), "{svg}");
         let drawn = svg.split("class=\"line c0\" d=\"").nth(1).unwrap();
         assert_eq!(drawn.matches('M').count(), 2, "{drawn}");
+        let alone = Line { name: "b".into(), values: vec![None, Some(2.0), None, Some(4.0), Some(5.0)] };
+        let svg = lines("", &across, &[alone], false, &[]);
+        assert_eq!(svg.matches("h5").count(), 1, "the second has no neighbour: {svg}");
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         assert_eq!(svg.matches("class=\"band\"").count(), 1);
     }
