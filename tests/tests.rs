@@ -25,6 +25,7 @@ mod iostat;
 mod mongoperf;
 mod package;
 mod report;
+mod report_browser;
 mod serve_background;
 mod serve_durability;
 mod serve_full_disk;

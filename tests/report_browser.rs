@@ -1,0 +1,106 @@
+//! `fathom report`'s page in a browser: what only a browser can tell of it, on pages that the program made of real runs.
+//!
+//! Where no Chromium is installed every test here says so and passes. One browser and one set of pages serve all tests that run at
+//! the same time; each page is opened in a tab that knows nothing of the others. No test asserts a time.
+
+mod drawn;
+mod hour;
+mod keys;
+mod looks;
+mod made_up;
+mod pages;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use fathom_testkit::{Browser, Scratch, Tab};
+use serde_json::{Value, json};
+
+use self::pages::Page;
+
+/// Questions to a page; see there.
+const PROBE: &str = include_str!("report_browser/probe.js");
+
+/// Keeps every chart that uPlot makes, so that a test can ask what it holds. Runs before the page's own scripts.
+const HOOK: &str = "(() => { let made; globalThis.plots = []; Object.defineProperty(globalThis, 'uPlot', { configurable: true, \
+    get: () => made, set: (real) => { made = new Proxy(real, { construct: (of, words) => { const plot = new of(...words); \
+    plots.push(plot); return plot; } }); } }); })()";
+
+/// What the tests that run at the same time share.
+struct Shared {
+    browser: Mutex<Browser>,
+    pages: Vec<Page>,
+    scratch: Scratch,
+}
+
+impl Shared {
+    fn browser(&self) -> MutexGuard<'_, Browser> {
+        // A test that failed leaves the browser as good as it was: its tab is closed.
+        self.browser.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The page of a kind of run.
+    fn page(&self, kind: &str) -> &Path {
+        &self.pages.iter().find(|page| page.kind == kind).unwrap().file
+    }
+}
+
+/// The browser and the pages; none, with the reason printed, where there is no browser. They go when the last test that has them
+/// ends, which a static that holds them would not see.
+fn shared() -> Option<Arc<Shared>> {
+    static SHARED: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
+    let mut kept = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(shared) = kept.upgrade() {
+        return Some(shared);
+    }
+    let browser = Mutex::new(Browser::start().unwrap()?);
+    let scratch = Scratch::new().unwrap();
+    let pages = pages::make(&scratch);
+    let shared = Arc::new(Shared { browser, pages, scratch });
+    *kept = Arc::downgrade(&shared);
+    Some(shared)
+}
+
+/// A tab with a page in it, and the questions.
+fn open<'b>(browser: &'b mut Browser, file: &Path, width: u32) -> Tab<'b> {
+    let mut tab = browser.tab().unwrap();
+    tab.call("Page.addScriptToEvaluateOnNewDocument", json!({ "source": HOOK })).unwrap();
+    tab.resize(width, 900).unwrap();
+    tab.goto(file).unwrap();
+    tab.evaluate(PROBE).unwrap();
+    tab
+}
+
+/// The same, scrolled through, so that every chart is drawn.
+fn walked<'b>(browser: &'b mut Browser, file: &Path, width: u32) -> Tab<'b> {
+    let mut tab = open(browser, file, width);
+    tab.evaluate("probe.walk()").unwrap();
+    tab
+}
+
+/// The answer to a question that lists what is wrong.
+fn wrong(tab: &mut Tab<'_>, question: &str) -> Vec<String> {
+    match tab.evaluate(question).unwrap() {
+        Value::Array(lines) => {
+            lines.iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
+        }
+        other => panic!("{question} gave {other}"),
+    }
+}
+
+/// Adds a rule of style to the page, to see that a test notices what it does.
+fn spoil(tab: &mut Tab<'_>, style: &str) {
+    let sheet = format!(
+        "{{ const sheet = new CSSStyleSheet(); sheet.replaceSync({}); document.adoptedStyleSheets = [sheet]; }}",
+        json!(style)
+    );
+    tab.evaluate(&sheet).unwrap();
+}
+
+/// A copy of a page with something more before its end.
+fn with_more(shared: &Shared, kind: &str, more: &str) -> PathBuf {
+    let text = std::fs::read_to_string(shared.page(kind)).unwrap();
+    let file = shared.scratch.path().join(format!("{kind}-spoiled.html"));
+    std::fs::write(&file, text.replace("</body>", &format!("{more}</body>"))).unwrap();
+    file
+}

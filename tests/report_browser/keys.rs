@@ -1,0 +1,146 @@
+//! That a reader without a mouse reaches everything, sees where they are, and reads off the same numbers.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use fathom_testkit::{Scratch, Tab};
+use serde_json::Value;
+
+use super::{shared, spoil, walked, wrong};
+
+/// Numbers what a keyboard must reach, and says what each is.
+const NUMBER: &str = "probe.all('a[href], summary, figure.chart[data-kind=time], pre.csv, [tabindex=\"0\"]') \
+    .filter((one) => one.checkVisibility()).map((one, at) => { one.dataset.stop = at; return one.tagName + ' ' + (one.id || one.closest('[id]')?.id || ''); })";
+
+/// What has the focus, whether that is seen, and whether it lies in the window.
+const FOCUS: &str = "(() => { const one = document.activeElement; if (!one || one === document.body) return null; \
+    const style = getComputedStyle(one); const box = one.getBoundingClientRect(); \
+    return { stop: one.dataset.stop ?? null, name: one.tagName + ' ' + one.id + ' ' + one.className, \
+      marked: style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0, \
+      within: box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth }; })()";
+
+/// Presses Tab from the top until it comes round; what was not reached, and what was wrong where it was.
+fn tab_through(tab: &mut Tab<'_>) -> Vec<String> {
+    let names = wrong(tab, NUMBER);
+    tab.evaluate("document.activeElement.blur(); scrollTo(0, 0)").unwrap();
+    let mut reached = BTreeSet::new();
+    let mut faults = Vec::new();
+    let mut misses = 0;
+    for _ in 0..names.len() + 200 {
+        tab.press("Tab").unwrap();
+        // What came into sight is drawn first, as it is for a person.
+        let focus = tab.evaluate(&format!("probe.frame().then(() => {FOCUS})")).unwrap();
+        if focus == Value::Null {
+            // The browser's own window has the focus once, between the last and the first.
+            misses += 1;
+            if misses > 1 {
+                break;
+            }
+            continue;
+        }
+        for (what, is_well) in [("is not marked", &focus["marked"]), ("is out of sight", &focus["within"])] {
+            if is_well != true {
+                faults.push(format!("{} {what}", focus["name"]));
+            }
+        }
+        // What the browser adds by itself (a box that scrolls) has no number.
+        let Some(stop) = focus["stop"].as_str() else { continue };
+        if !reached.insert(stop.parse::<usize>().unwrap()) {
+            break;
+        }
+    }
+    let missed = names.iter().enumerate().filter(|(at, _)| !reached.contains(at));
+    faults.extend(missed.map(|(_, name)| format!("{name} is not reached")));
+    faults
+}
+
+#[test]
+fn the_tab_key_reaches_all_and_shows_where_it_is() {
+    let Some(shared) = shared() else { return };
+    let mut browser = shared.browser();
+    for page in &shared.pages {
+        let mut tab = super::open(&mut browser, &page.file, 1280);
+        assert_eq!(tab_through(&mut tab), Vec::<String>::new(), "{}, folded", page.kind);
+        // Enter unfolds what has the focus.
+        tab.evaluate("probe.all('summary')[0].focus()").unwrap();
+        tab.press("Enter").unwrap();
+        assert_eq!(tab.evaluate("probe.all('details')[0].open").unwrap(), true, "{}", page.kind);
+        tab.evaluate("probe.all('details').forEach((one) => { one.open = true; })").unwrap();
+        assert_eq!(tab_through(&mut tab), Vec::<String>::new(), "{}, unfolded", page.kind);
+    }
+    let mut tab = walked(&mut browser, shared.page("watched"), 1280);
+    tab.evaluate(
+        "probe.all('figure.chart')[1].tabIndex = -1; probe.all('figure.chart')[1].dataset.kind = 'time'",
+    )
+    .unwrap();
+    assert!(tab_through(&mut tab).iter().any(|line| line.contains("is not reached")));
+    spoil(&mut tab, ":focus-visible { outline: none !important }");
+    assert!(tab_through(&mut tab).iter().any(|line| line.contains("is not marked")));
+}
+
+/// What the legend of each chart over time says while the keyboard is at a row, beside the CSV.
+fn legends(tab: &mut Tab<'_>, figure: usize, row: i64) -> Vec<String> {
+    let question = format!(
+        "probe.frame().then(() => {{ const figure = probe.all('figure.chart[data-kind=time]')[{figure}]; \
+         const {{ heads, rows }} = probe.csv(figure); const row = rows.at({row}); \
+         const shown = probe.all('.u-legend .u-value', figure).map((cell) => cell.textContent.trim()); \
+         return heads.flatMap((head, at) => {{ \
+           const isNone = row[at] === '' || (at > 0 && figure.dataset.log && Number(row[at]) <= 0); \
+           const wanted = isNone ? '-' : at === 0 ? row[at] : Number(row[at]) + ' ' + figure.dataset.unit; \
+           return (at === 0 ? shown[at].replaceAll(',', '') : shown[at]) === wanted ? [] : [`${{figure.id}} {row}, ${{head}}: ${{shown[at]}} and not ${{wanted}}`]; }}); }})"
+    );
+    wrong(tab, &question)
+}
+
+#[test]
+fn arrow_keys_read_the_rows_of_the_data() {
+    let Some(shared) = shared() else { return };
+    let mut browser = shared.browser();
+    for kind in ["watched", "checkup"] {
+        let mut tab = walked(&mut browser, shared.page(kind), 1280);
+        let count =
+            tab.evaluate("probe.all('figure.chart[data-kind=time]').length").unwrap().as_u64().unwrap();
+        for figure in 0..usize::try_from(count).unwrap() {
+            tab.evaluate(&format!("probe.all('figure.chart[data-kind=time]')[{figure}].focus()")).unwrap();
+            for (key, row) in [
+                ("ArrowRight", 0),
+                ("ArrowRight", 1),
+                ("ArrowRight", 2),
+                ("End", -1),
+                ("ArrowLeft", -2),
+                ("Home", 0),
+            ] {
+                tab.press(key).unwrap();
+                assert_eq!(legends(&mut tab, figure, row), Vec::<String>::new(), "{kind}: {key}");
+            }
+        }
+        let all: Vec<String> =
+            (0..usize::try_from(count).unwrap()).flat_map(|figure| legends(&mut tab, figure, 0)).collect();
+        assert_eq!(all, Vec::<String>::new(), "{kind}: the cursor is on all charts at once");
+        tab.press("ArrowRight").unwrap();
+        assert!(!legends(&mut tab, 0, 0).is_empty(), "another row than the key's is noticed");
+    }
+}
+
+#[test]
+fn the_data_are_saved_as_they_stand_by_the_keyboard_alone() {
+    let Some(shared) = shared() else { return };
+    let mut browser = shared.browser();
+    let place = Scratch::new().unwrap();
+    let mut tab = walked(&mut browser, shared.page("watched"), 1280);
+    tab.save_to(&place.path()).unwrap();
+    tab.evaluate(
+        "probe.all('figure.chart details')[0].open = true; probe.all('figure.chart summary')[0].focus()",
+    )
+    .unwrap();
+    tab.press("Tab").unwrap();
+    tab.press("Enter").unwrap();
+    let file = place.path().join("client-rate.csv");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let wanted = tab.evaluate("probe.all('pre.csv')[0].textContent").unwrap();
+    while fs::read_to_string(&file).unwrap_or_default().is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), wanted.as_str().unwrap());
+}

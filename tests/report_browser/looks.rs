@@ -1,0 +1,73 @@
+//! That a page fits a telephone, a laptop and a wide screen, and that every text can be told from what is behind it.
+
+use super::{shared, spoil, walked, wrong};
+
+/// A telephone, a laptop, a wide screen.
+pub(crate) const WIDTHS: [u32; 3] = [360, 1280, 2560];
+
+#[test]
+fn nothing_overlaps_or_leaves_the_window_at_any_width() {
+    let Some(shared) = shared() else { return };
+    let mut browser = shared.browser();
+    for page in &shared.pages {
+        for width in WIDTHS {
+            let mut tab = walked(&mut browser, &page.file, width);
+            assert_eq!(wrong(&mut tab, "probe.layout()"), Vec::<String>::new(), "{} at {width}", page.kind);
+            tab.evaluate(
+                "probe.all('details').forEach((one) => { one.open = true; }); probe.frame().then(() => 1)",
+            )
+            .unwrap();
+            assert_eq!(
+                wrong(&mut tab, "probe.layout()"),
+                Vec::<String>::new(),
+                "{} at {width}, unfolded",
+                page.kind
+            );
+        }
+    }
+    let mut tab = walked(&mut browser, shared.page("watched"), 360);
+    for (style, what) in [
+        ("figure.bars .scroll { overflow: visible } figure.bars table { width: 900px }", "wide in a window"),
+        (".card .text { margin-top: -16px }", "overlap"),
+    ] {
+        spoil(&mut tab, style);
+        let found = wrong(&mut tab, "probe.layout()");
+        assert!(found.iter().any(|line| line.contains(what)), "{style} is not noticed: {found:#?}");
+    }
+}
+
+#[test]
+fn every_text_has_contrast_in_light_and_dark() {
+    let Some(shared) = shared() else { return };
+    let mut browser = shared.browser();
+    for page in &shared.pages {
+        let mut tab = walked(&mut browser, &page.file, 1280);
+        tab.evaluate("probe.all('details').forEach((one) => { one.open = true; });").unwrap();
+        for scheme in ["light", "dark"] {
+            tab.media("screen", scheme).unwrap();
+            let is_dark = tab
+                .evaluate("getComputedStyle(document.body).backgroundColor !== 'rgb(255, 255, 255)'")
+                .unwrap();
+            assert_eq!(is_dark, scheme == "dark");
+            assert_eq!(wrong(&mut tab, "probe.dim()"), Vec::<String>::new(), "{}, {scheme}", page.kind);
+        }
+    }
+    let mut tab = walked(&mut browser, shared.page("watched"), 1280);
+    spoil(&mut tab, ".small { color: #8a8a8a }");
+    assert!(
+        wrong(&mut tab, "probe.dim()").iter().any(|line| line.contains("small")),
+        "grey on white is noticed"
+    );
+}
+
+#[test]
+fn who_changes_to_dark_while_reading_gets_lines_that_can_be_seen() {
+    let Some(shared) = shared() else { return };
+    let mut browser = shared.browser();
+    let mut tab = walked(&mut browser, shared.page("watched"), 1280);
+    for scheme in ["dark", "light"] {
+        tab.media("screen", scheme).unwrap();
+        tab.evaluate("probe.walk()").unwrap();
+        assert_eq!(wrong(&mut tab, "probe.charts(true)"), Vec::<String>::new(), "{scheme}");
+    }
+}

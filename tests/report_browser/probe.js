@@ -1,0 +1,299 @@
+// What the tests ask of a page from inside it: handed to the browser by the driver, never part of the page. Each question returns a
+// list of complaints, empty where all is well, so that a test shows what is wrong and not only that something is.
+globalThis.probe = (() => {
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const close = (one, other) => Math.abs(one - other) <= 2e-4 * Math.max(Math.abs(one), Math.abs(other)) + 1e-9;
+
+  // A reader of the CSV of its own: quotes as RFC 4180 has them.
+  const csv = (figure) => {
+    const rows = figure.querySelector("pre.csv").textContent.trim().split("\n").map((row) => {
+      const cells = [];
+      let cell = "", quoted = false;
+      for (let at = 0; at < row.length; at++) {
+        if (quoted && row[at] === '"' && row[at + 1] === '"') { cell += '"'; at++; }
+        else if (row[at] === '"') quoted = !quoted;
+        else if (row[at] === "," && !quoted) { cells.push(cell); cell = ""; }
+        else cell += row[at];
+      }
+      return [...cells, cell];
+    });
+    return { heads: rows[0], rows: rows.slice(1) };
+  };
+
+  // Scrolls through the page as a reader does, until every chart over time is drawn.
+  const walk = async () => {
+    for (const figure of all("figure.chart[data-kind=time]")) {
+      figure.scrollIntoView();
+      for (let tries = 0; !figure.querySelector("canvas") && tries < 500; tries++) await new Promise((done) => setTimeout(done, 10));
+    }
+    await frame();
+    return true;
+  };
+
+  const known = new Map();
+  const rgb = (text) => {
+    if (known.has(text)) return known.get(text);
+    const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    context.fillStyle = text;
+    context.fillRect(0, 0, 1, 1);
+    known.set(text, [...context.getImageData(0, 0, 1, 1).data]);
+    return known.get(text);
+  };
+
+  // Whether a pixel of this colour lies within `reach` of a place on a picture.
+  const hasColour = (picture, [x, y], [red, green, blue], reach) => {
+    for (let dy = -reach; dy <= reach; dy++) {
+      for (let dx = -reach; dx <= reach; dx++) {
+        const [px, py] = [Math.round(x) + dx, Math.round(y) + dy];
+        if (px < 0 || py < 0 || px >= picture.width || py >= picture.height) continue;
+        const at = 4 * (py * picture.width + px);
+        const [r, g, b, alpha] = picture.data.slice(at, at + 4);
+        if (alpha > 100 && Math.abs(r - red) + Math.abs(g - green) + Math.abs(b - blue) < 60) return true;
+      }
+    }
+    return false;
+  };
+
+  // A chart that uPlot drew: its numbers are the CSV's, and where a number lies there is its line's colour.
+  const drawnByScript = (figure) => {
+    const wrong = [];
+    const plot = (globalThis.plots ?? []).find((one) => figure.contains(one.root));
+    if (!plot) return ["is not drawn"];
+    const { heads, rows } = csv(figure);
+    const canvas = figure.querySelector("canvas");
+    const picture = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    // A band of the still chart is behind the lines here too: a place in its middle is tinted, near the plot's upper edge.
+    for (const band of all("rect.band", figure)) {
+      const middle = band.x.baseVal.value + band.width.baseVal.value / 2;
+      const second = Math.min(0, Number(rows[0][0])) + ((middle - 56) / 656) * (Number(rows.at(-1)[0]) - Math.min(0, Number(rows[0][0])));
+      const at = 4 * (Math.round(plot.bbox.top + 3) * picture.width + Math.round(plot.valToPos(second, "x", true)));
+      if (picture.data[at + 3] === 0) wrong.push(`no band at second ${second.toFixed(0)}`);
+    }
+    if (plot.data.length !== heads.length) wrong.push(`${plot.data.length} columns of ${heads.length}`);
+    heads.forEach((head, column) => {
+      const held = plot.data[column] ?? [];
+      if (held.length !== rows.length) wrong.push(`${head}: ${held.length} points of ${rows.length} rows`);
+      const wanted = rows.map((row) => (row[column] === "" || (column > 0 && figure.dataset.log && Number(row[column]) <= 0) ? null : Number(row[column])));
+      const differs = wanted.findIndex((value, at) => value !== held[at]);
+      if (differs >= 0) wrong.push(`${head}: row ${differs} holds ${held[differs]}, the CSV ${wanted[differs]}`);
+      if (column === 0) return;
+      const there = wanted.flatMap((value, at) => (value === null ? [] : [at]));
+      const looked = there.filter((_, at) => at % Math.ceil(there.length / 60) === 0);
+      const colour = rgb(getComputedStyle(document.documentElement).getPropertyValue("--c" + ((column - 1) % 8)));
+      // A later line lies over an earlier one, and dashes leave gaps.
+      const over = heads.slice(column + 1).map((_, at) => rgb(getComputedStyle(document.documentElement).getPropertyValue("--c" + ((column + at) % 8))));
+      const misses = looked.filter((at) => {
+        const place = [plot.valToPos(wanted[0] === undefined ? 0 : Number(rows[at][0]), "x", true), plot.valToPos(wanted[at], "y", true)];
+        return ![colour, ...over].some((one) => hasColour(picture, place, one, 5));
+      });
+      if (misses.length > 0) wrong.push(`${head}: nothing is drawn at ${misses.length} of ${looked.length} points`);
+    });
+    return wrong;
+  };
+
+  // What a tick says: 20k, 1.5M, 99.9 %.
+  const tickValue = (text) => Number.parseFloat(text) * ({ k: 1e3, M: 1e6, G: 1e9 }[text.trim().at(-1)] ?? 1);
+
+  // From a height on the picture back to the value, by what the ticks say of themselves.
+  const upside = (figure) => {
+    const ticks = all("text.y", figure).map((text) => [Number(text.getAttribute("y")) - 4, tickValue(text.textContent)]);
+    const [[low, least], [high, most]] = [ticks[0], ticks.at(-1)];
+    const isLog = ticks.length > 1 && least > 0 && Math.abs(ticks[1][1] / least - 10) < 0.01;
+    return (y) => {
+      const share = (y - low) / (high - low);
+      return isLog ? least * (most / least) ** share : least + (most - least) * share;
+    };
+  };
+
+  // A chart of lines that needs no script: each line within the picture, and its corners at the values of the CSV.
+  const still = (figure) => {
+    const wrong = [];
+    const svg = figure.querySelector(".plot > svg");
+    if (!svg) return ["has no picture"];
+    const box = svg.viewBox.baseVal;
+    const { heads, rows } = csv(figure);
+    const lines = all("path.line", svg);
+    const shapes = all("path, rect, circle, line, polyline, polygon", svg).filter((shape) => !shape.matches(".rule"));
+    if (shapes.length === 0) wrong.push("nothing is drawn");
+    for (const shape of shapes) {
+      const at = shape.getBBox();
+      const edge = 0.6;
+      if (at.x < box.x - edge || at.y < box.y - edge || at.x + at.width > box.x + box.width + edge || at.y + at.height > box.y + box.height + edge) {
+        wrong.push(`${shape.getAttribute("class")} leaves the picture`);
+      }
+      if (shape.matches(".line") && at.width === 0 && at.height === 0) wrong.push(`${shape.getAttribute("class")} is empty`);
+    }
+    for (const text of all("text", svg)) {
+      const at = text.getBBox();
+      if (at.x < box.x - 1 || at.x + at.width > box.x + box.width + 1) wrong.push(`the label ${text.textContent} is cut`);
+    }
+    // More points than 400 are drawn as means of neighbours: nothing to compare one by one.
+    if (lines.length !== heads.length - 1 || rows.length > 400 || !figure.querySelector("text.y")) return wrong;
+    const value = upside(figure);
+    lines.forEach((line, column) => {
+      const corners = [...line.getAttribute("d").matchAll(/[ML](-?[\d.]+) (-?[\d.]+)/g)].map((one) => Number(one[2]));
+      const wanted = rows.map((row) => row[column + 1]).filter((cell) => cell !== "").map(Number);
+      if (corners.length !== wanted.length) { wrong.push(`${heads[column + 1]}: ${corners.length} corners of ${wanted.length} values`); return; }
+      const height = box.height;
+      corners.forEach((y, at) => {
+        // A tenth of a unit of the picture is what the corners are rounded to.
+        const [above, below] = [value(y - 0.2), value(y + 0.2)];
+        const isLowest = wanted[at] <= value(height) || below <= value(height - 25);
+        if (!isLowest && (wanted[at] > above * 1.001 || wanted[at] < below * 0.999)) wrong.push(`${heads[column + 1]}: row ${at} is drawn at ${value(y)}, the CSV says ${wanted[at]}`);
+      });
+    });
+    return wrong;
+  };
+
+  // Every chart, named, with what is wrong with it.
+  const charts = (byScript) => all("figure.chart").flatMap((figure) => {
+    const isDrawn = byScript && figure.dataset.kind === "time";
+    return (isDrawn ? drawnByScript(figure) : still(figure)).map((what) => `${figure.id}: ${what}`);
+  });
+
+  // The least, mean and most of each line, computed again of its CSV.
+  const summaries = () => all("figure.chart").flatMap((figure) => {
+    const { heads, rows } = csv(figure);
+    return all("details tbody tr", figure).flatMap((row, at) => {
+      const cells = [...row.children].map((cell) => cell.textContent);
+      const column = heads.indexOf(cells[0]);
+      if (column < 1) return [];
+      const values = rows.map((one) => one[column]).filter((cell) => cell !== "").map(Number);
+      const wanted = [Math.min(...values), values.reduce((sum, value) => sum + value, 0) / values.length, Math.max(...values)];
+      const isRight = wanted.every((value, which) => close(value, Number(cells[which + 1])));
+      return isRight ? [] : [`${figure.id}, ${cells[0]}: ${cells.slice(1)} and not ${wanted}`];
+    });
+  });
+
+  // Texts that can be seen, each line with its box, as far as what scrolls around it lets through.
+  const texts = () => {
+    const found = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const parent = node.parentElement;
+      if (!node.textContent.trim() || parent.closest("script, style, .skip") || !parent.checkVisibility({ contentVisibilityAuto: true, visibilityProperty: true })) continue;
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      for (const rect of range.getClientRects()) {
+        let [left, top, right, bottom] = [rect.left, rect.top, rect.right, rect.bottom];
+        for (let up = parent; up; up = up.parentElement) {
+          const style = getComputedStyle(up);
+          if (style.overflowX === "visible" && style.overflowY === "visible") continue;
+          const box = up.getBoundingClientRect();
+          [left, top, right, bottom] = [Math.max(left, box.left), Math.max(top, box.top), Math.min(right, box.right), Math.min(bottom, box.bottom)];
+        }
+        if (right - left > 1 && bottom - top > 1) found.push({ node, parent, left, top: top + scrollY, right, bottom: bottom + scrollY });
+      }
+    }
+    return found;
+  };
+
+  // Where the page is wider than the window, texts lie over each other, or one leaves the window.
+  const layout = () => {
+    const wrong = [];
+    const wide = Math.max(document.documentElement.scrollWidth, document.body.scrollWidth);
+    if (wide > innerWidth) wrong.push(`the page is ${wide} wide in a window of ${innerWidth}`);
+    const seen = texts().sort((one, other) => one.top - other.top);
+    seen.forEach((one, at) => {
+      const name = one.node.textContent.trim().slice(0, 30);
+      if (one.left < -1 || one.right > innerWidth + 1) wrong.push(`'${name}' leaves the window`);
+      for (let next = at + 1; next < seen.length && seen[next].top < one.bottom - 4; next++) {
+        const other = seen[next];
+        if (other.node === one.node) continue;
+        const across = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+        const down = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+        if (across > 2 && down > 4) wrong.push(`'${name}' and '${other.node.textContent.trim().slice(0, 30)}' overlap by ${across.toFixed(0)} x ${down.toFixed(0)}`);
+      }
+    });
+    return wrong;
+  };
+
+  const blend = (front, back) => front.slice(0, 3).map((part, at) => (part * front[3] + back[at] * (255 - front[3])) / 255);
+  const luminance = (colour) => {
+    const [red, green, blue] = colour.map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const contrast = (one, other) => {
+    const [light, dark] = [luminance(one), luminance(other)].sort((a, b) => b - a);
+    return (light + 0.05) / (dark + 0.05);
+  };
+  const background = (element) => {
+    const layers = [];
+    for (let up = element; up; up = up.parentElement) {
+      const layer = getComputedStyle(up).backgroundColor;
+      if (layer !== "rgba(0, 0, 0, 0)") layers.push(rgb(layer));
+    }
+    return layers.reverse().reduce((back, layer) => blend(layer, back), [255, 255, 255]);
+  };
+
+  // WCAG 2.2: text against what is behind it 4.5 to 1 (1.4.3), lines and bars 3 to 1 (1.4.11).
+  const dim = () => {
+    const wrong = new Set();
+    for (const { parent } of texts()) {
+      const style = getComputedStyle(parent);
+      const colour = parent instanceof SVGElement ? style.fill : style.color;
+      const back = background(parent);
+      const ratio = contrast(blend(rgb(colour), back), back);
+      if (ratio < 4.5) wrong.add(`${parent.tagName}.${parent.getAttribute("class") ?? ""}: text ${colour} at ${ratio.toFixed(2)}`);
+    }
+    const back = background(document.body);
+    for (let at = 0; at < 8; at++) {
+      const ratio = contrast(rgb(getComputedStyle(document.documentElement).getPropertyValue("--c" + at)).slice(0, 3), back);
+      if (ratio < 3) wrong.add(`line c${at} at ${ratio.toFixed(2)}`);
+    }
+    return [...wrong];
+  };
+
+  // What cannot be seen although nobody folded it away.
+  const hidden = () => all("main *").filter((element) => {
+    if (element.closest(".live, .save") || (element.closest("details:not([open])") && !element.matches("summary"))) return false;
+    return !element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+  }).map((element) => `${element.tagName}.${element.getAttribute("class") ?? ""} in ${element.closest("[id]")?.id}`);
+
+  // The blocks that can be seen: where each is, and of a chart's picture a raster of the page's screenshot.
+  const COLUMNS = 12, ROWS = 5;
+  const blocks = async (url) => {
+    const image = new Image();
+    image.src = url;
+    await image.decode();
+    const context = Object.assign(document.createElement("canvas"), { width: image.width, height: image.height }).getContext("2d", { willReadFrequently: true });
+    context.drawImage(image, 0, 0);
+    const raster = (box) => {
+      const [mean, spread] = [[], []];
+      for (let row = 0; row < ROWS; row++) {
+        for (let column = 0; column < COLUMNS; column++) {
+          const [wide, high] = [Math.max(1, Math.floor(box.width / COLUMNS)), Math.max(1, Math.floor(box.height / ROWS))];
+          const { data } = context.getImageData(Math.floor(box.left) + column * wide, Math.floor(box.top + scrollY) + row * high, wide, high);
+          let [sum, squares] = [0, 0];
+          for (let at = 0; at < data.length; at += 4) {
+            const light = 0.299 * data[at] + 0.587 * data[at + 1] + 0.114 * data[at + 2];
+            sum += light;
+            squares += light * light;
+          }
+          const count = data.length / 4;
+          mean.push(Math.round(sum / count));
+          spread.push(Math.round(Math.sqrt(Math.max(0, squares / count - (sum / count) ** 2))));
+        }
+      }
+      return { mean, spread };
+    };
+    const seen = all("header, .card, article.finding, h2, figure, footer").filter((one) => one.checkVisibility({ visibilityProperty: true, opacityProperty: true }));
+    return seen.map((one, at) => {
+      const box = one.getBoundingClientRect();
+      // Within the plot the axes' labels are left out: their fonts differ.
+      const over = one.querySelector(".u-over");
+      const name = one.id || `${one.tagName.toLowerCase()} ${one.className} ${seen.slice(0, at).filter((other) => other.tagName === one.tagName).length}`;
+      const place = { name, left: +(box.left / innerWidth).toFixed(3), width: +(box.width / innerWidth).toFixed(3), height: Math.round(box.height) };
+      if (over) return { ...place, ...raster(over.getBoundingClientRect()) };
+      const svg = one.querySelector(".plot > svg");
+      if (!svg) return place;
+      const whole = svg.getBoundingClientRect();
+      const [wide, high] = [whole.width / 720, whole.height / 220];
+      return { ...place, ...raster({ left: whole.left + 56 * wide, top: whole.top + 8 * high, width: 656 * wide, height: 188 * high }) };
+    });
+  };
+
+  return { all, blocks, csv, frame, walk, charts, summaries, layout, dim, hidden };
+})();
+true;
