@@ -9,6 +9,7 @@ mod keys;
 mod looks;
 mod made_up;
 mod pages;
+mod paper;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
