@@ -10,6 +10,7 @@ mod looks;
 mod made_up;
 mod pages;
 mod paper;
+mod pictures;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
