@@ -199,10 +199,10 @@ mod tests {
         assert!(svg.contains("aria-label=\"&lt;script&gt;&quot;&amp;\""), "{svg}");
         let drawn = svg.split("class=\"line c0\" d=\"").nth(1).unwrap();
         assert_eq!(drawn.matches('M').count(), 2, "{drawn}");
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        assert_eq!(svg.matches("class=\"band\"").count(), 1);
         let alone = Line { name: "b".into(), values: vec![None, Some(2.0), None, Some(4.0), Some(5.0)] };
         let svg = lines("", &across, &[alone], false, &[]);
         assert_eq!(svg.matches("h5").count(), 1, "the second has no neighbour: {svg}");
-        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
-        assert_eq!(svg.matches("class=\"band\"").count(), 1);
     }
 }
