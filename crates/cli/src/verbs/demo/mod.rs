@@ -123,8 +123,8 @@ fn watched(config: &Config, recording: &Recording, signals: &Signals) -> Result<
 fn farewell(page: &std::path::Path, kept: Option<&std::path::Path>) -> Vec<String> {
     let mut lines = vec![
         String::new(),
-        "This was a recording: the lab server on a disk of 250 requests a second, with a".to_owned(),
-        "checkpoint every few seconds (docs/demo.md).".to_owned(),
+        "This was a recording: the lab server on a disk of 2,000 requests a second,".to_owned(),
+        "with a checkpoint every ten seconds (docs/demo.md).".to_owned(),
         format!("The page to hand on: {}", page.display()),
     ];
     lines.extend(kept.map(|kept| format!("The run folder:      {}", kept.display())));
