@@ -26,6 +26,8 @@ mod mongoperf;
 mod package;
 mod report;
 mod report_browser;
+mod runs;
+mod runs_serve;
 mod serve_background;
 mod serve_durability;
 mod serve_full_disk;

@@ -13,6 +13,7 @@ mod run_folders;
 mod verbs;
 mod watched_load;
 mod watching;
+mod web;
 
 use std::process::ExitCode;
 

@@ -1,9 +1,11 @@
-//! Where run folders are, and which is the newest.
+//! Where run folders are, which is the newest, and which one a person means.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use fathom_errors::{Error, Kind};
+use fathom_record::folders::{self, Scan};
+use fathom_report::printable;
 
 /// Where run folders are: the place named, else the state folder's.
 pub(crate) fn parent(named: Option<&Path>) -> fathom_errors::Result<PathBuf> {
@@ -16,7 +18,7 @@ pub(crate) fn parent(named: Option<&Path>) -> fathom_errors::Result<PathBuf> {
 /// The run folder named, else the one below `parent` whose name, which begins with its time, is the last.
 pub(crate) fn named_or_newest(named: Option<&Path>, parent: Option<&Path>) -> Result<PathBuf> {
     if let Some(named) = named {
-        return Ok(named.to_owned());
+        return find(named, parent);
     }
     let parent = self::parent(parent)?;
     let entries = std::fs::read_dir(&parent).into_iter().flatten().flatten();
@@ -25,4 +27,41 @@ pub(crate) fn named_or_newest(named: Option<&Path>, parent: Option<&Path>) -> Re
         let what = format!("there is no run folder under {}", parent.display());
         Error::new(Kind::Unsupported, what).advise("watch a deployment: --uri mongodb://HOST").into()
     })
+}
+
+/// What lies below `parent`; nothing where it is the state folder's place and nobody has run anything yet.
+pub(crate) fn scan(parent: Option<&Path>) -> fathom_errors::Result<(PathBuf, Scan)> {
+    let place = self::parent(parent)?;
+    if parent.is_none() && !place.exists() {
+        return Ok((place, Scan::default()));
+    }
+    let scan = folders::scan(&place)?;
+    Ok((place, scan))
+}
+
+/// The run folder that a person names: a path, its name below `parent`, or a part of the name that no other has.
+pub(crate) fn find(named: &Path, parent: Option<&Path>) -> Result<PathBuf> {
+    let text = named.to_string_lossy();
+    if named.join("manifest.json").exists() || text.contains('/') {
+        return Ok(named.to_owned());
+    }
+    let (place, scan) = scan(parent)?;
+    let mut alike: Vec<&str> = scan.runs.iter().map(|run| run.name.as_str()).collect();
+    if !alike.contains(&&*text) {
+        alike.retain(|name| name.contains(&*text));
+    } else {
+        alike = vec![&*text];
+    }
+    match alike.as_slice() {
+        [one] => Ok(place.join(one)),
+        [] => {
+            let what = format!("there is no run '{}' under {}", printable(&text), place.display());
+            Err(Error::new(Kind::NotFound, what).advise("'fathom runs' lists them").into())
+        }
+        several => {
+            let names = several.iter().take(4).map(|name| printable(name)).collect::<Vec<_>>().join(", ");
+            let what = format!("'{}' is part of {} names of runs: {names}", printable(&text), several.len());
+            Err(Error::usage(what).advise("write more of it").into())
+        }
+    }
 }

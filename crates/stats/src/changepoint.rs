@@ -39,7 +39,7 @@ pub fn find_step(values: &[f64], surrogates: usize, stream: &mut Seeded) -> Opti
     }
     let (index, share) = largest_step(values);
     let (early, late) = values.split_at_checked(index)?;
-    let memory = without_step(early, late);
+    let memory = without_steps(&[early, late]);
     let mut surrogate = vec![0.0; values.len()];
     let mut as_large = 0usize;
     for _ in 0..surrogates {
@@ -54,13 +54,13 @@ pub fn find_step(values: &[f64], surrogates: usize, stream: &mut Seeded) -> Opti
     })
 }
 
-/// What a series remembers when the step between its two sides is taken out.
-pub(crate) fn without_step(early: &[f64], late: &[f64]) -> Autoregression {
-    let residuals: Vec<f64> = [early, late]
-        .into_iter()
-        .flat_map(|side| {
-            let mean = side.iter().sum::<f64>() / side.len() as f64;
-            side.iter().map(move |value| value - mean)
+/// What a series remembers when the steps between its parts are taken out.
+pub(crate) fn without_steps(parts: &[&[f64]]) -> Autoregression {
+    let residuals: Vec<f64> = parts
+        .iter()
+        .flat_map(|part| {
+            let mean = part.iter().sum::<f64>() / part.len() as f64;
+            part.iter().map(move |value| value - mean)
         })
         .collect();
     memory(&residuals)

@@ -13,6 +13,7 @@ mod mongoperf;
 #[cfg(test)]
 mod quoted;
 mod report;
+mod runs;
 mod serve;
 mod watch;
 pub(crate) mod ycsb;
@@ -63,6 +64,7 @@ static VERBS: &[Verb] = &[
     },
     Verb { command: report::command, run: |matches| report::run(report::Config::from_arg_matches(matches)?) },
     Verb { command: demo::command, run: |matches| demo::run(demo::Config::from_arg_matches(matches)?) },
+    Verb { command: runs::command, run: |matches| runs::run(runs::Config::from_arg_matches(matches)?) },
     Verb { command: ycsb::command, run: |matches| ycsb::run(ycsb::Config::from_arg_matches(matches)?) },
     Verb { command: serve::command, run: |matches| serve::run(serve::Config::from_matches(matches)?) },
     Verb {

@@ -1,0 +1,140 @@
+//! `fathom runs`: the keeper of run folders: lists, searches, compares, follows over months, hands on, and clears away.
+//!
+//! It changes nothing but where the name of the action says so (`import`, `prune`), and then only folders that are runs of Fathom.
+
+mod bundle;
+mod diff;
+mod list;
+mod prune;
+mod search;
+mod serve;
+mod trend;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, Command, Subcommand};
+use fathom_errors::Error;
+use fathom_record::folders::Scan;
+
+use super::Outcome;
+use crate::run_folders;
+
+const EXAMPLES: &str = "\
+EXAMPLES:
+  fathom runs                                      all runs, newest first
+  fathom runs list --verb ycsb --state complete --since 7d
+  fathom runs search readahead sda                 where these words stand
+  fathom runs diff 20261120 20261121               a part of a name is enough
+  fathom runs trend throughput                     a figure over the months
+  fathom runs export 4711 -o run.tar.zst           one file to hand on
+  fathom runs import run.tar.zst
+  fathom runs prune --older 30d --keep 20 --dry-run
+  fathom runs --serve                              a page at 127.0.0.1:7219
+
+Exit codes: 0 ok, 1 a bundle or run is not what it says, 2 usage, 3 environment.";
+
+/// What the command line may say.
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    filter: list::Filter,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Serve a page of the runs at this address until Ctrl-C [default address: 127.0.0.1:7219]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = false, default_missing_value = "7219")]
+    serve: Option<String>,
+    /// With --serve: let it listen on an address that other machines reach
+    #[arg(long, requires = "serve")]
+    to_network: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Where run folders are.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Place {
+    /// Where run folders are [default: the state folder's runs/]
+    #[arg(long, value_name = "DIR", global = true)]
+    runs: Option<PathBuf>,
+}
+
+impl Place {
+    fn scan(&self) -> fathom_errors::Result<(PathBuf, Scan)> {
+        run_folders::scan(self.runs.as_deref())
+    }
+
+    fn find(&self, named: &std::path::Path) -> Result<PathBuf> {
+        run_folders::find(named, self.runs.as_deref())
+    }
+
+    fn parent(&self) -> fathom_errors::Result<PathBuf> {
+        run_folders::parent(self.runs.as_deref())
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List runs, newest first: how each ended, how long, how large, and what came of it
+    List {
+        #[command(flatten)]
+        filter: list::Filter,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Find runs by words in their command line, facts of the machine, and findings
+    Search(search::SearchArgs),
+    /// Say what differs between two runs, and whether they can be compared at all
+    Diff(diff::DiffArgs),
+    /// Follow figures over all runs of the same kind, with the points where their level changed
+    Trend(trend::TrendArgs),
+    /// Pack a run into one file with a SHA-256 of each part
+    Export(bundle::ExportArgs),
+    /// Unpack a bundle, after its sums were checked
+    Import(bundle::ImportArgs),
+    /// Check a bundle against its sums, or that every part of a run can be read
+    Verify(bundle::VerifyArgs),
+    /// Remove old or large runs, and nothing but runs
+    Prune(prune::PruneArgs),
+}
+
+/// The command line of the verb.
+pub(crate) fn command() -> Command {
+    Config::augment_args(Command::new("runs"))
+        .about("List, search, compare, follow, hand on and clear away run folders")
+        .long_about(None)
+        .after_help(EXAMPLES)
+}
+
+/// Does what was asked.
+pub(crate) fn run(config: Config) -> Result<Outcome> {
+    let place = &config.place;
+    let has_own = !config.filter.is_empty() || config.json || config.serve.is_some();
+    let Some(action) = config.action else {
+        return match &config.serve {
+            Some(_) if config.json || !config.filter.is_empty() => {
+                Err(Error::usage("--serve takes no filter; the page has its own").into())
+            }
+            Some(address) => serve::run(address, config.to_network, place),
+            None => list::run(&config.filter, place, config.json),
+        };
+    };
+    if has_own {
+        let what = "an option stands before the action";
+        return Err(Error::usage(what).advise("write it behind, like fathom runs list --verb disk").into());
+    }
+    match action {
+        Action::List { filter, json } => list::run(&filter, place, json),
+        Action::Search(args) => search::run(&args, place),
+        Action::Diff(args) => diff::run(&args, place),
+        Action::Trend(args) => trend::run(&args, place),
+        Action::Export(args) => bundle::export(&args, place),
+        Action::Import(args) => bundle::import(&args, place),
+        Action::Verify(args) => bundle::verify(&args, place),
+        Action::Prune(args) => prune::run(&args, place),
+    }
+}

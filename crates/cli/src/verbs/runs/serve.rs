@@ -1,0 +1,170 @@
+//! `fathom runs --serve`: a local page over the run folders: list, filter, open, compare.
+//!
+//! It only reads. It listens on the loopback and refuses other addresses unless asked; it answers only those who call it by an
+//! address or `localhost`, so that no foreign page can reach it under a name of its own (DNS rebinding); a run is found among the
+//! names that lie there, and no part of a request ever becomes a path. No page may ask anything of any network.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::Result;
+use fathom_errors::Error;
+use fathom_process::Signals;
+use fathom_record::folders::{Condition, RunFolder, Scan};
+use fathom_report::{ListedRun, RunsPage, comparison_page, problem_page, runs_page};
+
+use super::{Place, diff, list, search};
+use crate::output;
+use crate::verbs::{Outcome, report};
+use crate::web::{self, Request, Response, decoded};
+
+/// What every answer says: nothing is kept, framed, guessed or handed on.
+const HEADS: &[&str] = &[
+    "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options: nosniff",
+    "X-Frame-Options: DENY",
+    "Referrer-Policy: no-referrer",
+    "Cross-Origin-Resource-Policy: same-origin",
+    "Cache-Control: no-store",
+];
+
+/// Serves until somebody asks us to stop.
+pub(super) fn run(address: &str, to_network: bool, place: &Place) -> Result<Outcome> {
+    let address = web::parse_address(address)?;
+    if !address.ip().is_loopback() && !to_network {
+        let what =
+            format!("{address} is reached from other machines, and anybody there could read every run");
+        return Err(Error::usage(what).advise("say --to-network if that is meant").into());
+    }
+    // Refused now rather than at the first request.
+    place.scan()?;
+    let signals = Signals::install()?;
+    let (place, by_name) = (place.clone(), HostCheck { to_network });
+    let bound = web::serve(address, "runs", move |request| answer(request, &place, by_name))?;
+    output::line(&format!("http://{}/", shown(bound)))?;
+    output::note("Ctrl-C ends it.");
+    while !signals.wait(Duration::from_secs(3600)) {}
+    Ok(Outcome::Clean)
+}
+
+/// An address that a browser takes.
+fn shown(bound: SocketAddr) -> SocketAddr {
+    match bound.ip().is_unspecified() {
+        true => SocketAddr::from(([127, 0, 0, 1], bound.port())),
+        false => bound,
+    }
+}
+
+/// Which names a client may call us by.
+#[derive(Clone, Copy, Debug)]
+struct HostCheck {
+    to_network: bool,
+}
+
+impl HostCheck {
+    fn allows(self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) && !name.ends_with(':') => name,
+            _ => host,
+        };
+        if name.eq_ignore_ascii_case("localhost") {
+            return true;
+        }
+        let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        name.parse::<IpAddr>().is_ok_and(|ip| self.to_network || ip.is_loopback())
+    }
+}
+
+fn answer(request: &Request, place: &Place, names: HostCheck) -> Response {
+    if !request.host.as_deref().is_some_and(|host| names.allows(host)) {
+        let what = "this page is at an address, such as 127.0.0.1, and under no other name";
+        return Response { heads: HEADS, ..Response::text("421 Misdirected Request", what) };
+    }
+    let page = place.scan().map_err(anyhow::Error::from).and_then(|(folder, scan)| {
+        let path = request.path.as_str();
+        match path.strip_prefix("/run/") {
+            Some(name) => one(&scan, &decoded(name).unwrap_or_default()),
+            None if path == "/compare" => two(&scan, &request.value("a"), &request.value("b")),
+            None if path == "/" => many(&folder.display().to_string(), scan, request).map(Some),
+            None => Ok(None),
+        }
+    });
+    let (status, body) = match page {
+        Ok(Some(body)) => ("200 OK", Ok(body)),
+        Ok(None) => ("404 Not Found", problem_page("There is no such run or page here.")),
+        Err(error) => ("500 Internal Server Error", problem_page(&sentence(&error))),
+    };
+    match body {
+        Ok(body) => Response { status, kind: "text/html; charset=utf-8", body, heads: HEADS },
+        Err(error) => Response { heads: HEADS, ..Response::text(status, &error.to_string()) },
+    }
+}
+
+fn sentence(error: &anyhow::Error) -> String {
+    let ours = error.chain().find_map(|cause| cause.downcast_ref::<Error>());
+    ours.map_or_else(|| format!("{error:#}"), Error::to_string)
+}
+
+fn find<'s>(scan: &'s Scan, name: &str) -> Option<&'s RunFolder> {
+    scan.runs.iter().find(|run| run.name == name)
+}
+
+/// The page of one run.
+fn one(scan: &Scan, name: &str) -> Result<Option<String>> {
+    find(scan, name).map(|run| report::page_of(&run.path)).transpose()
+}
+
+/// Two runs beside each other.
+fn two(scan: &Scan, a: &str, b: &str) -> Result<Option<String>> {
+    let (Some(a), Some(b)) = (find(scan, a), find(scan, b)) else { return Ok(None) };
+    Ok(Some(comparison_page(&diff::of(&a.path, &b.path)?)?))
+}
+
+/// The list, as far as the filter lets it.
+fn many(place: &str, scan: Scan, request: &Request) -> Result<String> {
+    let (verb, state, words) = (request.value("verb"), request.value("state"), request.value("words"));
+    let total = scan.runs.len();
+    let mut verbs: Vec<String> = scan.runs.iter().map(|run| run.manifest.verb.clone()).collect();
+    verbs.sort();
+    verbs.dedup();
+    let wanted = Condition::parse(&state);
+    let words_lower: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+    let is_meant = |run: &&RunFolder| {
+        (verb.is_empty() || run.manifest.verb == verb)
+            && (state.is_empty() || Some(run.condition) == wanted)
+            && (words_lower.is_empty() || search::holds(run, &words_lower))
+    };
+    let runs = scan.runs.iter().filter(is_meant).map(|run| ListedRun::of(run, &list::headline(run)));
+    let runs: Vec<ListedRun> = runs.collect();
+    let notes = scan.strangers.iter().map(|one| format!("{} {}", one.name, one.why)).collect();
+    Ok(runs_page(&RunsPage { place: place.to_owned(), runs, total, verbs, verb, state, words, notes })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_and_localhost_are_names_of_ours() {
+        let local = HostCheck { to_network: false };
+        for host in ["127.0.0.1:7219", "localhost", "LOCALHOST:1", "[::1]:7219", "127.9.9.9"] {
+            assert!(local.allows(host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example:7219",
+            "127.0.0.1.evil.example",
+            "10.0.0.7:1",
+            "localhost.evil",
+            "[::1",
+            "0.0.0.0",
+            "a:b",
+        ] {
+            assert!(!local.allows(host), "{host}");
+        }
+        let network = HostCheck { to_network: true };
+        assert!(
+            network.allows("10.0.0.7:7219") && network.allows("localhost") && !network.allows("db1:7219")
+        );
+    }
+}
