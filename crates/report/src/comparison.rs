@@ -76,12 +76,10 @@ fn row(change: &FigureChange) -> String {
     let value = |value: f64| value_of(value, &change.unit);
     let ratio = change.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
     let way = match change.ratio.filter(|ratio| (ratio - 1.0).abs() >= SAME) {
+        Some(_) if change.beyond_noise == Some(false) => "noise",
+        Some(ratio) if is_better(change.better, ratio) == Some(true) => "better",
+        Some(_) => "worse",
         None => "",
-        Some(ratio) => match is_better(change.better, ratio) {
-            Some(true) => "better",
-            Some(false) => "worse",
-            None => "",
-        },
     };
     let mark = if change.beyond_noise == Some(true) { '>' } else { ' ' };
     let noise = match (change.noise_a, change.noise_b) {
@@ -159,13 +157,15 @@ mod tests {
             noise_b: noise,
             beyond_noise: Some(true),
         };
+        let mut within = figure.clone();
+        (within.metric, within.beyond_noise) = ("within".to_owned(), Some(false));
         let comparison = Comparison {
             a: side("one"),
             b: side("two"),
             obstacles: vec!["Another machine: cpu.count is 2 and 8.".to_owned()],
             settings: Vec::new(),
             environment: vec![ValueChange { name: "kernel".to_owned(), a: None, b: Some("x ".repeat(99)) }],
-            figures: vec![figure],
+            figures: vec![figure, within],
             only_a: vec!["journal".to_owned()],
             only_b: Vec::new(),
             findings: vec![FindingChange {
@@ -184,6 +184,7 @@ mod tests {
         assert!(place("cpu.count") < place("Figures") && place("Figures") < place("no proof"));
         assert!(lines[place("throughput")].starts_with("  > throughput"), "{lines:#?}");
         assert!(lines[place("throughput")].contains("1.23 better ±2 % ±2 %"), "{lines:#?}");
+        assert!(lines[place("    within")].contains("1.23 noise"), "no verdict from noise: {lines:#?}");
         assert!(lines.iter().any(|line| line == "  + new in B, critical: It is capped"));
         assert!(!lines.iter().any(|line| line.contains('\x1b')));
     }

@@ -170,8 +170,8 @@ fn limits(changes: &[FigureChange]) -> Vec<String> {
         "To be sure, run both sides in turn, six times each or more, and compare those.".to_owned(),
     ];
     if changes.iter().any(|change| change.beyond_noise.is_some()) {
-        let what = "'>' marks figures whose intervals within each run (95 %, by parts of the run) lie apart; that leaves out what \
-                    changes from run to run.";
+        let what = "'>' marks figures whose intervals within each run (95 %, by parts of the run) lie apart, 'noise' those that do \
+                    not; that leaves out what changes from run to run.";
         limits.push(what.to_owned());
     }
     limits

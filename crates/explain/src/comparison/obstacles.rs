@@ -64,13 +64,13 @@ fn state(letter: &str, condition: Condition) -> Option<String> {
 
 fn limited(letter: &str, results: &[Entry]) -> Option<String> {
     let loads = results.iter().any(|entry| matches!(entry, Entry::Load(load) if load.client_limited));
-    let steps =
-        || results.iter().filter(|entry| matches!(entry, Entry::Step(step) if step.cpu_bound())).count();
+    let is_bound = |entry: &&Entry| matches!(entry, Entry::Step(step) if step.cpu_bound());
+    let count = results.iter().filter(is_bound).count();
     if loads {
         return Some(format!(
             "The client of {letter} was busy: its figures may be the client's, not the server's."
         ));
     }
-    let count = steps();
-    (count > 0).then(|| format!("In {count} steps of {letter} the processor set the pace, not the disk."))
+    let steps = if count == 1 { "step" } else { "steps" };
+    (count > 0).then(|| format!("In {count} {steps} of {letter} the processor set the pace, not the disk."))
 }

@@ -26,6 +26,9 @@ pub(super) struct SearchArgs {
     json: bool,
 }
 
+/// So many places of a run are shown.
+const SHOWN: usize = 8;
+
 /// One place of a run where a word stands.
 struct Match {
     place: String,
@@ -53,9 +56,12 @@ pub(super) fn run(args: &SearchArgs, place: &Place) -> Result<Outcome> {
     }
     for (run, matches) in &found {
         output::line(&format!("{}  {}", printable(&run.name), run.condition.word()))?;
-        for one in matches {
+        for one in matches.iter().take(SHOWN) {
             let (place, text) = (printable(&one.place), printable(&one.text));
             output::line(&wrapped(&text, &format!("  {place}: "), "    ", WIDTH).join("\n"))?;
+        }
+        if let Some(more) = matches.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+            output::line(&format!("  and {more} more; --json has all"))?;
         }
     }
     if found.is_empty() {

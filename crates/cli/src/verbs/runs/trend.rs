@@ -78,9 +78,15 @@ fn show(args: &TrendArgs, found: &[History]) -> Result<()> {
         output::line(&history_lines(history, args.points, WIDTH).join("\n"))?;
         output::line("")?;
     }
-    let hidden = found.len() - several.len().min(most);
-    if hidden > 0 {
-        output::line(&format!("{hidden} more, most of them of one run; --all shows them"))?;
+    let (shown, once) = (several.len().min(most), found.len() - several.len());
+    if several.is_empty() {
+        output::line("No figure was measured twice by the same command on the same kind of machine.")?;
+    }
+    if several.len() > shown {
+        output::line(&format!("{} more; --all shows them", several.len() - shown))?;
+    }
+    if once > 0 {
+        output::line(&format!("{once} of one run each; --all shows them"))?;
     }
     if let Some(sentence) = alarm_on_ourselves(found) {
         output::line(&sentence)?;
