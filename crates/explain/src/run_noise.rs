@@ -5,8 +5,8 @@
 
 use fathom_record::Run;
 use fathom_record::comparison::RunNoise;
-use fathom_record::disk::Entry;
-use fathom_record::figure::{Figure, load_subject};
+use fathom_record::disk::{Entry, Step};
+use fathom_record::figure::{Figure, load_subject, step_subject};
 use fathom_record::load::Load;
 use fathom_stats::{Histogram, Seeded, hodges_lehmann};
 
@@ -20,8 +20,10 @@ type Intervals = Vec<((u64, u64), Histogram)>;
 
 /// The noise of a figure within its run; `None` where its parts cannot be had.
 pub(crate) fn run_noise(run: &Run, results: &[Entry], figure: &Figure) -> Option<RunNoise> {
-    let parts = if figure.parts.is_empty() { of_load(run, results, figure)? } else { blocks(&figure.parts) };
-    of_parts(&parts)
+    if !figure.parts.is_empty() {
+        return of_parts(&blocks(&figure.parts));
+    }
+    of_parts(&of_load(run, results, figure).or_else(|| of_step(run, results, figure))?)
 }
 
 fn of_parts(parts: &[f64]) -> Option<RunNoise> {
@@ -54,6 +56,33 @@ fn of_load(run: &Run, results: &[Entry], figure: &Figure) -> Option<Vec<f64>> {
     }
     let (operation, what) = figure.metric.rsplit_once(' ')?;
     latencies(&log(run, &prefix, operation)?, what)
+}
+
+/// Latencies of a step of one stream, from the one log of its depth and kind whose intervals all lie within the step.
+fn of_step(run: &Run, results: &[Entry], figure: &Figure) -> Option<Vec<f64>> {
+    let (kind, what) = figure.metric.rsplit_once(' ')?;
+    let steps =
+        results.iter().filter_map(|entry| if let Entry::Step(step) = entry { Some(step) } else { None });
+    let mut alike = steps.filter(|step| step_subject(step) == figure.subject);
+    let (Some(step), None) = (alike.next(), alike.next()) else { return None };
+    let ([stream], None) = (step.streams.as_slice(), step.streams.iter().find_map(|one| one.rate_per_s))
+    else {
+        return None;
+    };
+    let end = format!("-d{}-{kind}", stream.depth);
+    let names = run.latency_names().ok()?;
+    let named = names.iter().filter(|name| name.contains(&stream.pattern) && name.ends_with(&end));
+    let mut logs =
+        named.filter_map(|name| run.latency_intervals(name).ok()).filter(|log| lies_within(log, step));
+    let (Some(log), None) = (logs.next(), logs.next()) else { return None };
+    latencies(&log, what)
+}
+
+fn lies_within(log: &Intervals, step: &Step) -> bool {
+    // Logs count in milliseconds, and cut them off.
+    const SLACK_NS: u64 = 5_000_000;
+    let (begin_ns, end_ns) = (step.begin_ns.saturating_sub(SLACK_NS), step.end_ns.saturating_add(SLACK_NS));
+    !log.is_empty() && log.iter().all(|((begin, end), _)| *begin >= begin_ns && *end <= end_ns)
 }
 
 /// What the logs of a load among several are called (`loading.rs` of the door).

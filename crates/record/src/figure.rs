@@ -129,7 +129,8 @@ fn of_load(subject: &str, load: &Load, figures: &mut Vec<Figure>) {
     }
 }
 
-fn step_subject(step: &Step) -> String {
+/// What figures of a step are of; the second of two alike has `(2)` behind it.
+pub fn step_subject(step: &Step) -> String {
     let streams: Vec<String> = step.streams.iter().map(shape).collect();
     format!("{}: {}", step.phase, streams.join(" + "))
 }
