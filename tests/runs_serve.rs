@@ -71,7 +71,8 @@ fn the_page_lists_filters_opens_and_compares() {
     assert!(run.starts_with("HTTP/1.1 200 OK") && run.contains("<!doctype html>"), "{}", &run[..400]);
     assert!(!run.contains(hostile));
     let compared = served.get(&format!("/compare?a={}&b={}", folders[0], folders[1]));
-    assert!(compared.contains("no proof") && compared.contains("the other way round"), "{compared}");
+    assert!(compared.contains("no proof") && compared.contains("two runs side by side"), "{compared}");
+    assert!(!compared.contains(hostile), "what a run says is text");
     let head = served.ask(&format!("HEAD / HTTP/1.1\r\nHost: {}\r\n\r\n", served.address));
     assert!(head.ends_with("\r\n\r\n") && head.contains("Content-Length: "), "{head}");
     served.running.signal(Signal::INT);

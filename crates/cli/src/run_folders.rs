@@ -25,7 +25,9 @@ pub(crate) fn named_or_newest(named: Option<&Path>, parent: Option<&Path>) -> Re
     let folders = entries.map(|entry| entry.path()).filter(|path| path.join("manifest.json").exists());
     folders.max().ok_or_else(|| {
         let what = format!("there is no run folder under {}", parent.display());
-        Error::new(Kind::Unsupported, what).advise("watch a deployment: --uri mongodb://HOST").into()
+        Error::new(Kind::Unsupported, what)
+            .advise("'fathom checkup' makes one, 'fathom ycsb run --watch' and 'fathom watch --record' too")
+            .into()
     })
 }
 

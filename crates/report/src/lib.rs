@@ -31,5 +31,5 @@ pub use page::{OverTime, PageSource, page, pair_page};
 pub use printable::printable;
 pub use queue::queue_lines;
 pub use run_list::{Headline, is_better, run_table, took, value_of};
-pub use runs_page::{ListedRun, RunsPage, comparison_page, problem_page, runs_page};
+pub use runs_page::{ListedRun, RunsPage, problem_page, runs_page};
 pub use wrap::wrapped;

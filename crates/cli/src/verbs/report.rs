@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
-use fathom_explain::{Evidence, compare, judge, pictures};
+use fathom_explain::{Evidence, judge, pictures};
 use fathom_record::disk::Entry;
-use fathom_record::folders;
 use fathom_record::pictures::Pictures;
 use fathom_record::{Finding, Run};
 use fathom_report::{OverTime, PageSource, page, pair_page};
@@ -61,8 +60,9 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     let (text, place) = match &config.other {
         None => (page_of(&folder)?, folder.join("report.html")),
         Some(other) => {
+            let other = run_folders::find(other, config.runs.as_deref())?;
             let name = format!("report-with-{}.html", name_of(&folder));
-            (page_of_two(&folder, other)?, other.join(name))
+            (page_of_two(&folder, &other)?, other.join(name))
         }
     };
     match config.output {
@@ -92,13 +92,7 @@ pub(super) fn page_named(folder: &Path, name: &str) -> Result<String> {
 
 /// The page of two.
 pub(crate) fn page_of_two(a: &Path, b: &Path) -> Result<String> {
-    let look = |folder: &Path| {
-        let whole = folder.canonicalize().map_err(|error| Error::io("open", folder, error))?;
-        folders::look(&whole).map_err(|why| {
-            Error::new(Kind::Malformed, format!("{} {why}", folder.display())).advise("name a run folder")
-        })
-    };
-    let comparison = compare(&look(a)?, &look(b)?)?;
+    let comparison = super::runs::compared(a, b)?;
     let (a, b) = (Shown::open(a)?, Shown::open(b)?);
     Ok(pair_page(&comparison, &a.source(), &b.source())?)
 }

@@ -1,20 +1,16 @@
-//! Pages over many runs: the list with its filter, two runs compared, and what went wrong. They hold no script, ask nothing of any
+//! Pages over many runs: the list with its filter, and what went wrong. They hold no script, ask nothing of any
 //! network, and escape whatever a run folder says.
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_record::comparison::Comparison;
 use fathom_record::folders::{Condition, RunFolder};
 use fathom_units::Bytes;
 use minijinja::{AutoEscape, Environment, Value, context};
 use serde::Serialize;
 
-use crate::comparison::comparison_lines;
 use crate::run_list::{Headline, took};
 
 const TEMPLATE: &str = include_str!("runs.html");
 const STYLE: &str = include_str!("runs.css");
-/// Characters of a line of the comparison.
-const WIDTH: usize = 110;
 
 /// A run in the list.
 #[derive(Clone, Debug, Serialize)]
@@ -75,17 +71,6 @@ pub struct RunsPage {
 pub fn runs_page(page: &RunsPage) -> Result<String> {
     let states: Vec<&str> = Condition::ALL.iter().map(|(_, word)| *word).collect();
     render(context! { title => "Runs", list => page, states => states })
-}
-
-/// Two runs compared, as text.
-///
-/// # Errors
-/// As [`runs_page`].
-pub fn comparison_page(comparison: &Comparison) -> Result<String> {
-    let text = comparison_lines(comparison, WIDTH).join("\n");
-    render(
-        context! { title => "Two runs compared", text => text, a => url_part(&comparison.a.name), b => url_part(&comparison.b.name) },
-    )
 }
 
 /// A sentence for whoever asked for what is not there.

@@ -40,6 +40,6 @@ pub(super) fn run(args: &DiffArgs, place: &Place) -> Result<Outcome> {
 }
 
 /// The comparison of two folders.
-pub(super) fn of(a: &Path, b: &Path) -> Result<Comparison> {
+pub(in crate::verbs) fn of(a: &Path, b: &Path) -> Result<Comparison> {
     Ok(compare(&look_at(a)?, &look_at(b)?)?)
 }

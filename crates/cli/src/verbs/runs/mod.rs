@@ -20,6 +20,8 @@ use fathom_record::folders::Scan;
 use super::Outcome;
 use crate::run_folders;
 
+pub(super) use diff::of as compared;
+
 const EXAMPLES: &str = "\
 EXAMPLES:
   fathom runs                                      all runs, newest first

@@ -11,9 +11,9 @@ use anyhow::Result;
 use fathom_errors::Error;
 use fathom_process::Signals;
 use fathom_record::folders::{Condition, RunFolder, Scan};
-use fathom_report::{ListedRun, RunsPage, comparison_page, problem_page, runs_page};
+use fathom_report::{ListedRun, RunsPage, problem_page, runs_page};
 
-use super::{Place, diff, list, search};
+use super::{Place, list, search};
 use crate::output;
 use crate::verbs::{Outcome, report};
 use crate::web::{self, Request, Response, decoded};
@@ -117,7 +117,7 @@ fn one(scan: &Scan, name: &str) -> Result<Option<String>> {
 /// Two runs beside each other.
 fn two(scan: &Scan, a: &str, b: &str) -> Result<Option<String>> {
     let (Some(a), Some(b)) = (find(scan, a), find(scan, b)) else { return Ok(None) };
-    Ok(Some(comparison_page(&diff::of(&a.path, &b.path)?)?))
+    report::page_of_two(&a.path, &b.path).map(Some)
 }
 
 /// The list, as far as the filter lets it.
