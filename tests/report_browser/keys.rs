@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{shared, spoil, walked, wrong};
 
 /// Numbers what a keyboard must reach, and says what each is.
-const NUMBER: &str = "probe.all('a[href], summary, figure.chart[data-kind=time], pre.csv, [tabindex=\"0\"]') \
+const NUMBER: &str = "probe.all('a[href], summary, figure.chart:not([data-kind=still]), pre.csv, [tabindex=\"0\"]') \
     .filter((one) => one.checkVisibility()).map((one, at) => { one.dataset.stop = at; return one.tagName + ' ' + (one.id || one.closest('[id]')?.id || ''); })";
 
 /// What has the focus, whether that is seen, and whether it lies in the window.
@@ -131,14 +131,14 @@ fn the_data_are_saved_as_they_stand_by_the_keyboard_alone() {
     let mut tab = walked(&mut browser, shared.page("watched"), 1280);
     tab.save_to(&place.path()).unwrap();
     tab.evaluate(
-        "probe.all('figure.chart details')[0].open = true; probe.all('figure.chart summary')[0].focus()",
+        "probe.all('figure[data-kind=time] details')[0].open = true; probe.all('figure[data-kind=time] summary')[0].focus()",
     )
     .unwrap();
     tab.press("Tab").unwrap();
     tab.press("Enter").unwrap();
     let file = place.path().join("client-rate.csv");
     let deadline = Instant::now() + Duration::from_secs(60);
-    let wanted = tab.evaluate("probe.all('pre.csv')[0].textContent").unwrap();
+    let wanted = tab.evaluate("probe.all('figure[data-kind=time] pre.csv')[0].textContent").unwrap();
     while fs::read_to_string(&file).unwrap_or_default().is_empty() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -104,8 +104,8 @@ impl Printed {
 
     /// Words that are beyond the margins.
     fn beyond(&self, paper: Paper) -> Vec<&Word> {
-        // Half a point for rounding.
-        let margin = paper.margin_in * 72.0 - 0.5;
+        // A point for rounding.
+        let margin = paper.margin_in * 72.0 - 1.0;
         let is_beyond = |word: &&Word| {
             word.left < margin
                 || word.top < margin

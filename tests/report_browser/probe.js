@@ -23,7 +23,7 @@ globalThis.probe = (() => {
 
   // Scrolls through the page as a reader does, until every chart over time is drawn.
   const walk = async () => {
-    for (const figure of all("figure.chart[data-kind=time]")) {
+    for (const figure of all("figure.chart:not([data-kind=still])")) {
       figure.scrollIntoView();
       for (let tries = 0; !figure.querySelector("canvas") && tries < 500; tries++) await new Promise((done) => setTimeout(done, 10));
     }
@@ -87,8 +87,32 @@ globalThis.probe = (() => {
         const place = [plot.valToPos(wanted[0] === undefined ? 0 : Number(rows[at][0]), "x", true), plot.valToPos(wanted[at], "y", true)];
         return ![colour, ...over].some((one) => hasColour(picture, place, one, 5));
       });
-      if (misses.length > 0) wrong.push(`${head}: nothing is drawn at ${misses.length} of ${looked.length} points`);
+      if (misses.length > 0) wrong.push(`${head}: nothing is drawn at ${misses.length} of ${looked.length} points, the first ${rows[misses[0]]}`);
     });
+    return wrong;
+  };
+
+  // A heat map that uPlot drew: what it holds of each step is what the CSV's cells add up to, and every cell has its colour.
+  const heatByScript = (figure) => {
+    const wrong = [];
+    const plot = (globalThis.plots ?? []).find((one) => figure.contains(one.root));
+    if (!plot) return ["is not drawn"];
+    const cells = csv(figure).rows.map((row) => row.map(Number));
+    const steps = [...new Set(cells.map((cell) => cell[0]))];
+    if (plot.data[0].length !== steps.length) wrong.push(`${plot.data[0].length} points of ${steps.length} steps`);
+    steps.forEach((second, at) => {
+      const own = cells.filter((cell) => cell[0] === second);
+      const wanted = [own[0][1], Math.min(...own.map((cell) => cell[2])), Math.max(...own.map((cell) => cell[3])), own.reduce((sum, cell) => sum + cell[4], 0)];
+      const held = plot.data.map((column) => column[at]);
+      if (wanted.some((value, which) => value !== held[which])) wrong.push(`second ${second} holds ${held}, the CSV ${wanted}`);
+    });
+    const canvas = figure.querySelector("canvas");
+    const picture = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const misses = cells.filter(([from, to, low, high]) => {
+      const [x, y] = [plot.valToPos((from + to) / 2, "x", true), plot.valToPos(Math.sqrt(low * high), "y", true)];
+      return picture.data[4 * (Math.round(y) * picture.width + Math.round(x)) + 3] === 0;
+    });
+    if (misses.length > 0) wrong.push(`nothing is drawn at ${misses.length} of ${cells.length} cells`);
     return wrong;
   };
 
@@ -128,6 +152,10 @@ globalThis.probe = (() => {
       const at = text.getBBox();
       if (at.x < box.x - 1 || at.x + at.width > box.x + box.width + 1) wrong.push(`the label ${text.textContent} is cut`);
     }
+    if (figure.dataset.kind === "heat") {
+      const cells = all("path.cell", svg).reduce((sum, path) => sum + path.getAttribute("d").split("M").length - 1, 0);
+      if (cells !== rows.length) wrong.push(`${cells} cells of ${rows.length} rows`);
+    }
     // More points than 400 are drawn as means of neighbours: nothing to compare one by one.
     if (lines.length !== heads.length - 1 || rows.length > 400 || !figure.querySelector("text.y")) return wrong;
     const value = upside(figure);
@@ -148,8 +176,8 @@ globalThis.probe = (() => {
 
   // Every chart, named, with what is wrong with it.
   const charts = (byScript) => all("figure.chart").flatMap((figure) => {
-    const isDrawn = byScript && figure.dataset.kind === "time";
-    return (isDrawn ? drawnByScript(figure) : still(figure)).map((what) => `${figure.id}: ${what}`);
+    const look = (byScript && { time: drawnByScript, heat: heatByScript }[figure.dataset.kind]) || still;
+    return look(figure).map((what) => `${figure.id}: ${what}`);
   });
 
   // The least, mean and most of each line, computed again of its CSV.

@@ -26,9 +26,9 @@ impl LatencyMap {
         }
     }
 
-    /// Whether nothing was added.
-    pub fn is_empty(&self) -> bool {
-        self.seconds.is_empty()
+    /// How many seconds have operations.
+    pub fn seconds(&self) -> usize {
+        self.seconds.len()
     }
 
     /// One more than the last second that has operations.
@@ -70,7 +70,7 @@ mod tests {
         histogram.record(1_340_000);
         map.add((0, SECOND_NS), &histogram);
         map.add((5 * SECOND_NS, 6 * SECOND_NS), &histogram);
-        assert_eq!(map.end_s(), 6);
+        assert_eq!((map.end_s(), map.seconds()), (6, 2));
         // A histogram keeps three digits: its value may lie just below.
         let cells = map.cells(3);
         let of =

@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn a_book_of_all_pages_is_fine() {
-        let page = "[x](https://example.org/) [y](#here) [z](a.md#there) `[w](../c.md)` [s](schemas/v1/a.json)\n";
+        let page =
+            "[x](https://example.org/) [y](#here) [z](a.md#there) `[w](../c.md)` [s](schemas/v1/a.json)\n";
         assert_eq!(complaints("# Summary\n\n- [A](a.md)\n", page), Vec::<String>::new());
     }
 

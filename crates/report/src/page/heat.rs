@@ -21,7 +21,7 @@ const SHADES: usize = 8;
 /// Maps at most, those with the most operations.
 const MOST_MAPS: usize = 6;
 /// A map of fewer seconds or fewer operations shows nothing that the percentile curve does not.
-const FEWEST_SECONDS: u64 = 3;
+const FEWEST_SECONDS: usize = 3;
 const FEWEST_OPERATIONS: u64 = 100;
 
 /// A latency log as the page takes it: its name, all of it, and how it was spread over time.
@@ -40,7 +40,7 @@ pub(super) fn maps(latencies: &[OverTime], checkpoints: &Checkpoints) -> Vec<Cha
     let mut shown: Vec<&OverTime> = latencies
         .iter()
         .filter(|(name, whole, map)| {
-            is_shown(name) && whole.len() >= FEWEST_OPERATIONS && map.end_s() >= FEWEST_SECONDS
+            is_shown(name) && whole.len() >= FEWEST_OPERATIONS && map.seconds() >= FEWEST_SECONDS
         })
         .collect();
     shown.sort_by_key(|(_, whole, _)| std::cmp::Reverse(whole.len()));

@@ -126,7 +126,8 @@
       cursor: { sync: { key: "time" } },
       hooks: { drawClear: [(plot) => paint(plot, behind)].concat(under ?? []) },
       legend: { markers: { stroke: (_, at) => (under ? "transparent" : "var(" + line(at - 1) + ")"), dash: (_, at) => ["solid", "dashed", "dotted", "double"][(at - 1) % 4] } },
-      scales: { x: { time: false }, y: up.scale },
+      // Cells begin before the place of their step; all of the first is seen unless somebody zooms in.
+      scales: { x: under ? { time: false, range: (_, low, high) => [low === columns[0][0] ? source.columns[0][0] : low, high] } : { time: false }, y: up.scale },
       axes: [{ ...axis, size: 28 }, { ...axis, ...up.axis, size: 56, values: (_, all) => all.map(short) }],
       series: [{ label: "second" }].concat(names.slice(1).map((name, at) => {
         const dots = under ? [] : alone(data[at + 1]);

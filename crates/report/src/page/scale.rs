@@ -44,8 +44,10 @@ impl Scale {
     pub(super) fn ticks(&self) -> Vec<f64> {
         if self.is_log {
             let decades = self.low.floor() as i32..=self.high.ceil() as i32;
-            // Where there are few decades, 2 and 5 of each as well.
-            let digits: &[f64] = if self.high - self.low < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+            // Where the ends are no decades and there are few of these, 2 and 5 of each as well.
+            let is_whole = self.low.fract() == 0.0 && self.high.fract() == 0.0;
+            let is_long = is_whole || self.high - self.low > 2.5;
+            let digits: &[f64] = if is_long { &[1.0] } else { &[1.0, 2.0, 5.0] };
             let all = decades.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
             let within = |tick: &f64| (self.low - 1e-9..=self.high + 1e-9).contains(&tick.log10());
             return all.filter(within).collect();
