@@ -109,7 +109,8 @@ fn a_panic_ends_one_sampler_only() {
     let broken = |_: &mut Batch| -> Result<()> { panic!("meant to") };
     let samplers =
         vec![scheduled("broken", 10, Lane::Fast, broken), scheduled("whole", 10, Lane::Fast, steady)];
-    let seen = run(samplers, Duration::from_millis(300));
+    // To write a panic down with its stack takes a busy machine a second.
+    let seen = run(samplers, Duration::from_secs(3));
     assert_eq!(seen.notes.len(), 1);
     assert!(seen.notes[0].starts_with("broken is no longer read"), "{:?}", seen.notes);
     assert!(seen.count("steady") > 5);
@@ -124,9 +125,9 @@ fn one_that_hangs_stalls_nobody_and_is_left_behind() {
     };
     let samplers =
         vec![scheduled("hangs", 1000, Lane::Own, hang), scheduled("whole", 10, Lane::Fast, steady)];
-    let seen = run(samplers, Duration::from_millis(300));
+    let seen = run(samplers, Duration::from_secs(1));
     println!("stop took {:?}", seen.stop_took);
-    assert!(seen.stop_took < Duration::from_secs(2));
+    assert!(seen.stop_took < Duration::from_secs(3));
     assert!(seen.count("steady") > 5);
     assert_eq!(seen.cost.left_behind, ["hangs"]);
     assert_eq!(seen.notes, ["hangs did not answer at the end; its last samples are missing."]);
