@@ -83,7 +83,11 @@ globalThis.probe = (() => {
       const colour = rgb(getComputedStyle(document.documentElement).getPropertyValue("--c" + ((column - 1) % 8)));
       // A later line lies over an earlier one, and dashes leave gaps.
       const over = heads.slice(column + 1).map((_, at) => rgb(getComputedStyle(document.documentElement).getPropertyValue("--c" + ((column + at) % 8))));
+      // Where another line lies on it their colours mix.
+      const height = (value) => plot.valToPos(value, "y", true);
+      const isShared = (at) => rows[at].some((cell, other) => other > 0 && other !== column && cell !== "" && Math.abs(height(Number(cell)) - height(wanted[at])) < 3);
       const misses = looked.filter((at) => {
+        if (isShared(at)) return false;
         const place = [plot.valToPos(wanted[0] === undefined ? 0 : Number(rows[at][0]), "x", true), plot.valToPos(wanted[at], "y", true)];
         return ![colour, ...over].some((one) => hasColour(picture, place, one, 5));
       });

@@ -135,7 +135,7 @@
         return {
           label: name, stroke: () => (under ? "transparent" : colour(line(at))), width: 1.5, dash: dashes[at % 8], spanGaps: false,
           scale: isCount ? "count" : "y",
-          points: { show: false, size: 5, filter: () => (dots.length > 0 ? dots : null) },
+          points: { show: false, size: 5, fill: () => (under ? "transparent" : colour(line(at))), filter: () => (dots.length > 0 ? dots : null) },
           value: (_, value) => (value === null || value === undefined ? "-" : isCount ? String(value) : value + " " + figure.dataset.unit),
         };
       })),
