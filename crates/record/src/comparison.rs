@@ -50,6 +50,14 @@ pub struct RunNoise {
     pub high: f64,
 }
 
+impl RunNoise {
+    /// Half the interval over the estimate, in percent; 999 where it would be more.
+    pub fn half_pct(&self) -> f64 {
+        let half = (self.high - self.low) / 2.0;
+        (half / self.estimate.abs().max(f64::MIN_POSITIVE) * 100.0).min(999.0)
+    }
+}
+
 /// A figure of both runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FigureChange {

@@ -46,7 +46,7 @@ pub use manifest::{Manifest, SCHEMA, State};
 pub use redact::{text_without_credentials, without_secrets};
 pub use run::Run;
 pub use series::Reading;
-pub use series_set::{Point, Series, SeriesSet};
+pub use series_set::{Point, Series, SeriesSet, read_together};
 pub use server_event::{ServerEvent, ServerEventKind};
 pub use slow_operation::SlowOperation;
 pub use writer::RunWriter;

@@ -17,6 +17,27 @@ pub struct Point {
     pub value: f64,
 }
 
+impl Point {
+    /// The value, which was added within the window, over its seconds; none for a moment.
+    pub fn per_s(&self) -> Option<f64> {
+        let seconds = self.end_ns.checked_sub(self.begin_ns).filter(|ns| *ns > 0)? as f64 / 1e9;
+        Some(self.value / seconds)
+    }
+}
+
+/// The points of two series that were read together: whose windows end at the same time.
+pub fn read_together<'p>(
+    points: &'p [Point],
+    others: &'p [Point],
+) -> impl Iterator<Item = (&'p Point, &'p Point)> {
+    let mut others = others.iter().peekable();
+    points.iter().filter_map(move |point| {
+        while others.next_if(|other| other.end_ns < point.end_ns).is_some() {}
+        let other = others.peek().filter(|other| other.end_ns == point.end_ns)?;
+        Some((point, *other))
+    })
+}
+
 /// The points of one name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {

@@ -83,12 +83,7 @@ fn row(change: &FigureChange) -> String {
     };
     let mark = if change.beyond_noise == Some(true) { '>' } else { ' ' };
     let noise = match (change.noise_a, change.noise_b) {
-        (Some(a), Some(b)) => {
-            let share = |noise: fathom_record::comparison::RunNoise| {
-                (noise.high - noise.low) / 2.0 / noise.estimate.abs().max(f64::MIN_POSITIVE) * 100.0
-            };
-            format!("±{:.0} % ±{:.0} %", share(a).min(999.0), share(b).min(999.0))
-        }
+        (Some(a), Some(b)) => format!("±{:.0} % ±{:.0} %", a.half_pct(), b.half_pct()),
         _ => String::new(),
     };
     let (a, b) = (value(change.a), value(change.b));

@@ -40,15 +40,8 @@ pub(crate) struct Subject<'e> {
 
 /// Judges each server of a run; without one, what the client saw.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
-    let mut members = evidence.members();
-    let count = members.len();
-    if members.is_empty() {
-        members.push(String::new());
-    }
-    for (index, member) in (0u64..).zip(&members) {
-        let Some(latency) = Latency::of(evidence, member, count) else { continue };
-        let mut stream = Seeded::from_seed(evidence.seed).split(index);
-        let subject = Subject { evidence, member, latency: &latency };
+    for (member, latency, mut stream) in latencies(evidence) {
+        let subject = Subject { evidence, member: &member, latency: &latency };
         for finding in subject.judge(&mut stream) {
             // That checkpoints run all the time needs no latency, which busy processors would lengthen.
             if finding.id == checkpoint::CONTINUOUS {
@@ -58,6 +51,20 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
             }
         }
     }
+}
+
+/// The latency of each server, or of the client where none was watched, and a stream of chance for each.
+fn latencies(evidence: &Evidence) -> Vec<(String, Latency, Seeded)> {
+    let mut members = evidence.members();
+    let count = members.len();
+    if members.is_empty() {
+        members.push(String::new());
+    }
+    let of = |(index, member): (u64, String)| {
+        let latency = Latency::of(evidence, &member, count)?;
+        Some((member, latency, Seeded::from_seed(evidence.seed).split(index)))
+    };
+    (0u64..).zip(members).filter_map(of).collect()
 }
 
 impl Subject<'_> {

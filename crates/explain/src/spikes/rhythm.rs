@@ -4,6 +4,7 @@
 use fathom_record::pictures::rhythm::LatencyRhythm;
 use fathom_stats::{Seeded, spectrum};
 
+use super::latencies;
 use super::latency::Latency;
 use crate::Evidence;
 
@@ -12,15 +13,9 @@ const MOST_SECONDS: usize = 3600;
 
 /// The rhythm of each server's latency, or of the client's where none was watched.
 pub(crate) fn latency_rhythms(evidence: &Evidence) -> Vec<LatencyRhythm> {
-    let mut members = evidence.members();
-    let count = members.len();
-    if members.is_empty() {
-        members.push(String::new());
-    }
-    let rhythm = |(index, member): (u64, String)| {
-        let latency = Latency::of(evidence, &member, count)?;
+    let rhythm = |(member, latency, mut stream): (String, Latency, Seeded)| {
         let (begin_s, values) = latency.log_seconds(MOST_SECONDS)?;
-        let found = spectrum(&values, &mut Seeded::from_seed(evidence.seed).split(index))?;
+        let found = spectrum(&values, &mut stream)?;
         Some(LatencyRhythm {
             member,
             of: latency.of,
@@ -32,5 +27,5 @@ pub(crate) fn latency_rhythms(evidence: &Evidence) -> Vec<LatencyRhythm> {
             lag_band: found.lag_band,
         })
     };
-    (0u64..).zip(members).filter_map(rhythm).collect()
+    latencies(evidence).into_iter().filter_map(rhythm).collect()
 }

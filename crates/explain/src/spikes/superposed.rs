@@ -2,8 +2,8 @@
 //!
 //! It shows and does not judge: whether the rise at an event is more than noise is for the sign-flip test over cycles.
 
-use fathom_record::Point;
 use fathom_record::pictures::cycles::{CycleMeasure, SuperposedCycles};
+use fathom_record::{Point, read_together};
 use fathom_stats::{mean, median, quantile};
 
 use super::events::{busy_windows, checkpoints};
@@ -81,20 +81,13 @@ fn read(points: &[Point]) -> Vec<Value> {
 }
 
 fn rates(points: &[Point], factor: f64) -> Vec<Value> {
-    let seconds = |point: &Point| point.end_ns.saturating_sub(point.begin_ns) as f64 / NS_PER_S;
-    let there = points.iter().filter(|point| point.end_ns > point.begin_ns);
-    there.map(|point| (middle_s(point), point.value * factor / seconds(point))).collect()
+    points.iter().filter_map(|point| Some((middle_s(point), point.per_s()? * factor))).collect()
 }
 
 /// One gauge over another that was read together with it, in percent.
 fn shares(points: &[Point], of: &[Point]) -> Vec<Value> {
-    let mut of = of.iter().peekable();
-    let shares = points.iter().filter_map(|point| {
-        while of.next_if(|whole| whole.end_ns < point.end_ns).is_some() {}
-        let whole = of.peek().filter(|whole| whole.end_ns == point.end_ns && whole.value > 0.0)?;
-        Some((middle_s(point), 100.0 * point.value / whole.value))
-    });
-    shares.collect()
+    let both = read_together(points, of).filter(|(_, whole)| whole.value > 0.0);
+    both.map(|(point, whole)| (middle_s(point), 100.0 * point.value / whole.value)).collect()
 }
 
 fn middle_s(point: &Point) -> f64 {

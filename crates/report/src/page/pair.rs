@@ -99,10 +99,7 @@ fn verdict(comparison: &Comparison) -> Card {
 
 fn figure_row(change: &FigureChange) -> FigureRow {
     let noise = |noise: Option<RunNoise>| {
-        noise.map_or_else(String::new, |noise| {
-            let half = (noise.high - noise.low) / 2.0;
-            format!("±{:.0} %", (100.0 * half / noise.estimate.abs().max(f64::MIN_POSITIVE)).min(999.0))
-        })
+        noise.map_or_else(String::new, |noise| format!("±{:.0} %", noise.half_pct()))
     };
     let is_better = change.ratio.and_then(|ratio| is_better(change.better, ratio));
     let (kind, verdict) = match (change.beyond_noise, is_better) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fathom_record::{Point, Series, SeriesSet};
+use fathom_record::{Point, Series, SeriesSet, read_together};
 
 use super::chart::{Line, Plan};
 use super::grid::Grid;
@@ -300,22 +300,13 @@ fn points(shows: Shows, name: Option<&str>, series: &SeriesSet) -> Vec<Point> {
         Shows::Read(pattern, factor) => {
             of(pattern).iter().map(|point| Point { value: point.value * factor, ..*point }).collect()
         }
-        Shows::Rate(pattern, factor) => of(pattern)
-            .iter()
-            .filter(|point| point.end_ns > point.begin_ns)
-            .map(|point| {
-                let seconds = (point.end_ns - point.begin_ns) as f64 / 1e9;
-                Point { value: point.value * factor / seconds, ..*point }
-            })
-            .collect(),
+        Shows::Rate(pattern, factor) => {
+            let rate = |point: &Point| Some(Point { value: point.per_s()? * factor, ..*point });
+            of(pattern).iter().filter_map(rate).collect()
+        }
         Shows::Over(pattern, below, factor) => {
-            let mut below = of(below).iter().peekable();
-            let over = of(pattern).iter().filter_map(|point| {
-                while below.next_if(|other| other.end_ns < point.end_ns).is_some() {}
-                let other = below.peek().filter(|other| other.end_ns == point.end_ns && other.value > 0.0)?;
-                Some(Point { value: point.value * factor / other.value, ..*point })
-            });
-            over.collect()
+            let both = read_together(of(pattern), of(below)).filter(|(_, below)| below.value > 0.0);
+            both.map(|(point, below)| Point { value: point.value * factor / below.value, ..*point }).collect()
         }
     }
 }
