@@ -35,18 +35,25 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     if wants("memory") {
         bench.memory()?;
     }
-    if wants("cpu") || wants("driver") {
+    if wants("cpu") || wants("driver") || wants("reads") {
         let ycsb = if wants("cpu") { Some(Ycsb::find(&root, &signals)?) } else { None };
         let parent = std::env::var_os("BENCH_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         std::fs::create_dir_all(&parent).with_context(|| format!("cannot make {}", parent.display()))?;
         let folder = tempfile::Builder::new().prefix("fathom-bench-").tempdir_in(&parent)?;
-        let server = LabServer::start(Engine::WiredTiger, folder.path(), &[], &signals)?;
+        let start = || LabServer::start(Engine::WiredTiger, folder.path(), &[], &signals);
+        let mut server = start()?;
         bench.load(&server)?;
         if let Some(ycsb) = &ycsb {
             bench.cpu(&server, ycsb)?;
         }
         if wants("driver") {
             bench.driver(&server)?;
+        }
+        if wants("reads") {
+            // Pages that were written and read again, not the lists of what was just inserted.
+            server.stop()?;
+            server = start()?;
+            bench.reads(&server)?;
         }
         server.stop()?;
     }

@@ -24,7 +24,9 @@ const CPU_TARGET: f64 = 0.25;
 const MEMORY_CONNECTIONS: u64 = 1024;
 const MEMORY_TARGET_MIB: f64 = 100.0;
 const RECORDING_TARGET_NS: f64 = 100.0;
-const RECORDS: u64 = 100_000;
+/// The server's rate of point reads beside the responder's, at least (issue 3, "Speed").
+const READ_TARGET: f64 = 0.5;
+const RECORDS: u64 = 200_000;
 const OPERATIONS: u64 = 200_000;
 const ROUNDS: usize = 5;
 
@@ -165,14 +167,48 @@ impl<'a> Bench<'a> {
 
     /// The records of the rows below.
     pub(super) fn load(&mut self, server: &LabServer) -> Result<()> {
-        self.fathom("load", false, &workload_c(server, RECORDS)).map(drop)
+        self.fathom("load", false, &workload_c(server.port(), RECORDS)).map(drop)
+    }
+
+    /// The lab server's rate of point reads by `_id` beside the responder's, driven by this generator in turns. The bench of
+    /// the server has the same row with a client of its own that costs almost nothing.
+    pub(super) fn reads(&mut self, server: &LabServer) -> Result<()> {
+        let (mut ratios, mut rates, mut cpu_us) = (Vec::new(), Vec::new(), Vec::new());
+        // Brings the pages in.
+        self.rate_of_reads(server.port())?;
+        for round in 0..ROUNDS {
+            let before_s = cpu_s(server.pid())?;
+            let (ours, nothing) = if round % 2 == 0 {
+                let ours = self.rate_of_reads(server.port())?;
+                (ours, self.rate_of_reads(self.responder.port())?)
+            } else {
+                let nothing = self.rate_of_reads(self.responder.port())?;
+                (self.rate_of_reads(server.port())?, nothing)
+            };
+            cpu_us.push((cpu_s(server.pid())? - before_s) * 1e6 / OPERATIONS as f64);
+            ratios.push(ours / nothing);
+            rates.push(ours);
+        }
+        let ratio = median(&ratios).context("no rounds")?;
+        say(&format!(
+            "point reads by _id, 16 connections: {}/s, {:.1} us of the server's CPU each; {ratio:.3} ({}) of the responder's rate, target {READ_TARGET}: {}",
+            count(median(&rates).unwrap_or_default()),
+            median(&cpu_us).unwrap_or_default(),
+            span(&ratios),
+            verdict(ratio >= READ_TARGET)
+        ))
+    }
+
+    fn rate_of_reads(&self, port: u16) -> Result<f64> {
+        let (_, said) = self.fathom("run", false, &workload_c(port, OPERATIONS))?;
+        figure(&said, "[OVERALL], Throughput(ops/sec), ")
     }
 
     /// Processor time per operation of workload C, beside the official Rust driver's: what a driver costs.
     pub(super) fn driver(&mut self, server: &LabServer) -> Result<()> {
         let (mut ratios, mut ours_us, mut theirs_us) = (Vec::new(), Vec::new(), Vec::new());
         let (mut ours_per_s, mut theirs_per_s) = (Vec::new(), Vec::new());
-        let properties = workload_c(server, OPERATIONS);
+        let properties = workload_c(server.port(), OPERATIONS);
         for _ in 0..ROUNDS {
             let (own_s, said) = self.fathom_by("own", "run", false, &properties)?;
             ours_per_s.push(figure(&said, "[OVERALL], Throughput(ops/sec), ")?);
@@ -213,7 +249,7 @@ impl<'a> Bench<'a> {
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             let before_s = cpu_s(server.pid())?;
-            let (client_s, _) = self.fathom("run", false, &workload_c(server, OPERATIONS))?;
+            let (client_s, _) = self.fathom("run", false, &workload_c(server.port(), OPERATIONS))?;
             let server_s = cpu_s(server.pid())? - before_s;
             let peer = ycsb.run("run", port, &theirs(OPERATIONS), &mut || Ok(()))?;
             ratios.push(client_s / peer.cpu_s);
@@ -238,10 +274,10 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Workload C on a server, as `fathom ycsb` takes it.
-fn workload_c(server: &LabServer, operations: u64) -> Vec<(&'static str, String)> {
+/// Workload C at a port, as `fathom ycsb` takes it.
+fn workload_c(port: u16, operations: u64) -> Vec<(&'static str, String)> {
     vec![
-        ("mongodb.url", format!("mongodb://127.0.0.1:{}/fathom?w=1", server.port())),
+        ("mongodb.url", format!("mongodb://127.0.0.1:{port}/fathom?w=1")),
         ("recordcount", RECORDS.to_string()),
         ("operationcount", operations.to_string()),
         ("readproportion", "1".to_owned()),
