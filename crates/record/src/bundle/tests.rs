@@ -138,7 +138,6 @@ fn hostile_bundles_are_refused_and_write_nothing() {
         of("r", "evil.sh"),
         of("r", "manifest.json"),
         list("r", &[("findings.json", b"[]")]),
-        of("-rf", "findings.json"),
         b"{}".to_vec(),
     ];
     for head in &heads {
@@ -181,6 +180,17 @@ fn a_manifest_that_no_list_of_runs_can_show_is_not_imported() {
         assert!(refused.to_string().contains(why), "{refused}");
     }
     assert_eq!(fs::read_dir(there.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_run_whose_name_a_shell_would_take_for_an_option_is_refused() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let manifest = serde_json::to_vec(&Manifest::new("disk", "0", [])).unwrap();
+    let head = list("-rf", &[("manifest.json", &manifest)]);
+    let entries: [Made<'_>; 2] =
+        [(LIST, EntryType::Regular, &head), ("-rf/manifest.json", EntryType::Regular, &manifest)];
+    let refused = unpack(&by_hand(here.path(), &entries), there.path(), BYTES_MAX).unwrap_err();
+    assert!(refused.to_string().contains("name of its run"), "{refused}");
 }
 
 #[test]

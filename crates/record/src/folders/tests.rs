@@ -112,7 +112,7 @@ fn a_run_that_writes_its_manifest_meanwhile_is_still_a_run() {
                 writer.amend(|_| {}).unwrap();
             }
         });
-        let failed = (0..3000).find_map(|_| look(&folder).err());
+        let failed = (0..40_000).find_map(|_| look(&folder).err());
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(failed, None);
     });

@@ -50,7 +50,7 @@ fn chart(number: usize, history: &History) -> Option<Chart> {
     let shown = shown(history, factor)?;
     let values: Vec<f64> = shown.iter().map(|one| one.value).collect();
     let (first, last) = (shown.first()?, shown.last()?);
-    let title = format!("{} of runs of this kind: {}", history.metric, history.subject);
+    let title = format!("Runs of this kind: {}, {}", history.metric, history.subject);
     let mut sentences: Vec<String> = history.changes.iter().map(|change| told(change, history)).collect();
     sentences.push(reach(history).to_owned());
     Some(Chart {

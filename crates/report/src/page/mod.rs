@@ -84,7 +84,8 @@ impl PageSource<'_> {
 struct Shown<'r> {
     kind: &'static str,
     word: &'static str,
-    gain: Option<String>,
+    /// In a sentence; the finding's own `gain` is figures.
+    gain_words: Option<String>,
     #[serde(flatten)]
     finding: &'r Finding,
 }
@@ -161,7 +162,7 @@ fn shown(finding: &Finding) -> Shown<'_> {
         (Severity::Note, _) => ("plain", "Note"),
         (Severity::Ok, _) => ("good", "As wanted"),
     };
-    Shown { kind, word, gain: finding.gain.as_ref().map(gain_sentence), finding }
+    Shown { kind, word, gain_words: finding.gain.as_ref().map(gain_sentence), finding }
 }
 
 fn meanings(results: &[Entry]) -> Vec<&fathom_record::disk::Meaning> {

@@ -125,6 +125,21 @@ fn nothing_from_outside_becomes_markup() {
 }
 
 #[test]
+fn what_a_finding_would_gain_is_a_sentence() {
+    let gain = fathom_record::Gain {
+        of: "mean latency".into(),
+        share: 0.25,
+        interval: (0.2, 0.3),
+        basis: "Measured here.".into(),
+    };
+    let told = gain_sentence(&gain);
+    let finding = Finding::new("x", Severity::Warning, "It is slow.").gain(gain);
+    let text = made(&[finding], &SeriesSet::default(), &[], "run");
+    assert!(text.contains(&format!("<p>{told}</p>")), "{told}");
+    assert!(!text.contains("interval&quot;"), "no figures for machines");
+}
+
+#[test]
 fn an_hour_is_a_small_page() {
     let text = made(&[], &series(3600, "sda"), &[], "run");
     assert!(text.len() < 3 << 20, "{} bytes", text.len());
