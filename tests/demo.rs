@@ -111,6 +111,22 @@ fn the_document_is_that_of_explain_and_says_what_is_wrong() {
     assert_eq!(below(&kept), before);
 }
 
+#[test]
+fn the_recording_is_a_bundle_that_can_be_imported_like_any_other() {
+    let scratch = Scratch::new().unwrap();
+    let kept = temporary(&scratch).join("run");
+    let document = demo(&scratch).args(["--json", "--keep"]).arg(&kept).run().expect_code(0).json();
+    let bundle = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/demo.tar.zst");
+    let fathom = |words: &[&str]| Fathom::new(env!("CARGO_BIN_EXE_fathom")).args(words);
+    fathom(&["runs", "verify"]).arg(&bundle).run().expect_code(0);
+    let runs = scratch.path().join("runs");
+    let imported = fathom(&["runs", "import"]).arg(&bundle).arg("--runs").arg(&runs).run().expect_code(0);
+    assert_eq!(imported.stdout.trim(), runs.join("demo").display().to_string());
+    let mut again = fathom(&["explain", "--json"]).arg(runs.join("demo")).run().expect_code(0).json();
+    again["run_folder"] = document["run_folder"].clone();
+    assert_eq!(again, document);
+}
+
 /// What would tell one machine from another is not in what everybody gets.
 #[test]
 fn the_recording_names_no_machine() {

@@ -18,7 +18,7 @@ fn data(page: &str, id: &str) -> (Vec<String>, Vec<Vec<String>>) {
     let from =
         page.find(&format!("<figure class=\"chart\" id=\"{id}\"")).unwrap_or_else(|| panic!("no {id}"));
     let text = page[from..].split("<pre class=\"csv\" tabindex=\"0\">").nth(1).unwrap();
-    let text = text.split("</pre>").next().unwrap();
+    let text = text.split("</pre>").next().unwrap().replace("&#x2f;", "/");
     let mut rows = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
     (rows.next().unwrap(), rows.collect())
 }
@@ -48,14 +48,14 @@ fn the_page_says_what_the_folder_holds() {
 
     let series = run.series().unwrap();
     let (heads, rows) = data(&page, "client-rate");
-    let column = heads.iter().position(|head| head == "read").unwrap();
+    let column = heads.iter().position(|head| head == "read (1/s)").unwrap();
     let shown: f64 = rows.iter().filter_map(|row| row[column].parse::<f64>().ok()).sum();
     let kept: f64 = series.get("client.read.per_s").unwrap().points.iter().map(|point| point.value).sum();
     assert!(close(shown, kept), "{shown} and {kept}");
 
     let histogram = run.latency("read.service").unwrap();
     let (heads, rows) = data(&page, "percentiles-read");
-    let column = heads.iter().position(|head| head == "service").unwrap();
+    let column = heads.iter().position(|head| head == "service (µs)").unwrap();
     let tenths = rows.iter().find(|row| row[0] == "1").unwrap();
     let kept = histogram.quantile_ns(0.9).unwrap() as f64 / 1e3;
     assert!(close(tenths[column].parse().unwrap(), kept), "{tenths:?} and {kept}");
@@ -118,7 +118,7 @@ fn two_runs_stand_side_by_side() {
     assert!(found, "{of_a} and {of_b} in {rows:#?}");
 
     let (heads, rows) = data(&page, "client-rate");
-    for (folder, head) in [(a, "A: read"), (b, "B: read")] {
+    for (folder, head) in [(a, "A: read (1/s)"), (b, "B: read (1/s)")] {
         let column =
             heads.iter().position(|one| one == head).unwrap_or_else(|| panic!("{head} in {heads:?}"));
         let shown: f64 = rows.iter().filter_map(|row| row[column].parse::<f64>().ok()).sum();

@@ -66,6 +66,21 @@ fn stamp(time: std::time::SystemTime) -> String {
     String::from_utf8(date.stdout).unwrap().trim().to_owned()
 }
 
+/// So many runs, one a day until yesterday, of which the later half is slower.
+pub(crate) fn with_a_fall(place: &Path, count: i64) {
+    for day in 0..count {
+        let folder = made(place, "disk", count - day, &[]);
+        let level = if day < count / 2 { 20_000.0 } else { 12_000.0 };
+        // Noise that is the same each time: a coarse sawtooth.
+        let value = level + f64::from(u32::try_from(day * 7 % 11).unwrap()) * 60.0;
+        let text = fs::read_to_string(folder.join("results.jsonl")).unwrap();
+        let old = format!("\"throughput_max_per_s\":{:.1}", 10_000.0 + (count - day) as f64);
+        assert!(text.contains(&old), "{text}");
+        let new = format!("\"throughput_max_per_s\":{value:.1}");
+        fs::write(folder.join("results.jsonl"), text.replace(&old, &new)).unwrap();
+    }
+}
+
 fn name(folder: &Path) -> String {
     folder.file_name().unwrap().to_string_lossy().into_owned()
 }
@@ -247,11 +262,23 @@ fn prune_removes_old_runs_and_nothing_else() {
     let total = runs(&place, &["prune", "--total", "10", "-n"]).run().expect_code(0);
     assert!(total.stdout.contains("1 of 2 runs"), "{}", total.stdout);
 
-    let half = place.join(".removing-half");
-    fs::create_dir_all(half.join("latency")).unwrap();
-    fs::write(half.join("results.jsonl"), "").unwrap();
+    let halves = [".removing-half", ".importing-4711"].map(|name| place.join(name));
+    for half in &halves {
+        fs::create_dir_all(half.join("latency")).unwrap();
+        fs::write(half.join("results.jsonl"), "").unwrap();
+    }
     runs(&place, &["prune", "--older", "30d", "--yes"]).run().expect_code(0);
-    assert!(!half.exists(), "what was broken off is finished");
+    assert!(halves.iter().all(|half| !half.exists()), "what was broken off is finished");
+}
+
+#[test]
+fn for_want_of_room_the_oldest_go_and_not_the_largest() {
+    let scratch = Scratch::new().unwrap();
+    let place = scratch.path();
+    let [oldest, large, newest] = [9, 5, 1].map(|days| made(&place, "disk", days, &[]));
+    fs::write(large.join("findings.json"), format!("[]{}", " ".repeat(100_000))).unwrap();
+    runs(&place, &["prune", "--total", "50K", "--yes"]).run().expect_code(0);
+    assert!(!oldest.exists() && !large.exists() && newest.exists(), "{:?}", names(&place));
 }
 
 #[test]
@@ -282,19 +309,8 @@ fn a_stranger_finds_the_way() {
 fn sixty_runs_with_a_fall_have_a_change_and_twenty_a_suspicion() {
     let scratch = Scratch::new().unwrap();
     let (long, short) = (scratch.path().join("long"), scratch.path().join("short"));
-    for (place, count) in [(&long, 60), (&short, 20)] {
-        for day in 0..count {
-            let folder = made(place, "disk", count - day, &[]);
-            let level = if day < count / 2 { 20_000.0 } else { 12_000.0 };
-            // Noise that is the same each time: a coarse sawtooth.
-            let value = level + f64::from(u32::try_from(day * 7 % 11).unwrap()) * 60.0;
-            let text = fs::read_to_string(folder.join("results.jsonl")).unwrap();
-            let old = format!("\"throughput_max_per_s\":{:.1}", 10_000.0 + (count - day) as f64);
-            assert!(text.contains(&old), "{text}");
-            let new = format!("\"throughput_max_per_s\":{value:.1}");
-            fs::write(folder.join("results.jsonl"), text.replace(&old, &new)).unwrap();
-        }
-    }
+    with_a_fall(&long, 60);
+    with_a_fall(&short, 20);
     let json = runs(&long, &["trend", "--json"]).run().expect_code(0).json();
     let history = &json["histories"][0];
     assert_eq!(history["points"].as_array().unwrap().len(), 60);
@@ -306,4 +322,47 @@ fn sixty_runs_with_a_fall_have_a_change_and_twenty_a_suspicion() {
     let suspect = runs(&short, &["trend"]).run().expect_code(0);
     assert!(suspect.stdout.contains("changes are suspicions"), "{}", suspect.stdout);
     assert!(!suspect.stdout.contains("! worse"), "{}", suspect.stdout);
+    // The page of a run shows the same, up to that run, and nothing where there is too little.
+    let page = |place: &Path, at: usize| {
+        let run = place.join(&names(place)[at]);
+        Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+            .args(["report", "--output", "-"])
+            .arg(run)
+            .run()
+            .expect_code(0)
+            .stdout
+    };
+    let last = page(&long, 59);
+    let rows = last
+        .split("id=\"history-0\"")
+        .nth(1)
+        .unwrap()
+        .split("<pre class=\"csv\" tabindex=\"0\">")
+        .nth(1)
+        .unwrap();
+    let rows: Vec<Vec<&str>> =
+        rows.split("</pre>").next().unwrap().lines().map(|row| row.split(',').collect()).collect();
+    assert_eq!(
+        rows[0],
+        [
+            "started",
+            "highest throughput (1&#x2f;s)",
+            "95 % from (1&#x2f;s)",
+            "95 % to (1&#x2f;s)",
+            "level (1&#x2f;s)",
+            "change",
+            "run"
+        ]
+    );
+    let points = history["points"].as_array().unwrap();
+    assert_eq!(rows.len(), 1 + points.len());
+    for (row, point) in rows.iter().skip(1).zip(points) {
+        assert_eq!(row[1].parse::<f64>().unwrap(), point["value"].as_f64().unwrap(), "{row:?}");
+        assert_eq!(row[6], point["run"]);
+    }
+    let changes: Vec<usize> = (1..rows.len()).filter(|at| rows[*at][5] == "worse").map(|at| at - 1).collect();
+    assert_eq!(changes, [30]);
+    assert!(last.contains("! worse since"), "the sentence of trend");
+    assert!(page(&long, 19).contains("Fewer than 50 runs"), "what came later is not in it");
+    assert!(!page(&long, 8).contains("history"), "nine runs: no chart and no empty frame");
 }

@@ -61,6 +61,7 @@ fn every_chart_is_drawn_where_its_data_say() {
         assert_eq!(counts[1], counts[2], "{}", page.kind);
         let fewest = match page.kind {
             "failed" => 0,
+            "history" => 1,
             "disk" | "search" => 3,
             _ => 15,
         };

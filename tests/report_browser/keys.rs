@@ -97,7 +97,7 @@ fn legends(tab: &mut Tab<'_>, figure: usize, row: i64) -> Vec<String> {
 fn arrow_keys_read_the_rows_of_the_data() {
     let Some(shared) = shared() else { return };
     let mut browser = shared.browser();
-    for kind in ["watched", "checkup"] {
+    for kind in ["watched", "checkup", "pair"] {
         let mut tab = walked(&mut browser, shared.page(kind), 1280);
         let count =
             tab.evaluate("probe.all('figure.chart[data-kind=time]').length").unwrap().as_u64().unwrap();

@@ -1,5 +1,6 @@
-//! The pages: of a probe, a checkup, a watched load, a search, a run that was killed, and one that failed before it measured
-//! anything. The program made the runs and the pages; only the failed run is written here, with a hostile error.
+//! The pages: of a probe, a checkup, a watched load, a search, a run that was killed, one that failed before it measured anything, of two
+//! watched loads side by side, and of the last of sixty runs. The program made the runs and the pages; only the failed run is written
+//! here, with a hostile error, and the sixty are, with a fall in the middle.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use fathom_testkit::{Fathom, LabServer, Manner, NullResponder, Scratch};
 use rustix::process::Signal;
 
 use crate::clients::{WIRED_TIGER, serve, stop};
+use crate::runs;
 use crate::ycsb::{url, ycsb};
 
 /// What a reader must see as text, and nothing else.
@@ -33,6 +35,7 @@ pub(crate) fn make(scratch: &Scratch) -> Vec<Page> {
     thread::scope(|scope| {
         let checkup = scope.spawn(|| vec![("checkup", checkup(&root.join("checkup")))]);
         let loads = scope.spawn(|| loads(&root.join("loads")));
+        let history = scope.spawn(|| vec![("history", history(&root.join("history")))]);
         let others = scope.spawn(|| {
             vec![
                 ("disk", disk(&root.join("disk"))),
@@ -40,8 +43,18 @@ pub(crate) fn make(scratch: &Scratch) -> Vec<Page> {
                 ("failed", failed(&root.join("failed"))),
             ]
         });
-        let runs = [checkup, loads, others].into_iter().flat_map(|made| made.join().unwrap());
-        runs.map(|(kind, run)| Page { kind, file: page(&run, &root.join(format!("{kind}.html"))) }).collect()
+        let runs = [checkup, loads, others, history].into_iter().flat_map(|made| made.join().unwrap());
+        let runs: Vec<(&str, PathBuf)> = runs.collect();
+        let file = |kind: &str| root.join(format!("{kind}.html"));
+        let mut pages: Vec<Page> =
+            runs.iter().map(|(kind, run)| Page { kind, file: page(run, &file(kind)) }).collect();
+        let of = |wanted: &str| &runs.iter().find(|(kind, _)| *kind == wanted).unwrap().1;
+        let pair = fathom(&["report", "--output"]).arg(file("pair")).arg(of("watched")).arg(of("again"));
+        pair.run().expect_code(0);
+        // The second of the two is shown beside the first only.
+        pages.retain(|page| page.kind != "again");
+        pages.push(Page { kind: "pair", file: file("pair") });
+        pages
     })
 }
 
@@ -79,6 +92,8 @@ fn loads(place: &Path) -> Vec<(&'static str, PathBuf)> {
     ycsb("load", "workloada", &at, &["recordcount=1000", "--no-record"]).run().expect_code(0);
     let watched = place.join("watched");
     watch(&server, "maxexecutiontime=6").arg("--runs").arg(&watched).run().expect_code(0);
+    let again = place.join("again");
+    watch(&server, "maxexecutiontime=8").arg("--runs").arg(&again).run().expect_code(0);
     let killed = place.join("killed");
     let mut running = watch(&server, "maxexecutiontime=120").arg("--runs").arg(&killed).spawn();
     let deadline = Instant::now() + Duration::from_secs(100);
@@ -89,7 +104,14 @@ fn loads(place: &Path) -> Vec<(&'static str, PathBuf)> {
     let output = running.wait();
     assert_eq!(output.code, 128 + 9, "{}", output.stderr);
     stop(server);
-    vec![("watched", newest(&watched)), ("killed", newest(&killed))]
+    vec![("watched", newest(&watched)), ("again", newest(&again)), ("killed", newest(&killed))]
+}
+
+/// The last of sixty runs, the later half of which is slower.
+fn history(place: &Path) -> PathBuf {
+    runs::with_a_fall(place, 60);
+    let last = runs::names(place).pop().unwrap();
+    place.join(last)
 }
 
 fn watch(server: &LabServer, time: &str) -> Fathom {

@@ -134,6 +134,32 @@ globalThis.probe = (() => {
     };
   };
 
+  // A chart of runs: a point for each row where its time and value lie, with its interval, and a mark for each change.
+  const runs = (figure, svg) => {
+    const wrong = [];
+    const { rows } = csv(figure);
+    const value = upside(figure);
+    const isAt = (y, wanted) => wanted >= value(y + 0.2) && wanted <= value(y - 0.2);
+    const points = all("circle.point", svg);
+    if (points.length !== rows.length) return [`${points.length} points of ${rows.length} rows`];
+    const [x, time] = [(at) => points.at(at).cx.baseVal.value, (at) => Date.parse(rows.at(at)[0])];
+    points.forEach((point, at) => {
+      if (!isAt(point.cy.baseVal.value, Number(rows[at][1]))) wrong.push(`row ${at} is drawn at ${value(point.cy.baseVal.value)}, the CSV says ${rows[at][1]}`);
+      const share = (time(at) - time(0)) / Math.max(1, time(-1) - time(0));
+      if (Math.abs(x(at) - x(0) - share * (x(-1) - x(0))) > 0.2) wrong.push(`row ${at} is not at its time`);
+    });
+    const ends = all("path.whisker", svg).map((path) => path.getAttribute("d").match(/M[\d.]+ ([\d.]+)V([\d.]+)/).slice(1).map(Number));
+    const wanted = rows.filter((row) => row[2] !== "");
+    if (ends.length !== wanted.length) return wrong.concat(`${ends.length} intervals of ${wanted.length}`);
+    ends.forEach(([low, high], at) => {
+      if (!isAt(low, Number(wanted[at][2])) || !isAt(high, Number(wanted[at][3]))) wrong.push(`the interval of ${wanted[at][0]} is drawn from ${value(low)} to ${value(high)}`);
+    });
+    const changes = rows.filter((row) => row[5] !== "").length;
+    if (all("path.change", svg).length !== changes || all("text.mark", svg).length !== changes) wrong.push(`not ${changes} changes`);
+    if (all("path.level", svg).length !== changes + 1) wrong.push("not a level on both sides of each change");
+    return wrong;
+  };
+
   // A chart of lines that needs no script: each line within the picture, and its corners at the values of the CSV.
   const still = (figure) => {
     const wrong = [];
@@ -160,6 +186,7 @@ globalThis.probe = (() => {
       const cells = all("path.cell", svg).reduce((sum, path) => sum + path.getAttribute("d").split("M").length - 1, 0);
       if (cells !== rows.length) wrong.push(`${cells} cells of ${rows.length} rows`);
     }
+    if (figure.querySelector("circle.point")) return wrong.concat(runs(figure, svg));
     // More points than 400 are drawn as means of neighbours: nothing to compare one by one.
     if (lines.length !== heads.length - 1 || rows.length > 400 || !figure.querySelector("text.y")) return wrong;
     const value = upside(figure);
@@ -180,7 +207,7 @@ globalThis.probe = (() => {
 
   // Every chart, named, with what is wrong with it.
   const charts = (byScript) => all("figure.chart").flatMap((figure) => {
-    const look = (byScript && { time: drawnByScript, heat: heatByScript }[figure.dataset.kind]) || still;
+    const look = (byScript && { time: drawnByScript, bars: drawnByScript, heat: heatByScript }[figure.dataset.kind]) || still;
     return look(figure).map((what) => `${figure.id}: ${what}`);
   });
 
@@ -189,7 +216,7 @@ globalThis.probe = (() => {
     const { heads, rows } = csv(figure);
     return all("details tbody tr", figure).flatMap((row, at) => {
       const cells = [...row.children].map((cell) => cell.textContent);
-      const column = heads.indexOf(cells[0]);
+      const column = heads.indexOf(`${cells[0]} (${figure.dataset.unit})`);
       if (column < 1) return [];
       const values = rows.map((one) => one[column]).filter((cell) => cell !== "").map(Number);
       const wanted = [Math.min(...values), values.reduce((sum, value) => sum + value, 0) / values.length, Math.max(...values)];

@@ -27,13 +27,21 @@ impl Evidence {
     /// # Errors
     /// When the folder's series or results cannot be read.
     pub fn of(run: &Run) -> Result<Evidence> {
+        Evidence::with_results(run, run.results()?)
+    }
+
+    /// The same of a run whose results were read already.
+    ///
+    /// # Errors
+    /// When the folder's series cannot be read.
+    pub fn with_results(run: &Run, results: Vec<Entry>) -> Result<Evidence> {
         let series = run.series()?;
         let points =
             || series.iter().flat_map(|(_, series)| [series.points.first(), series.points.last()]).flatten();
         let begin_ns = points().map(|point| point.begin_ns).min().unwrap_or(0);
         let end_ns = points().map(|point| point.end_ns).max().unwrap_or(0);
         Ok(Evidence {
-            results: run.results()?,
+            results,
             environment: run.manifest.environment.clone(),
             window_ns: (begin_ns, end_ns),
             seed: run.manifest.seed,

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 
 use fathom_errors::Result;
 use fathom_record::Run;
-use fathom_record::figure::{Better, Figure, figures, main_figure};
+use fathom_record::figure::{Better, Figure, figures, main_figure, tail_beside};
 use fathom_record::folders::{Condition, RunFolder};
 use fathom_record::history::{ChangeState, History, HistoryChange, HistoryPoint, Reach};
 use fathom_stats::{
-    HistoryReach, HistoryVerdict, LevelChange, Seeded, benjamini_hochberg, level_changes, median,
+    FEWEST_TO_SUSPECT, HistoryReach, HistoryVerdict, LevelChange, Seeded, benjamini_hochberg, level_changes,
+    median,
 };
 
 use crate::Fingerprint;
@@ -23,6 +24,8 @@ const SURROGATES: usize = 1999;
 /// Among all histories that are called changed, this share may be wrong.
 const FALSE_SHARE: f64 = 0.05;
 const SEED: u64 = 0x41_39;
+/// So many runs before one are read for its page: months of one a day, and twice what a judgement needs.
+const MOST_EARLIER: usize = 99;
 
 /// A run as a point of histories.
 #[derive(Debug)]
@@ -38,27 +41,75 @@ impl<'f> HistoryRun<'f> {
     /// # Errors
     /// When its results cannot be read.
     pub fn read(folder: &'f RunFolder, words: &[String]) -> Result<Option<HistoryRun<'f>>> {
+        let holds = |figure: &Figure| {
+            let text = format!("{} {}", figure.subject, figure.metric).to_lowercase();
+            words.iter().all(|word| text.contains(&word.to_lowercase()))
+        };
+        HistoryRun::of(folder, |figures| match words.is_empty() {
+            true => main_figure(&figures).cloned().into_iter().collect(),
+            false => figures.into_iter().filter(holds).collect(),
+        })
+    }
+
+    /// A run that ran to its end, with those of its figures that `chosen` leaves.
+    fn of(
+        folder: &'f RunFolder,
+        chosen: impl FnOnce(Vec<Figure>) -> Vec<Figure>,
+    ) -> Result<Option<HistoryRun<'f>>> {
         if folder.condition != Condition::Complete {
             return Ok(None);
         }
         let run = Run::open(&folder.path)?;
         let results = run.results()?;
-        let mut wanted = figures(&results);
-        if words.is_empty() {
-            wanted = main_figure(&wanted).cloned().into_iter().collect();
-        } else {
-            let holds = |figure: &Figure| {
-                let text = format!("{} {}", figure.subject, figure.metric).to_lowercase();
-                words.iter().all(|word| text.contains(&word.to_lowercase()))
-            };
-            wanted.retain(holds);
-        }
+        let wanted = chosen(figures(&results));
         let interval =
             |figure: &Figure| run_noise(&run, &results, figure).map(|noise| (noise.low, noise.high));
-        let figures: Vec<_> = wanted.into_iter().map(|figure| (interval(&figure), figure)).collect();
-        let figures: Vec<_> = figures.into_iter().map(|(interval, figure)| (figure, interval)).collect();
+        let figures: Vec<_> = wanted
+            .into_iter()
+            .map(|figure| {
+                let interval = interval(&figure);
+                (figure, interval)
+            })
+            .collect();
         Ok((!figures.is_empty()).then_some(HistoryRun { folder, figures }))
     }
+}
+
+/// The main figure of `run` and its percentile over the runs of its kind among `others` that began before it, at most the newest hundred of
+/// them; it is the last point of each. Nothing where that is too few to say anything, or `run` did not run to its end. A run that cannot be
+/// read is passed over, as one without the figure is.
+pub fn histories_up_to(run: &RunFolder, others: &[RunFolder]) -> Vec<History> {
+    let kind = |one: &RunFolder| {
+        let manifest = &one.manifest;
+        let machine = Fingerprint::of(&manifest.environment);
+        (manifest.verb.clone(), command_words(&manifest.command_line), machine)
+    };
+    let own = kind(run);
+    let is_earlier = |one: &&RunFolder| {
+        one.condition == Condition::Complete
+            && (one.started, &one.name) < (run.started, &run.name)
+            && kind(one) == own
+    };
+    let mut alike: Vec<&RunFolder> = others.iter().filter(is_earlier).collect();
+    alike.sort_by_key(|one| std::cmp::Reverse((one.started, one.name.clone())));
+    alike.truncate(MOST_EARLIER);
+    alike.push(run);
+    if alike.len() < FEWEST_TO_SUSPECT {
+        return Vec::new();
+    }
+    let headline = |figures: Vec<Figure>| {
+        let main = main_figure(&figures);
+        let tail = main.and_then(|main| tail_beside(main, &figures));
+        main.into_iter().chain(tail).cloned().collect()
+    };
+    let read: Vec<HistoryRun<'_>> =
+        alike.into_iter().filter_map(|one| HistoryRun::of(one, headline).ok().flatten()).collect();
+    let mut found = histories(&read);
+    let is_told = |history: &History| {
+        history.reach != Reach::TooFew && history.points.last().is_some_and(|last| last.run == run.name)
+    };
+    found.retain(is_told);
+    found
 }
 
 /// The histories of `runs`, those with the most points first.
@@ -192,6 +243,27 @@ mod tests {
         writer.finish(state, None).unwrap();
     }
 
+    /// Of sixty runs on one machine, newest first, and two that are no points of theirs.
+    fn a_page_shows_what_was_before(runs: &[RunFolder]) {
+        let alike: Vec<&RunFolder> = runs
+            .iter()
+            .filter(|run| {
+                run.condition == Condition::Complete
+                    && run.manifest.environment["memory.bytes"] == "16637370368"
+            })
+            .collect();
+        assert_eq!(alike.len(), 60);
+        let [newest]: [History; 1] = histories_up_to(alike[0], runs).try_into().unwrap();
+        assert_eq!((newest.points.len(), newest.changes.len(), newest.reach), (60, 1, Reach::Judgement));
+        let [older]: [History; 1] = histories_up_to(alike[40], runs).try_into().unwrap();
+        assert_eq!((older.points.len(), older.reach), (20, Reach::Suspicion), "nothing of what came later");
+        assert_eq!(older.points.last().unwrap().run, alike[40].name);
+        assert!(histories_up_to(alike[51], runs).is_empty(), "nine say nothing");
+        for other in runs.iter().filter(|run| !alike.iter().any(|one| one.name == run.name)) {
+            assert!(histories_up_to(other, runs).is_empty(), "{:?}", other.manifest);
+        }
+    }
+
     fn of(parent: &Path, words: &[&str]) -> Vec<History> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let scan = scan(parent).unwrap();
@@ -217,6 +289,7 @@ mod tests {
         assert_eq!(change.started, "2026-02-08T09:30:00Z");
         assert_eq!((found[0].reach, found[1].reach), (Reach::Judgement, Reach::TooFew));
         assert!(of(parent.path(), &["no such"]).is_empty());
+        a_page_shows_what_was_before(&scan(parent.path()).unwrap().runs);
         assert_eq!(of(parent.path(), &["LATENCY", "knee"])[0].metric, "latency of one request");
 
         let few = tempfile::tempdir().unwrap();

@@ -1,8 +1,11 @@
 //! All rules over one run: budgets, and findings ranked by what following them would bring.
 
+use std::collections::BTreeMap;
+
 use fathom_record::amplification::Amplification;
 use fathom_record::budget::Budget;
 use fathom_record::members::MemberRow;
+use fathom_record::pictures::scaling::Scaling;
 use fathom_record::queue::QueueLadder;
 use fathom_record::{Confidence, Finding, Severity};
 
@@ -21,6 +24,10 @@ pub struct Judgement {
     pub members: Vec<MemberRow>,
     /// The findings, ranked: the worst severity first, then the largest expected gain.
     pub findings: Vec<Finding>,
+    /// When checkpoints of each server ran, by its number: begin and end in seconds since the run's start. Charts show them too.
+    pub checkpoints: BTreeMap<String, Vec<(f64, f64)>>,
+    /// The laws of scaling fitted to each ladder of connections. Charts show them too.
+    pub scalings: Vec<Scaling>,
     /// Why verdicts on the disk are withheld, a sentence each; empty where they are not. The guard runs first and fills it.
     pub withheld: Vec<String>,
 }

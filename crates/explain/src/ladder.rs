@@ -25,9 +25,27 @@ const SLOWED: f64 = 2.0;
 /// A step shorter than two cycles of the usual checkpoint does not see what a checkpoint does.
 const CYCLES_S: f64 = 120.0;
 
+/// The loads of one server and workload, with the laws of scaling as far as they can be fitted.
+struct Ladder<'e> {
+    all: Vec<&'e Load>,
+    /// Those that say something about the server.
+    usable: Vec<&'e Load>,
+    laws: Option<Comparison>,
+}
+
+impl<'e> Ladder<'e> {
+    fn of(all: Vec<&'e Load>) -> Ladder<'e> {
+        let usable = usable(&all);
+        Ladder { laws: fit(&levels(&usable)).ok(), usable, all }
+    }
+}
+
 /// Adds what each ladder of loads shows.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
-    judgement.findings.extend(groups(evidence).iter().filter_map(|group| of_group(group)));
+    for ladder in groups(evidence).into_iter().map(Ladder::of) {
+        judgement.findings.extend(of_ladder(&ladder));
+        judgement.scalings.extend(scaling::of_ladder(&ladder));
+    }
 }
 
 /// The loads of each server and workload.
@@ -61,8 +79,8 @@ fn levels(loads: &[&Load]) -> Vec<Level> {
     loads.iter().map(level).collect()
 }
 
-fn of_group(group: &[&Load]) -> Option<Finding> {
-    let usable = usable(group);
+fn of_ladder(ladder: &Ladder<'_>) -> Option<Finding> {
+    let Ladder { all: group, usable, laws } = ladder;
     let connections = distinct(group.iter().map(|load| load.connections as f64));
     let rates = distinct(group.iter().map(|load| load.per_s));
     if connections < FEWEST_LEVELS && (connections > 1 || rates < FEWEST_LEVELS) {
@@ -70,10 +88,13 @@ fn of_group(group: &[&Load]) -> Option<Finding> {
     }
     let left_out = group.len() - usable.len();
     let highest = |loads: &[&Load]| loads.iter().map(|load| load.per_s).fold(0.0, f64::max);
-    if left_out > 0 && highest(&usable) < highest(group) {
+    if left_out > 0 && highest(usable) < highest(group) {
         return Some(client_limited(group, left_out));
     }
-    let finding = if connections >= FEWEST_LEVELS { of_connections(&usable) } else { of_rates(&usable) }?;
+    let finding = match connections >= FEWEST_LEVELS {
+        true => of_connections(usable, laws.as_ref()?),
+        false => of_rates(usable),
+    }?;
     Some(if usable.iter().any(|load| load.seconds < CYCLES_S) {
         finding.evidence(
             "Steps are shorter than two cycles of a checkpoint, so they are blind to what checkpoints do",
@@ -136,8 +157,7 @@ fn at_knee(loads: &[&Load], laws: &Comparison) -> Option<(f64, f64)> {
     })
 }
 
-fn of_connections(loads: &[&Load]) -> Option<Finding> {
-    let laws = fit(&levels(loads)).ok()?;
+fn of_connections(loads: &[&Load], laws: &Comparison) -> Option<Finding> {
     let first = loads.first()?;
     let what = format!("{} under {}", first.server, first.workload);
     let rivals: Vec<String> =
@@ -158,7 +178,7 @@ fn of_connections(loads: &[&Load]) -> Option<Finding> {
             format!("No peak of throughput is claimed: {}", why.as_deref().unwrap_or("the fit gives none"))
         }
     };
-    let finding = match (&laws.peak, at_knee(loads, &laws)) {
+    let finding = match (&laws.peak, at_knee(loads, laws)) {
         (Some(peak), _) => Finding::new(
             "load-peak",
             Severity::Warning,

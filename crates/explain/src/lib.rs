@@ -26,10 +26,10 @@ mod seconds;
 mod spikes;
 mod windows;
 
-pub use comparison::compare;
+pub use comparison::{ReadRun, compare};
 pub use evidence::Evidence;
 pub use fingerprint::Fingerprint;
-pub use history::{HistoryRun, histories};
+pub use history::{HistoryRun, histories, histories_up_to};
 pub use judgement::{Judgement, judge};
 pub use pictures::pictures;
 pub use rules::{RULES, Rule};

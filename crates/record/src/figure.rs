@@ -110,6 +110,11 @@ pub fn main_figure(figures: &[Figure]) -> Option<&Figure> {
     searched.or_else(load).or_else(ceiling).or_else(step)
 }
 
+/// The percentile that is told beside the main figure: the first 99th of the same subject.
+pub fn tail_beside<'f>(main: &Figure, figures: &'f [Figure]) -> Option<&'f Figure> {
+    figures.iter().find(|figure| figure.subject == main.subject && figure.metric.ends_with(" p99"))
+}
+
 /// What figures of a load are of; the second of two alike has `(2)` behind it.
 pub fn load_subject(load: &Load) -> String {
     let rate = load.offered_per_s.map_or_else(String::new, |rate| format!(" at {rate:.0}/s"));

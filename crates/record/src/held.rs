@@ -3,12 +3,12 @@
 //! A process number in a file would lie after a reboot, in a container, or once the number is used again. The kernel lets go of a lock
 //! when its process ends, however that ends. On a file system without locks a run that goes on looks cut off; nothing worse.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use crate::plain;
 use crate::writer::RESULTS;
 
 /// A look at the lock takes microseconds; a writer that meets one tries again for this often and this long.
@@ -27,9 +27,6 @@ pub(crate) fn hold(results: &File) {
 
 /// Whether a living process writes the folder.
 pub(crate) fn is_held(folder: &Path) -> bool {
-    // Neither a link nor a pipe that lies there may lead elsewhere or make us wait.
-    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
-    let flags = i32::try_from(flags.bits()).unwrap_or(0);
-    let opened = OpenOptions::new().read(true).custom_flags(flags).open(folder.join(RESULTS));
-    opened.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    plain::open(&folder.join(RESULTS))
+        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }

@@ -29,6 +29,7 @@ pub mod load;
 mod manifest;
 pub mod members;
 pub mod pictures;
+mod plain;
 pub mod queue;
 mod redact;
 mod run;

@@ -1,7 +1,7 @@
 //! Reading a run folder back, whole or broken off, of this schema or an older one.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,7 +14,14 @@ use serde::de::DeserializeOwned;
 
 use crate::disk::Entry;
 use crate::writer::{FINDINGS, LATENCY, MANIFEST, RESULTS, SERIES, SERIES_LINES};
-use crate::{Finding, LatencyMap, Manifest, Point, Reading, SCHEMA, SeriesSet, seal};
+use crate::{Finding, LatencyMap, Manifest, Point, Reading, SCHEMA, SeriesSet, plain, seal};
+
+/// No manifest is this long.
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 4 << 20;
+/// Nor are findings.
+const FINDINGS_BYTES_MAX: u64 = 64 << 20;
+/// Nor is a line of results or readings.
+const LINE_BYTES_MAX: u64 = 16 << 20;
 
 /// A run folder opened for reading.
 #[derive(Debug)]
@@ -32,7 +39,7 @@ impl Run {
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self> {
         let folder = folder.into();
         let path = folder.join(MANIFEST);
-        let text = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
+        let text = plain::text(&path, MANIFEST_BYTES_MAX)?;
         let malformed =
             |e| Error::new(Kind::Malformed, format!("{} is not a manifest", path.display())).because(e);
         let head: serde_json::Value = serde_json::from_str(&text).map_err(malformed)?;
@@ -57,8 +64,15 @@ impl Run {
 
     /// Its readings, from the Parquet file or, of a run that was killed, from the lines.
     pub fn readings(&self) -> Result<Vec<Reading>> {
-        let sealed = self.folder.join(SERIES);
-        if sealed.exists() { seal::read(&sealed) } else { read_lines(&self.folder.join(SERIES_LINES)) }
+        self.unsealed()?.map_or_else(|| seal::read(&self.folder.join(SERIES)), Ok)
+    }
+
+    /// The lines of readings, which go away once the Parquet file is whole: while they are there, that may be half written.
+    fn unsealed(&self) -> Result<Option<Vec<Reading>>> {
+        match read_lines(&self.folder.join(SERIES_LINES)) {
+            Err(_) if self.folder.join(SERIES).exists() => Ok(None),
+            lines => lines.map(Some),
+        }
     }
 
     /// Its readings by name.
@@ -69,11 +83,9 @@ impl Run {
     }
 
     fn each_reading(&self, take: &mut dyn FnMut(&str, &str, Point)) -> Result<()> {
-        let sealed = self.folder.join(SERIES);
-        if sealed.exists() {
-            return seal::each(&sealed, take);
-        }
-        let lines: Vec<Reading> = read_lines(&self.folder.join(SERIES_LINES))?;
+        let Some(lines) = self.unsealed()? else {
+            return seal::each(&self.folder.join(SERIES), take);
+        };
         for Reading { name, unit, begin_ns, end_ns, value } in &lines {
             take(name, unit, Point { begin_ns: *begin_ns, end_ns: *end_ns, value: *value });
         }
@@ -86,7 +98,7 @@ impl Run {
         if !path.exists() {
             return Ok(Vec::new());
         }
-        let text = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
+        let text = plain::text(&path, FINDINGS_BYTES_MAX)?;
         serde_json::from_str(&text)
             .map_err(|e| Error::new(Kind::Malformed, format!("cannot read {}", path.display())).because(e))
     }
@@ -156,15 +168,22 @@ fn decode(interval: &IntervalLogHistogram<'_>, path: &Path) -> Result<Histogram>
     Ok(Histogram::from_counts(counts))
 }
 
-/// Every line that parses. A killed writer may leave its last line torn, and a newer one may add entry kinds.
+/// Every line that parses. A killed writer may leave its last line torn, and a newer one may add entry kinds. One that is longer than any of ours
+/// is read in parts, none of which is an entry.
 pub(crate) fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
-    let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
-    let lines = BufReader::new(file).lines().map_while(|line| line.ok());
-    Ok(lines.filter_map(|line| serde_json::from_str(&line).ok()).collect())
+    let mut file = BufReader::new(plain::open(path).map_err(|e| Error::io("open", path, e))?);
+    let (mut entries, mut line) = (Vec::new(), Vec::new());
+    while matches!((&mut file).take(LINE_BYTES_MAX).read_until(b'\n', &mut line), Ok(1..)) {
+        entries.extend(serde_json::from_slice(&line).ok());
+        line.clear();
+    }
+    Ok(entries)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::disk::Meaning;
     use crate::{RunWriter, Severity, State};
@@ -240,6 +259,45 @@ mod tests {
         let run = Run::open(&folder).unwrap();
         assert_eq!(run.manifest.state, State::Running);
         check(&run, &whole);
+    }
+
+    #[test]
+    fn a_run_killed_while_its_series_were_sealed_loses_none() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut writer = writer(parent.path());
+        let whole = fill(&mut writer);
+        let folder = writer.folder().to_owned();
+        drop(writer);
+        fs::write(folder.join(SERIES), "PAR1 and no end").unwrap();
+        let run = Run::open(&folder).unwrap();
+        check(&run, &whole);
+        assert_eq!(run.series().unwrap().get("disk.read.per_s").unwrap().points.len(), 3);
+    }
+
+    #[test]
+    fn no_file_of_a_run_is_followed_elsewhere_or_read_without_end() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut writer = writer(parent.path());
+        fill(&mut writer);
+        let folder = writer.finish(State::Complete, None).unwrap();
+        let run = Run::open(&folder).unwrap();
+        for file in [RESULTS, FINDINGS, MANIFEST] {
+            fs::rename(folder.join(file), parent.path().join(file)).unwrap();
+            std::os::unix::fs::symlink(parent.path().join(file), folder.join(file)).unwrap();
+        }
+        assert!(run.results().is_err() && run.findings().is_err() && Run::open(&folder).is_err());
+        fs::remove_file(folder.join(MANIFEST)).unwrap();
+        fs::File::create(folder.join(MANIFEST)).unwrap().set_len(MANIFEST_BYTES_MAX + 1).unwrap();
+        let endless = Run::open(&folder).unwrap_err();
+        assert!(endless.to_string().contains("more than"), "{endless}");
+        fs::remove_file(folder.join(RESULTS)).unwrap();
+        fs::write(
+            folder.join(RESULTS),
+            [vec![b'x'; (LINE_BYTES_MAX + 5) as usize], b"\n{}\n\xff\n".to_vec()].concat(),
+        )
+        .unwrap();
+        let lines: Vec<BTreeMap<String, u32>> = read_lines(&folder.join(RESULTS)).unwrap();
+        assert_eq!(lines, [BTreeMap::new()], "what is behind a line without sense is read");
     }
 
     #[test]

@@ -40,15 +40,9 @@ impl RunWriter {
     pub fn create(parent: &Path, manifest: Manifest) -> Result<Self> {
         fs::create_dir_all(parent).map_err(|e| Error::io("create", parent, e))?;
         let stamp: String = manifest.started.chars().take(19).filter(|c| c.is_ascii_alphanumeric()).collect();
-        let base = format!("{stamp}Z-{}-{}", manifest.verb, std::process::id());
-        let folder = (0..1000)
-            .map(|n| parent.join(if n == 0 { base.clone() } else { format!("{base}-{n}") }))
-            .find(|folder| !folder.exists())
-            .ok_or_else(|| {
-                Error::new(Kind::Busy, format!("no free name for a run under {}", parent.display()))
-            })?;
+        let folder = make_folder(parent, &format!("{stamp}Z-{}-{}", manifest.verb, std::process::id()))?;
         let latency = folder.join(LATENCY);
-        fs::create_dir_all(&latency).map_err(|e| Error::io("create", &latency, e))?;
+        fs::create_dir(&latency).map_err(|e| Error::io("create", &latency, e))?;
         let writer = RunWriter {
             series: append(&folder.join(SERIES_LINES))?,
             results: append(&folder.join(RESULTS))?,
@@ -129,7 +123,10 @@ impl RunWriter {
     pub fn finish(mut self, state: State, error: Option<String>) -> Result<PathBuf> {
         let lines = self.folder.join(SERIES_LINES);
         let readings: Vec<Reading> = run::read_lines(&lines)?;
-        seal::write(&self.folder.join(SERIES), &readings)?;
+        let sealed = self.folder.join(SERIES);
+        let half = sealed.with_extension("new");
+        seal::write(&half, &readings)?;
+        fs::rename(&half, &sealed).map_err(|e| Error::io("replace", &sealed, e))?;
         fs::remove_file(&lines).map_err(|e| Error::io("remove", &lines, e))?;
         self.amend(|manifest| {
             manifest.state = state;
@@ -146,6 +143,19 @@ impl RunWriter {
     fn failed(&self, file: &str, source: std::io::Error) -> Error {
         Error::io("write", self.folder.join(file), source)
     }
+}
+
+/// A folder that nobody else has, called `base` or that with a number.
+fn make_folder(parent: &Path, base: &str) -> Result<PathBuf> {
+    for number in 0..1000 {
+        let folder = parent.join(if number == 0 { base.to_owned() } else { format!("{base}-{number}") });
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::io("create", &folder, error)),
+        }
+    }
+    Err(Error::new(Kind::Busy, format!("no free name for a run under {}", parent.display())))
 }
 
 fn append(path: &Path) -> Result<File> {

@@ -11,20 +11,30 @@ const BAR: usize = 24;
 /// A block of lines for each: a heading, a row for each layer that took anything, what is unexplained, and what could not be
 /// read, which is said at the first budget of a server that misses it and not again.
 pub fn budget_blocks(budgets: &[Budget], width: usize) -> Vec<Vec<String>> {
-    let mut said: Vec<(&str, &str)> = Vec::new();
+    let mut said = Said::default();
     let mut blocks = Vec::new();
     for budget in budgets {
         let mut lines = layer_lines(budget, width);
-        for missing in &budget.missing {
-            let one = (budget.member.as_str(), missing.as_str());
-            if !said.contains(&one) {
-                said.push(one);
-                lines.extend(wrap(missing, "  ? ", "    ", width));
-            }
-        }
+        lines.extend(
+            said.not_yet(budget).into_iter().flat_map(|missing| wrap(missing, "  ? ", "    ", width)),
+        );
         blocks.push(lines);
     }
     blocks
+}
+
+/// What was said to be missing, by server: its budgets mostly miss the same.
+#[derive(Default)]
+pub(crate) struct Said<'b>(Vec<(&'b str, &'b str)>);
+
+impl<'b> Said<'b> {
+    /// What a budget misses and no earlier one of its server did; it counts as said from now on.
+    pub(crate) fn not_yet(&mut self, budget: &'b Budget) -> Vec<&'b str> {
+        let all = budget.missing.iter().map(|missing| (budget.member.as_str(), missing.as_str()));
+        let new: Vec<(&str, &str)> = all.filter(|one| !self.0.contains(one)).collect();
+        self.0.extend(&new);
+        new.into_iter().map(|(_, missing)| missing).collect()
+    }
 }
 
 /// The mean that the layers are parts of, in microseconds, and whose it is.

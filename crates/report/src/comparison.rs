@@ -98,18 +98,23 @@ fn findings(changes: &[FindingChange], width: usize, lines: &mut Vec<String>) {
     }
     lines.extend([String::new(), "Findings".to_owned()]);
     for change in changes {
-        let what = match (change.a, change.b) {
-            (None, Some(now)) => format!("+ new in B, {}", severity(now)),
-            (Some(was), None) => format!("- gone in B, {}", severity(was)),
-            (Some(was), Some(now)) => format!("~ {} -> {}", severity(was), severity(now)),
-            (None, None) => continue,
-        };
-        let text = format!("{what}: {}", printable(&change.claim));
+        let Some((mark, what)) = what_became(change) else { continue };
+        let text = format!("{mark} {what}: {}", printable(&change.claim));
         lines.extend(wrap(&text, "  ", "    ", width));
     }
 }
 
-pub(crate) fn severity(severity: Severity) -> &'static str {
+/// What became of a finding from A to B: a mark for lines of text, and in words; none where neither has it.
+pub(crate) fn what_became(change: &FindingChange) -> Option<(char, String)> {
+    match (change.a, change.b) {
+        (None, Some(now)) => Some(('+', format!("new in B, {}", severity(now)))),
+        (Some(was), None) => Some(('-', format!("gone in B, was {} in A", severity(was)))),
+        (Some(was), Some(now)) => Some(('~', format!("{} in A, {} in B", severity(was), severity(now)))),
+        (None, None) => None,
+    }
+}
+
+fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Ok => "as wanted",
         Severity::Note => "note",

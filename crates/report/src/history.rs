@@ -40,7 +40,8 @@ pub fn history_lines(history: &History, points: bool, width: usize) -> Vec<Strin
     lines
 }
 
-fn told(change: &HistoryChange, history: &History) -> String {
+/// A change in a sentence.
+pub(crate) fn told(change: &HistoryChange, history: &History) -> String {
     let word = match (change.state, change.improved) {
         (ChangeState::Change, true) => "better since",
         (ChangeState::Change, false) => "worse since",
@@ -61,7 +62,8 @@ fn told(change: &HistoryChange, history: &History) -> String {
     )
 }
 
-fn reach(history: &History) -> &'static str {
+/// What so many runs let one say, in a sentence.
+pub(crate) fn reach(history: &History) -> &'static str {
     match (history.reach, history.changes.is_empty()) {
         (Reach::TooFew, _) => {
             "Fewer than 10 runs: no change can be told from chance. Compare two with 'fathom runs diff'."

@@ -1,7 +1,7 @@
 //! Runs as a table: a line of facts each, and a line that says what came of it.
 
 use fathom_record::disk::Entry;
-use fathom_record::figure::{Better, Figure, figures, main_figure};
+use fathom_record::figure::{Better, Figure, figures, main_figure, tail_beside};
 use fathom_record::folders::RunFolder;
 use fathom_record::{Finding, Severity};
 use fathom_units::{Bytes, Nanos, count, decimal, hours};
@@ -49,9 +49,8 @@ impl Headline {
 
 /// `12,345/s, p99 of read 1.20 ms`, and of what.
 fn main_words(main: &Figure, figures: &[Figure]) -> String {
-    let beside =
-        figures.iter().find(|figure| figure.subject == main.subject && figure.metric.ends_with(" p99"));
-    let p99 = beside.map_or_else(String::new, |figure| format!(", {} {}", figure.metric, value(figure)));
+    let p99 = tail_beside(main, figures)
+        .map_or_else(String::new, |figure| format!(", {} {}", figure.metric, value(figure)));
     format!("{}{p99} ({})", value(main), main.subject)
 }
 

@@ -1,17 +1,17 @@
-//! A run folder without what names the machine, and as one compressed archive that is the same for the same folder.
+//! A run folder without what names the machine, and as a bundle.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, ensure};
+use fathom_record::bundle;
+use fathom_record::folders::look;
 use serde_json::{Value, json};
 
 /// Facts of the environment that stay: what judging and showing need, and what nobody can be found by.
 const KEPT_FACTS: [&str; 3] = ["server.", "device.", "note."];
 /// And of these, what names the process or a folder goes.
 const LOST_ENDINGS: [&str; 2] = [".pid", ".dbpath"];
-/// As far as zstd goes without more memory for whoever unpacks.
-const LEVEL: i32 = 19;
 
 /// Takes the machine out of the manifest: its facts but those that judging needs, and the paths of the command line.
 pub(super) fn clean(folder: &Path) -> Result<()> {
@@ -47,30 +47,15 @@ fn without_paths(words: &[Value]) -> Vec<Value> {
     kept
 }
 
-/// The folder's files as a compressed tar: sorted, without owners and times.
+/// The folder as a bundle: the same for the same record, and what `fathom runs import` reads.
 pub(super) fn packed(folder: &Path) -> Result<Vec<u8>> {
-    let mut files = Vec::new();
-    list(folder, folder, &mut files)?;
-    files.sort();
-    let mut archive = tar::Builder::new(Vec::new());
-    for file in files {
-        let bytes = fs::read(folder.join(&file))?;
-        let mut header = tar::Header::new_ustar();
-        header.set_size(bytes.len() as u64);
-        header.set_mode(0o644);
-        archive.append_data(&mut header, &file, bytes.as_slice())?;
-    }
-    zstd::encode_all(archive.into_inner()?.as_slice(), LEVEL).context("cannot compress")
-}
-
-fn list(top: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            list(top, &path, files)?;
-        } else {
-            files.push(path.strip_prefix(top)?.to_owned());
-        }
-    }
-    Ok(())
+    let run = look(folder).map_err(|why| anyhow!("the recording {why}"))?;
+    let mut bytes = Vec::new();
+    let packed = bundle::pack(&run, &mut bytes)?;
+    ensure!(
+        packed.left_out.is_empty(),
+        "what is not of the record lies in the folder: {:?}",
+        packed.left_out
+    );
+    Ok(bytes)
 }

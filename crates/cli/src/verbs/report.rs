@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
-use fathom_explain::{Evidence, judge, pictures};
+use fathom_explain::{Evidence, ReadRun, compare, histories_up_to, judge, pictures};
 use fathom_record::disk::Entry;
+use fathom_record::history::History;
 use fathom_record::pictures::Pictures;
-use fathom_record::{Finding, Run};
+use fathom_record::{Finding, Run, folders};
 use fathom_report::{OverTime, PageSource, page, pair_page};
 
 use super::Outcome;
+use super::runs::look_at;
 use crate::watching::notes_of;
 use crate::{explaining, output, run_folders};
 
@@ -79,12 +81,14 @@ fn name_of(folder: &Path) -> String {
     whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The page of one run.
+/// The page of one run, with the runs of its kind beside it that came before.
 pub(crate) fn page_of(folder: &Path) -> Result<String> {
-    page_named(folder, &name_of(folder))
+    let shown = Shown::open(folder)?;
+    let histories = shown.histories();
+    Ok(page(&PageSource { histories: &histories, ..shown.source() })?)
 }
 
-/// The page of a run folder, under a name of its own.
+/// The page of a run folder that lies where it was unpacked to, under a name of its own.
 pub(super) fn page_named(folder: &Path, name: &str) -> Result<String> {
     let shown = Shown::open(folder)?;
     Ok(page(&PageSource { name, ..shown.source() })?)
@@ -92,15 +96,13 @@ pub(super) fn page_named(folder: &Path, name: &str) -> Result<String> {
 
 /// The page of two.
 pub(crate) fn page_of_two(a: &Path, b: &Path) -> Result<String> {
-    let comparison = super::runs::compared(a, b)?;
     let (a, b) = (Shown::open(a)?, Shown::open(b)?);
-    Ok(pair_page(&comparison, &a.source(), &b.source())?)
+    Ok(pair_page(&compare(&a.read, &b.read), &a.source(), &b.source())?)
 }
 
 /// A run with all that its page is made of.
 struct Shown {
-    name: String,
-    run: Run,
+    read: ReadRun,
     evidence: Evidence,
     results: Vec<Entry>,
     findings: Vec<Finding>,
@@ -111,35 +113,41 @@ struct Shown {
 
 impl Shown {
     fn open(folder: &Path) -> Result<Shown> {
-        let run = Run::open(folder)?;
-        let evidence = Evidence::of(&run)?;
-        let mut results = evidence.results.clone();
-        let mut findings = run.findings()?;
+        let read = ReadRun::of(look_at(folder)?)?;
+        let evidence = Evidence::with_results(&read.run, read.results.clone())?;
+        let (mut results, mut findings) = (read.results.clone(), read.findings.clone());
         let was_judged =
             !findings.is_empty() || results.iter().any(|entry| matches!(entry, Entry::Budget(_)));
         let is_watched =
             !evidence.members().is_empty() || results.iter().any(|entry| matches!(entry, Entry::Load(_)));
-        if !was_judged && is_watched {
-            let judgement = judge(&evidence);
+        let judgement = (!was_judged && is_watched).then(|| judge(&evidence));
+        let pictures = pictures(&evidence, judgement.as_ref());
+        if let Some(judgement) = judgement {
             results.extend(explaining::entries(&judgement));
             findings = judgement.findings;
         }
         // The worst first, and what was measured before what is only set so; otherwise as they were ranked.
         findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), is_setting(finding)));
-        let (latencies, pictures) = (latencies(&run), pictures(&evidence));
-        let (name, notes) = (name_of(folder), notes_of(&run.manifest));
-        Ok(Shown { name, run, evidence, results, findings, latencies, pictures, notes })
+        let (latencies, notes) = (latencies(&read.run), notes_of(&read.run.manifest));
+        Ok(Shown { read, evidence, results, findings, latencies, pictures, notes })
+    }
+
+    /// Its figures over the runs of its kind that lie beside it; nothing where these cannot be listed.
+    fn histories(&self) -> Vec<History> {
+        let beside = self.read.folder.path.parent().and_then(|place| folders::scan(place).ok());
+        beside.map_or_else(Vec::new, |beside| histories_up_to(&self.read.folder, &beside.runs))
     }
 
     fn source(&self) -> PageSource<'_> {
         PageSource {
-            name: &self.name,
-            manifest: &self.run.manifest,
+            name: &self.read.folder.name,
+            manifest: &self.read.run.manifest,
             results: &self.results,
             findings: &self.findings,
             series: &self.evidence.series,
             latencies: &self.latencies,
             pictures: &self.pictures,
+            histories: &[],
             notes: &self.notes,
         }
     }

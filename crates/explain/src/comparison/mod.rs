@@ -22,18 +22,27 @@ pub(crate) use self::settings::command_words;
 /// Facts below this are notes of the watching, not of the machine.
 const NOTE: &str = "note.";
 
-/// One run, read.
-struct Read<'f> {
-    folder: &'f RunFolder,
-    run: Run,
-    results: Vec<Entry>,
-    findings: Vec<Finding>,
+/// One run, read: so that who compares it and shows it reads it once.
+#[derive(Debug)]
+pub struct ReadRun {
+    /// Its folder.
+    pub folder: RunFolder,
+    /// The same, opened.
+    pub run: Run,
+    /// Its results, as they stand in the folder.
+    pub results: Vec<Entry>,
+    /// Its findings, as they stand in the folder.
+    pub findings: Vec<Finding>,
 }
 
-impl<'f> Read<'f> {
-    fn of(folder: &'f RunFolder) -> Result<Read<'f>> {
+impl ReadRun {
+    /// Reads a folder.
+    ///
+    /// # Errors
+    /// When its manifest, its results or its findings cannot be read.
+    pub fn of(folder: RunFolder) -> Result<ReadRun> {
         let run = Run::open(&folder.path)?;
-        Ok(Read { folder, results: run.results()?, findings: run.findings()?, run })
+        Ok(ReadRun { folder, results: run.results()?, findings: run.findings()?, run })
     }
 
     fn side(&self) -> Side {
@@ -50,27 +59,23 @@ impl<'f> Read<'f> {
 }
 
 /// Compares `b` with `a`.
-///
-/// # Errors
-/// When results or findings of one of them cannot be read.
-pub fn compare(a: &RunFolder, b: &RunFolder) -> Result<Comparison> {
-    let (a, b) = (Read::of(a)?, Read::of(b)?);
+pub fn compare(a: &ReadRun, b: &ReadRun) -> Comparison {
     let (figures_a, figures_b) = (figures(&a.results), figures(&b.results));
     let changes: Vec<FigureChange> = figures_a
         .iter()
         .filter_map(|one| {
             let two = figures_b.iter().find(|two| two.key() == one.key() && two.unit == one.unit)?;
-            Some(change(one, two, (&a, &b)))
+            Some(change(one, two, (a, b)))
         })
         .collect();
-    let mut obstacles = obstacles::obstacles(&a, &b);
+    let mut obstacles = obstacles::obstacles(a, b);
     if changes.is_empty() {
         obstacles.insert(0, "They have no figure in common: they did not measure the same thing.".to_owned());
     }
-    Ok(Comparison {
+    Comparison {
         obstacles,
         settings: settings::changes(&a.folder.manifest, &b.folder.manifest),
-        environment: environment(&a, &b),
+        environment: environment(a, b),
         only_a: missing(&figures_a, &figures_b),
         only_b: missing(&figures_b, &figures_a),
         findings: findings(&a.findings, &b.findings),
@@ -78,10 +83,10 @@ pub fn compare(a: &RunFolder, b: &RunFolder) -> Result<Comparison> {
         figures: changes,
         a: a.side(),
         b: b.side(),
-    })
+    }
 }
 
-fn change(one: &Figure, two: &Figure, (a, b): (&Read<'_>, &Read<'_>)) -> FigureChange {
+fn change(one: &Figure, two: &Figure, (a, b): (&ReadRun, &ReadRun)) -> FigureChange {
     let noise_a = run_noise(&a.run, &a.results, one);
     let noise_b = run_noise(&b.run, &b.results, two);
     let apart = noise_a.zip(noise_b).map(|(a, b)| a.high < b.low || b.high < a.low);
@@ -114,7 +119,7 @@ fn missing(of: &[Figure], other: &[Figure]) -> Vec<String> {
 }
 
 /// Facts that differ; those of the machine's kind first.
-fn environment(a: &Read<'_>, b: &Read<'_>) -> Vec<ValueChange> {
+fn environment(a: &ReadRun, b: &ReadRun) -> Vec<ValueChange> {
     let (one, two) = (&a.folder.manifest.environment, &b.folder.manifest.environment);
     let mut names: Vec<&String> =
         one.keys().chain(two.keys()).filter(|name| !name.starts_with(NOTE)).collect();

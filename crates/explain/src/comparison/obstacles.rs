@@ -3,7 +3,7 @@
 use fathom_record::disk::Entry;
 use fathom_record::folders::Condition;
 
-use super::Read;
+use super::ReadRun;
 use crate::Fingerprint;
 
 /// Whether a fact makes another machine, and not another setting of the same.
@@ -26,7 +26,7 @@ pub(super) fn decides(name: &str) -> bool {
 }
 
 /// The obstacles, the gravest first.
-pub(super) fn obstacles(a: &Read<'_>, b: &Read<'_>) -> Vec<String> {
+pub(super) fn obstacles(a: &ReadRun, b: &ReadRun) -> Vec<String> {
     let mut obstacles = Vec::new();
     let prints = [a, b].map(|read| Fingerprint::of(&read.folder.manifest.environment));
     let [one, two] = &prints;

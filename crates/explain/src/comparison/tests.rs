@@ -44,7 +44,7 @@ fn load(parent: &Path, (per_s, latency_ns): (u64, u64), cpus: &str, findings: &[
 }
 
 fn compared(a: &Path, b: &Path) -> Comparison {
-    compare(&look(a).unwrap(), &look(b).unwrap()).unwrap()
+    compare(&ReadRun::of(look(a).unwrap()).unwrap(), &ReadRun::of(look(b).unwrap()).unwrap())
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! Loads at rising concurrency with the laws fitted to them, as a chart shows them.
 
-use fathom_record::load::Load;
 use fathom_record::pictures::scaling::{Scaling, ScalingCurve};
-use fathom_stats::{Comparison, fit};
+use fathom_stats::Comparison;
 
-use super::{FEWEST_LEVELS, distinct, groups, levels, usable};
+use super::{FEWEST_LEVELS, Ladder, distinct, groups};
 use crate::Evidence;
 
 /// Points along a curve.
@@ -12,15 +11,15 @@ const POINTS: usize = 60;
 
 /// The ladders of connections of a run; those too short for any law are left out.
 pub(crate) fn scalings(evidence: &Evidence) -> Vec<Scaling> {
-    groups(evidence).iter().filter_map(|group| of_group(group)).collect()
+    groups(evidence).into_iter().filter_map(|group| of_ladder(&Ladder::of(group))).collect()
 }
 
-fn of_group(group: &[&Load]) -> Option<Scaling> {
-    let loads = usable(group);
+/// One of them.
+pub(super) fn of_ladder(ladder: &Ladder<'_>) -> Option<Scaling> {
+    let (loads, laws) = (&ladder.usable, ladder.laws.as_ref()?);
     if distinct(loads.iter().map(|load| load.connections as f64)) < FEWEST_LEVELS {
         return None;
     }
-    let laws = fit(&levels(&loads)).ok()?;
     let first = loads.first()?;
     let mut points: Vec<(f64, f64)> =
         loads.iter().map(|load| (load.connections as f64, load.per_s)).collect();
@@ -33,7 +32,7 @@ fn of_group(group: &[&Load]) -> Option<Scaling> {
     Some(Scaling {
         of: format!("{} under {}", first.server, first.workload),
         levels: points,
-        curves: curves(&laws, highest),
+        curves: curves(laws, highest),
         peak,
     })
 }

@@ -50,7 +50,7 @@ fn spikes(
     effect: &EventEffect,
     stream: &mut Seeded,
 ) -> Finding {
-    let Subject { evidence, member, latency } = *subject;
+    let Subject { evidence, member, latency, .. } = *subject;
     let engine = engine(evidence, member).unwrap_or_else(|| "an engine that was not read".to_owned());
     let claim = format!(
         "Checkpoints make latency spike{}: every {:.0} s it rises by {:.0} % for {:.1} s, on {engine}.",

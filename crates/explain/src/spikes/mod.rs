@@ -14,13 +14,14 @@ mod superposed;
 mod suspects;
 mod syncdelay;
 
+use std::collections::BTreeMap;
+
 use fathom_record::{Confidence, Finding};
 use fathom_stats::{EventCycle, EventVerdict, Seeded, paired_events};
 
 use crate::{Evidence, Judgement};
 use latency::Latency;
 
-pub(crate) use events::checkpoints;
 pub(crate) use rhythm::latency_rhythms;
 pub(crate) use superposed::superposed_cycles;
 
@@ -36,12 +37,16 @@ pub(crate) struct Subject<'e> {
     evidence: &'e Evidence,
     member: &'e str,
     latency: &'e Latency,
+    /// When its checkpoints ran.
+    checkpoints: &'e [(f64, f64)],
 }
 
 /// Judges each server of a run; without one, what the client saw.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
+    let located = checkpoints_of_all(evidence);
     for (member, latency, mut stream) in latencies(evidence) {
-        let subject = Subject { evidence, member: &member, latency: &latency };
+        let checkpoints = located.get(&member).map_or(&[][..], Vec::as_slice);
+        let subject = Subject { evidence, member: &member, latency: &latency, checkpoints };
         for finding in subject.judge(&mut stream) {
             // That checkpoints run all the time needs no latency, which busy processors would lengthen.
             if finding.id == checkpoint::CONTINUOUS {
@@ -51,6 +56,13 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
             }
         }
     }
+    judgement.checkpoints = located;
+}
+
+/// When checkpoints of each server ran.
+pub(crate) fn checkpoints_of_all(evidence: &Evidence) -> BTreeMap<String, Vec<(f64, f64)>> {
+    let members = evidence.members().into_iter();
+    members.map(|member| (member.clone(), events::checkpoints(evidence, &member))).collect()
 }
 
 /// The latency of each server, or of the client where none was watched, and a stream of chance for each.
@@ -71,10 +83,9 @@ impl Subject<'_> {
     fn judge(&self, stream: &mut Seeded) -> Vec<Finding> {
         let mut findings = Vec::new();
         let mut explained = Vec::new();
-        let checkpoints = events::checkpoints(self.evidence, self.member);
-        if let Some(finding) = checkpoint::judge(self, &checkpoints, stream) {
+        if let Some(finding) = checkpoint::judge(self, self.checkpoints, stream) {
             findings.push(finding);
-            explained.extend(checkpoints);
+            explained.extend(self.checkpoints);
         }
         for (last, does) in LSM_EVENTS {
             let windows = events::busy_windows(self.evidence, &self.name(last));

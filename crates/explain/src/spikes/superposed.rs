@@ -2,11 +2,13 @@
 //!
 //! It shows and does not judge: whether the rise at an event is more than noise is for the sign-flip test over cycles.
 
+use std::collections::BTreeMap;
+
 use fathom_record::pictures::cycles::{CycleMeasure, SuperposedCycles};
 use fathom_record::{Point, read_together};
 use fathom_stats::{mean, median, quantile};
 
-use super::events::{busy_windows, checkpoints};
+use super::events::busy_windows;
 use super::latency::Latency;
 use crate::Evidence;
 use crate::client::points;
@@ -25,16 +27,28 @@ const MIB: f64 = 1_048_576.0;
 /// One value and the middle of its window, in seconds.
 type Value = (f64, f64);
 
-/// The cycles of each server that had enough of them.
-pub(crate) fn superposed_cycles(evidence: &Evidence) -> Vec<SuperposedCycles> {
+/// The cycles of each server that had enough of them; `checkpoints` says when those of each ran.
+pub(crate) fn superposed_cycles(
+    evidence: &Evidence,
+    checkpoints: &BTreeMap<String, Vec<(f64, f64)>>,
+) -> Vec<SuperposedCycles> {
     let members = evidence.members();
-    members.iter().filter_map(|member| of_member(evidence, member, members.len())).collect()
+    let of = |member: &String| {
+        let ran = checkpoints.get(member).map_or(&[][..], Vec::as_slice);
+        of_member(evidence, member, members.len(), ran)
+    };
+    members.iter().filter_map(of).collect()
 }
 
-fn of_member(evidence: &Evidence, member: &str, members: usize) -> Option<SuperposedCycles> {
+fn of_member(
+    evidence: &Evidence,
+    member: &str,
+    members: usize,
+    checkpoints: &[(f64, f64)],
+) -> Option<SuperposedCycles> {
     let name = |last: &str| format!("server.{member}.{last}");
     let events = [
-        ("checkpoint", checkpoints(evidence, member)),
+        ("checkpoint", checkpoints.to_vec()),
         ("flush", busy_windows(evidence, &name("flush.written_bytes"))),
         ("compaction", busy_windows(evidence, &name("compaction.written_bytes"))),
     ];
@@ -154,10 +168,9 @@ impl Steps {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use fathom_record::Reading;
 
+    use super::super::checkpoints_of_all;
     use super::*;
 
     const SECOND_NS: u64 = 1_000_000_000;
@@ -185,7 +198,7 @@ mod tests {
             environment,
             ..Evidence::default()
         };
-        let cycles = superposed_cycles(&evidence);
+        let cycles = superposed_cycles(&evidence, &checkpoints_of_all(&evidence));
         let [cycles] = cycles.as_slice() else { panic!("{cycles:#?}") };
         assert_eq!((cycles.event, cycles.cycles, cycles.period_s), ("checkpoint", 20, 30.0));
         let ids: Vec<&str> = cycles.measures.iter().map(|measure| measure.id).collect();
@@ -196,6 +209,6 @@ mod tests {
         assert_eq!((latency.low[at(2.5)], latency.mean[at(2.5)]), (Some(500.0), Some(500.0)));
         assert_eq!(latency.mean[at(10.0)], Some(100.0));
         assert_eq!(cycles.measures[2].mean[at(2.5)], Some(32.0));
-        assert!(superposed_cycles(&Evidence::default()).is_empty());
+        assert!(superposed_cycles(&Evidence::default(), &BTreeMap::new()).is_empty());
     }
 }

@@ -14,12 +14,14 @@ use fathom_errors::{Error, Kind};
 use serde::{Deserialize, Serialize};
 
 pub use self::pack::{Packed, pack};
-pub use self::unpack::{Unpacked, check, check_archive, unpack};
+pub use self::unpack::{Unpacked, check, check_archive, unpack, unpack_as};
 
 /// The format that is written.
 const FORMAT: u32 = 1;
 /// The entry that lists the others.
 const LIST: &str = "fathom-bundle.json";
+/// No name of an entry is this long, with the run's name before it.
+const NAME_BYTES_MAX: u64 = 1024;
 /// No list is this long.
 const LIST_BYTES_MAX: u64 = 8 << 20;
 /// The most that a bundle may unpack to, where nobody allows more.

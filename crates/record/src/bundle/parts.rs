@@ -51,8 +51,9 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether a run folder may be called so: letters, digits, `-`, `_` and dots, and no dot first.
+/// Whether a run folder may be called so: letters, digits, `-`, `_` and dots, and first no dot, which hides, and no `-`, which a shell's
+/// `*` makes an option.
 pub(super) fn is_run_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    !name.is_empty() && name.len() <= 200 && !name.starts_with('.') && name.chars().all(plain)
+    !name.is_empty() && name.len() <= 200 && !name.starts_with(['.', '-']) && name.chars().all(plain)
 }

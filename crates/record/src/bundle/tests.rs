@@ -71,6 +71,18 @@ fn no_damage_passes_and_nothing_stays_of_it() {
         }
     }
     assert_eq!(fs::read_dir(there.path()).unwrap().count(), 0);
+    // Neither do the folders stay that were made for it.
+    fs::write(&bundle, damaged_in_its_last_file(&whole)).unwrap();
+    unpack(&bundle, &there.path().join("a/b"), BYTES_MAX).unwrap_err();
+    assert_eq!(fs::read_dir(there.path()).unwrap().count(), 0);
+}
+
+/// The same bundle with one byte of the archive's last file changed.
+fn damaged_in_its_last_file(whole: &[u8]) -> Vec<u8> {
+    let mut archive = zstd::decode_all(whole).unwrap();
+    let place = archive.iter().rposition(|byte| *byte != 0).unwrap();
+    archive[place] ^= 1;
+    zstd::encode_all(archive.as_slice(), 1).unwrap()
 }
 
 /// One entry of a bundle made by hand.
@@ -150,6 +162,96 @@ fn hostile_bundles_are_refused_and_write_nothing() {
     assert_eq!(fs::read_dir(there.path()).unwrap().count(), 0);
     let entries: [Made<'_>; 2] = [(LIST, file, &good), ("r/manifest.json", file, &manifest)];
     unpack(&by_hand(here.path(), &entries), there.path(), BYTES_MAX).unwrap();
+}
+
+#[test]
+fn a_manifest_that_no_list_of_runs_can_show_is_not_imported() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut timeless = Manifest::new("disk", "0", []);
+    timeless.started = "soon".into();
+    let large = format!("{{{}", " ".repeat(5 << 20));
+    for (manifest, why) in
+        [(serde_json::to_vec(&timeless).unwrap(), "time of its start"), (large.into_bytes(), "manifest of")]
+    {
+        let head = list("r", &[("manifest.json", &manifest)]);
+        let entries: [Made<'_>; 2] =
+            [(LIST, EntryType::Regular, &head), ("r/manifest.json", EntryType::Regular, &manifest)];
+        let refused = unpack(&by_hand(here.path(), &entries), there.path(), BYTES_MAX).unwrap_err();
+        assert!(refused.to_string().contains(why), "{refused}");
+    }
+    assert_eq!(fs::read_dir(there.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_run_whose_name_a_shell_would_take_for_an_option_is_refused() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let manifest = serde_json::to_vec(&Manifest::new("disk", "0", [])).unwrap();
+    let head = list("-rf", &[("manifest.json", &manifest)]);
+    let entries: [Made<'_>; 2] =
+        [(LIST, EntryType::Regular, &head), ("-rf/manifest.json", EntryType::Regular, &manifest)];
+    let refused = unpack(&by_hand(here.path(), &entries), there.path(), BYTES_MAX).unwrap_err();
+    assert!(refused.to_string().contains("name of its run"), "{refused}");
+}
+
+#[test]
+fn names_of_any_length_and_what_lies_behind_the_end_are_refused() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let manifest = serde_json::to_vec(&Manifest::new("disk", "0", [])).unwrap();
+    let good = list("r", &[("manifest.json", &manifest)]);
+    let file = EntryType::Regular;
+    let plain: [Made<'_>; 2] = [(LIST, file, &good), ("r/manifest.json", file, &manifest)];
+    // The library alone would hold it in memory, whatever its size.
+    let endless = vec![b'x'; 3 << 20];
+    let with_name = [plain[0], ("././@LongLink", EntryType::GNULongName, &endless), plain[1]];
+    let refused = unpack(&by_hand(here.path(), &with_name), there.path(), BYTES_MAX).unwrap_err();
+    assert!(refused.to_string().contains("a name in it has 3145728 bytes"), "{refused}");
+    let other = b"18 path=evil/name\n";
+    let with_other = [plain[0], ("x", EntryType::XHeader, other), plain[1]];
+    unpack(&by_hand(here.path(), &with_other), there.path(), BYTES_MAX).unwrap_err();
+    let mut archive = zstd::decode_all(fs::read(by_hand(here.path(), &plain)).unwrap().as_slice()).unwrap();
+    archive.extend(b"and more");
+    let bundle = here.path().join("b.tar.zst");
+    fs::write(&bundle, zstd::encode_all(archive.as_slice(), 1).unwrap()).unwrap();
+    let refused = unpack(&bundle, there.path(), BYTES_MAX).unwrap_err();
+    assert!(refused.to_string().contains("more than its list says"), "{refused}");
+    assert_eq!(fs::read_dir(there.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_name_longer_than_a_header_holds_comes_back() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let run = run(here.path());
+    let long = format!("latency/{}.hlog", "operation.".repeat(20));
+    fs::copy(run.path.join("latency/read.service.hlog"), run.path.join(&long)).unwrap();
+    let bundle = here.path().join("b.tar.zst");
+    fs::write(&bundle, packed(&look(&run.path).unwrap())).unwrap();
+    let unpacked = unpack(&bundle, there.path(), BYTES_MAX).unwrap();
+    assert!(unpacked.folder.join(&long).is_file());
+}
+
+#[test]
+fn a_bundle_may_become_a_folder_of_another_name_and_makes_none_around_it() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bytes = packed(&run(here.path()));
+    let called = Path::new("the recording");
+    let folder = there.path().join("mine");
+    assert_eq!(unpack_as(bytes.as_slice(), called, &folder, BYTES_MAX).unwrap().folder, folder);
+    assert!(look(&folder).is_ok());
+    let taken = unpack_as(bytes.as_slice(), called, &folder, BYTES_MAX).unwrap_err();
+    assert!(taken.to_string().contains("there already"), "{taken}");
+    assert!(unpack_as(bytes.as_slice(), called, &there.path().join("no/such"), BYTES_MAX).is_err());
+    assert_eq!(fs::read_dir(there.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_link_in_the_place_of_a_file_is_not_packed() {
+    let here = tempfile::tempdir().unwrap();
+    let run = run(here.path());
+    let results = run.path.join("results.jsonl");
+    fs::rename(&results, here.path().join("secret")).unwrap();
+    std::os::unix::fs::symlink(here.path().join("secret"), &results).unwrap();
+    // It was a file when the folder was looked at.
+    pack(&run, std::io::sink()).unwrap_err();
 }
 
 #[test]

@@ -1,19 +1,18 @@
 //! Unpacking, and checking without unpacking: every byte is held for hostile.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
-use tar::{Archive, Entry, EntryType};
+use tar::{Archive, Entries, Entry, EntryType};
 use zstd::stream::read::Decoder;
 
 use super::parts::{Summed, is_run_name};
-use super::{BundleList, FORMAT, LIST, LIST_BYTES_MAX, refused};
-use crate::Run;
-use crate::folders::{IMPORTING, is_record};
+use super::{BundleList, FORMAT, LIST, LIST_BYTES_MAX, NAME_BYTES_MAX, refused};
+use crate::folders::{IMPORTING, is_record, look};
 use crate::writer::{LATENCY, MANIFEST};
 
 /// The most memory that reading may take, as a power of two: what our own level needs, and some.
@@ -35,7 +34,7 @@ pub struct Unpacked {
 /// # Errors
 /// When it is not what its list says, or unpacks to more than `bytes_max`.
 pub fn check(bundle: &Path, bytes_max: u64) -> Result<BundleList> {
-    check_archive(decompressed(bundle)?, bundle, bytes_max)
+    check_archive(decompressed(opened(bundle)?, bundle)?, bundle, bytes_max)
 }
 
 /// As [`check`], of the archive within a bundle; errors call it `bundle`.
@@ -46,9 +45,12 @@ pub fn check_archive(archive: impl Read, bundle: &Path, bytes_max: u64) -> Resul
     read(archive, bundle, bytes_max, |_| Ok(()), |_| Ok(io::sink()))
 }
 
-fn decompressed(bundle: &Path) -> Result<impl Read> {
-    let file = File::open(bundle).map_err(|e| Error::io("open", bundle, e))?;
-    let mut decoder = Decoder::new(file).map_err(|e| damaged(bundle, e))?;
+fn opened(bundle: &Path) -> Result<File> {
+    File::open(bundle).map_err(|e| Error::io("open", bundle, e))
+}
+
+fn decompressed(packed: impl Read, bundle: &Path) -> Result<impl Read> {
+    let mut decoder = Decoder::new(packed).map_err(|e| damaged(bundle, e))?;
     decoder.window_log_max(WINDOW_LOG_MAX).map_err(|e| damaged(bundle, e))?;
     Ok(decoder)
 }
@@ -62,25 +64,42 @@ fn damaged(bundle: &Path, error: io::Error) -> Error {
 /// # Errors
 /// As [`check`]; and when a folder of that name is there, or there is no room. Nothing is left behind then.
 pub fn unpack(bundle: &Path, parent: &Path, bytes_max: u64) -> Result<Unpacked> {
-    fs::create_dir_all(parent).map_err(|e| Error::io("create", parent, e))?;
-    let aside =
-        Aside { folder: parent.join(format!("{IMPORTING}{}", std::process::id())), made: Cell::new(false) };
+    unpacked(decompressed(opened(bundle)?, bundle)?, bundle, parent, None, bytes_max)
+}
+
+/// Unpacks a bundle from where it comes as the folder `folder`, whatever name it says; errors call it `called`.
+///
+/// # Errors
+/// As [`unpack`]; and when the folder around it is not there.
+pub fn unpack_as(packed: impl Read, called: &Path, folder: &Path, bytes_max: u64) -> Result<Unpacked> {
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::metadata(parent).map_err(|e| Error::io("open", parent, e))?;
+    unpacked(decompressed(packed, called)?, called, parent, Some(folder), bytes_max)
+}
+
+fn unpacked(
+    archive: impl Read,
+    bundle: &Path,
+    parent: &Path,
+    folder: Option<&Path>,
+    bytes_max: u64,
+) -> Result<Unpacked> {
+    let place = |list: &BundleList| folder.map_or_else(|| parent.join(&list.run), Path::to_owned);
+    let aside = Aside::of(parent);
     let begin = |list: &BundleList| {
-        is_free(&parent.join(&list.run))?;
-        has_room(parent, list)?;
-        let latency = aside.folder.join(LATENCY);
-        fs::create_dir(&aside.folder).map_err(|e| Error::io("create", &aside.folder, e))?;
-        aside.made.set(true);
-        fs::create_dir(&latency).map_err(|e| Error::io("create", &latency, e))
+        is_free(&place(list))?;
+        aside.make(parent)?;
+        has_room(parent, list)
     };
     let create = |name: &str| {
         let path = aside.folder.join(name);
         let made = OpenOptions::new().write(true).create_new(true).open(&path);
         made.map_err(|e| Error::io("create", &path, e))
     };
-    let list = read(decompressed(bundle)?, bundle, bytes_max, begin, create)?;
-    Run::open(&aside.folder).map_err(|e| refused(bundle, "its manifest cannot be read").because(e))?;
-    let folder = parent.join(&list.run);
+    let list = read(archive, bundle, bytes_max, begin, create)?;
+    // As every list of runs will look at it.
+    look(&aside.folder).map_err(|why| refused(bundle, format!("it {why}")))?;
+    let folder = place(&list);
     is_free(&folder)?;
     match renameat_with(CWD, &aside.folder, CWD, &folder, RenameFlags::NOREPLACE) {
         // A file system that cannot promise it; nothing was there just now.
@@ -88,19 +107,63 @@ pub fn unpack(bundle: &Path, parent: &Path, bytes_max: u64) -> Result<Unpacked> 
         other => other.map_err(io::Error::from),
     }
     .map_err(|e| Error::io("create", &folder, e))?;
+    aside.keep();
     Ok(Unpacked { folder, list })
 }
 
-/// What is being unpacked; goes away again, unless it was renamed.
+/// Where a bundle is unpacked to until all of it is right; goes away again unless it is kept, and so does what was made for it.
 struct Aside {
     folder: PathBuf,
-    made: Cell<bool>,
+    /// Folders that were made, the outermost first.
+    made: RefCell<Vec<PathBuf>>,
+    /// Tells others that somebody is still at it.
+    held: RefCell<Option<File>>,
+}
+
+impl Aside {
+    fn of(parent: &Path) -> Aside {
+        let folder = parent.join(format!("{IMPORTING}{}", std::process::id()));
+        Aside { folder, made: RefCell::default(), held: RefCell::default() }
+    }
+
+    fn make(&self, parent: &Path) -> Result<()> {
+        let missing = parent.ancestors().take_while(|one| !one.as_os_str().is_empty() && !one.exists());
+        let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+        for folder in missing.into_iter().rev() {
+            match fs::create_dir(&folder) {
+                // By another import at the same time.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                made => {
+                    made.map_err(|e| Error::io("create", &folder, e))?;
+                    self.made.borrow_mut().push(folder);
+                }
+            }
+        }
+        for folder in [self.folder.clone(), self.folder.join(LATENCY)] {
+            fs::create_dir(&folder).map_err(|e| Error::io("create", &folder, e))?;
+            self.made.borrow_mut().push(folder);
+        }
+        let held = File::open(&self.folder).map_err(|e| Error::io("open", &self.folder, e))?;
+        // Where there are no locks, nothing that was broken off is cleared away; nothing worse.
+        let _ = held.try_lock();
+        *self.held.borrow_mut() = Some(held);
+        Ok(())
+    }
+
+    fn keep(&self) {
+        self.made.borrow_mut().clear();
+    }
 }
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        if self.made.get() {
+        let made = self.made.borrow();
+        if made.contains(&self.folder) {
             let _ = fs::remove_dir_all(&self.folder);
+        }
+        // What was made around it, unless somebody uses it by now.
+        for folder in made.iter().rev().filter(|folder| !folder.starts_with(&self.folder)) {
+            let _ = fs::remove_dir(folder);
         }
     }
 }
@@ -124,6 +187,28 @@ fn has_room(parent: &Path, list: &BundleList) -> Result<()> {
     Err(Error::new(Kind::NoSpace, what))
 }
 
+/// An entry with its name.
+type Named<'a, R> = (Vec<u8>, Entry<'a, R>);
+
+/// The next entry. A long name stands in an entry before its own; the library would read any length of it into memory, and takes from
+/// other such entries what no bundle of ours says.
+fn next<'a, R: Read>(entries: &mut Entries<'a, R>, bundle: &Path) -> Result<Option<Named<'a, R>>> {
+    let mut one = || entries.next().transpose().map_err(|e| damaged(bundle, e));
+    let Some(mut entry) = one()? else { return Ok(None) };
+    if entry.header().entry_type() != EntryType::GNULongName {
+        return Ok(Some((entry.path_bytes().into_owned(), entry)));
+    }
+    if entry.size() > NAME_BYTES_MAX {
+        return Err(refused(bundle, format!("a name in it has {} bytes", entry.size())));
+    }
+    let mut name = Vec::new();
+    entry.read_to_end(&mut name).map_err(|e| damaged(bundle, e))?;
+    // It ends with a zero byte.
+    name.pop_if(|last| *last == 0);
+    let named = one()?.ok_or_else(|| refused(bundle, "a name in it has no entry"))?;
+    Ok(Some((name, named)))
+}
+
 /// Reads a bundle once: the list to `begin`, then each file into what `create` gives.
 fn read<W: Write>(
     archive: impl Read,
@@ -135,31 +220,42 @@ fn read<W: Write>(
     let unreadable = |e: io::Error| damaged(bundle, e);
     // Headers and padding come on top of the files, a kilobyte each.
     let mut archive = Archive::new(archive.take(bytes_max.saturating_add(64 << 20)));
-    let mut entries = archive.entries().map_err(unreadable)?;
-    let first = entries.next().ok_or_else(|| refused(bundle, "it is empty"))?.map_err(unreadable)?;
+    let mut entries = archive.entries().map_err(unreadable)?.raw(true);
+    let first = next(&mut entries, bundle)?.ok_or_else(|| refused(bundle, "it is empty"))?;
     let list = list_of(bundle, first, bytes_max)?;
     begin(&list)?;
     for promised in &list.files {
-        let entry = entries
-            .next()
-            .ok_or_else(|| refused(bundle, format!("{} is missing", promised.name)))?
-            .map_err(unreadable)?;
+        let (name, mut entry) = next(&mut entries, bundle)?
+            .ok_or_else(|| refused(bundle, format!("{} is missing", promised.name)))?;
         let expected = format!("{}/{}", list.run, promised.name);
-        let is_it = is_plain(&entry) && entry.path_bytes() == expected.as_bytes();
+        let is_it = is_plain(&entry) && name == expected.as_bytes();
         if !is_it || entry.size() != promised.bytes {
             return Err(refused(bundle, format!("an entry is not the promised {}", promised.name)));
         }
         let mut out = create(&promised.name)?;
         let mut through = Summed::new(&mut out);
-        let mut entry = entry;
         copy(&mut entry, &mut through, unreadable)?;
         if through.done() != (promised.bytes, promised.sha256.clone()) {
             return Err(refused(bundle, format!("the SHA-256 of {} is another one", promised.name)));
         }
     }
-    match entries.next() {
-        None => Ok(list),
-        Some(_) => Err(refused(bundle, "it holds more than its list says")),
+    if next(&mut entries, bundle)?.is_some() || !is_blank(archive.into_inner()).map_err(unreadable)? {
+        return Err(refused(bundle, "it holds more than its list says"));
+    }
+    Ok(list)
+}
+
+/// Whether nothing but the zeros that end an archive is left.
+fn is_blank(mut rest: impl Read) -> io::Result<bool> {
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let count = rest.read(&mut buffer)?;
+        if count == 0 {
+            return Ok(true);
+        }
+        if buffer.iter().take(count).any(|byte| *byte != 0) {
+            return Ok(false);
+        }
     }
 }
 
@@ -180,8 +276,8 @@ fn is_plain<R: Read>(entry: &Entry<'_, R>) -> bool {
     entry.header().entry_type() == EntryType::Regular
 }
 
-fn list_of<R: Read>(bundle: &Path, mut entry: Entry<'_, R>, bytes_max: u64) -> Result<BundleList> {
-    if !is_plain(&entry) || entry.path_bytes() != LIST.as_bytes() || entry.size() > LIST_BYTES_MAX {
+fn list_of<R: Read>(bundle: &Path, (name, mut entry): Named<'_, R>, bytes_max: u64) -> Result<BundleList> {
+    if !is_plain(&entry) || name != LIST.as_bytes() || entry.size() > LIST_BYTES_MAX {
         return Err(refused(bundle, format!("its first entry is not {LIST}")));
     }
     let mut text = Vec::new();

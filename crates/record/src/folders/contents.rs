@@ -3,6 +3,7 @@
 //! Nothing is opened and no link is followed: only names, kinds and sizes are looked at.
 
 use std::fs::{self, DirEntry};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -13,7 +14,7 @@ use crate::writer::{FINDINGS, LATENCY, MANIFEST, RESULTS, SERIES, SERIES_LINES};
 /// The page that `fathom report` makes.
 const PAGE: &str = "report.html";
 /// What a kill in the middle of writing leaves.
-const HALF_WRITTEN: [&str; 2] = ["manifest.new", "findings.new"];
+const HALF_WRITTEN: [&str; 3] = ["manifest.new", "findings.new", "series.new"];
 
 /// A file of a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +75,11 @@ impl Contents {
     fn take(&mut self, entry: &DirEntry, prefix: &str) -> Result<()> {
         let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
         let plain_name = entry.file_name().to_str().is_some();
-        let about = entry.metadata().map_err(|e| Error::io("look at", entry.path(), e))?;
+        let about = match entry.metadata() {
+            // A run that goes on writes beside a file and renames: what was listed may have its own name by now.
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+            about => about.map_err(|e| Error::io("look at", entry.path(), e))?,
+        };
         if name == LATENCY {
             match about.is_dir() {
                 true => return self.list(&entry.path(), "latency/"),
@@ -112,5 +117,13 @@ fn is_remade(name: &str) -> bool {
     let half_a_page = name.strip_prefix(".tmp").is_some_and(|rest| {
         !rest.is_empty() && rest.len() <= 12 && rest.chars().all(|c| c.is_ascii_alphanumeric())
     });
-    name == PAGE || HALF_WRITTEN.contains(&name) || half_a_page
+    name == PAGE || is_page_of_two(name) || HALF_WRITTEN.contains(&name) || half_a_page
+}
+
+/// Whether it is the page of this run beside another, by the name that Fathom gives to both: `report-with-20261121T093000Z-ycsb-4711.html`.
+fn is_page_of_two(name: &str) -> bool {
+    let other = name.strip_prefix("report-with-").and_then(|rest| rest.strip_suffix(".html"));
+    let stamp = other.and_then(|other| other.split_once("Z-")).map_or("", |(stamp, _)| stamp);
+    let is_stamp = |(at, c): (usize, char)| if at == 8 { c == 'T' } else { c.is_ascii_digit() };
+    stamp.len() == 15 && stamp.chars().enumerate().all(is_stamp)
 }

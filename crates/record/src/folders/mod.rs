@@ -9,6 +9,7 @@ mod moment;
 mod removal;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Result};
@@ -17,7 +18,8 @@ pub use self::condition::Condition;
 pub(crate) use self::contents::is_record;
 pub use self::contents::{Contents, RunFile};
 pub use self::moment::{Moment, days};
-pub use self::removal::{Obstacle, finish_removal, obstacle, remove};
+pub use self::removal::{Obstacle, clear_unfinished, obstacle, remove};
+use crate::run::MANIFEST_BYTES_MAX;
 use crate::writer::MANIFEST;
 use crate::{Manifest, Run};
 
@@ -25,8 +27,6 @@ use crate::{Manifest, Run};
 pub(crate) const REMOVING: &str = ".removing-";
 /// A folder that a bundle is unpacked into is called this and its name to be.
 pub(crate) const IMPORTING: &str = ".importing-";
-/// No manifest is this long.
-const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
 /// One run, as far as a list tells.
 #[derive(Clone, Debug)]
@@ -107,6 +107,10 @@ pub fn look(path: &Path) -> Result<RunFolder, String> {
     }
     if !kind.is_dir() {
         return Err("is no folder".to_owned());
+    }
+    // Asked first: what is no run may hold any number of files.
+    if fs::symlink_metadata(path.join(MANIFEST)).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
+        return Err("has no manifest.json".to_owned());
     }
     let contents = Contents::of(path).map_err(|e| e.to_string())?;
     if let Some(name) = contents.disguised.first() {

@@ -3,12 +3,12 @@
 //! It is renamed first, so that a kill in the middle leaves nothing that looks like a run, and then emptied file by file by the names
 //! that Fathom gives; nothing is removed by a recursion that could meet what somebody put there meanwhile. No link is followed.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
 use fathom_errors::{Error, Kind, Result};
 
-use super::{Condition, Contents, REMOVING, RunFolder};
+use super::{Condition, Contents, IMPORTING, REMOVING, RunFolder};
 use crate::writer::{LATENCY, MANIFEST};
 
 /// Why a run folder is not removed.
@@ -31,7 +31,7 @@ pub fn obstacle(run: &RunFolder) -> Option<Obstacle> {
 /// Removes the folder of a run.
 ///
 /// # Errors
-/// When something stands against it, or it cannot be done; a folder that is partly gone is finished by [`finish_removal`].
+/// When something stands against it, or it cannot be done; a folder that is partly gone is finished by [`clear_unfinished`].
 pub fn remove(run: &RunFolder) -> Result<()> {
     // Looked at again: much may have happened since the list was made.
     let now = super::look(&run.path).map_err(|why| {
@@ -46,16 +46,22 @@ pub fn remove(run: &RunFolder) -> Result<()> {
     empty(&aside)
 }
 
-/// Finishes the removal of a folder that an earlier one, killed in the middle, has renamed.
+/// Takes away what a removal or an import that was killed in the middle has left.
 ///
 /// # Errors
-/// When its name is not that of one, something foreign lies in it, or it cannot be done.
-pub fn finish_removal(folder: &Path) -> Result<()> {
-    let named = folder.file_name().and_then(|name| name.to_str());
+/// When its name is not that of one, an import goes on in it, something foreign lies in it, or it cannot be done.
+pub fn clear_unfinished(folder: &Path) -> Result<()> {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_plain = fs::symlink_metadata(folder).is_ok_and(|about| about.is_dir());
-    if !named.is_some_and(|name| name.starts_with(REMOVING)) || !is_plain {
-        let what = format!("{} is not a folder that was being removed", folder.display());
+    if !(name.starts_with(REMOVING) || name.starts_with(IMPORTING)) || !is_plain {
+        let what = format!("{} is not a folder that was being removed or imported", folder.display());
         return Err(Error::new(Kind::NotOurs, what));
+    }
+    // An import holds a lock on its folder; where no lock can be had nobody can tell that it is over.
+    let held = File::open(folder).map_err(|e| Error::io("open", folder, e))?;
+    if name.starts_with(IMPORTING) && held.try_lock().is_err() {
+        let what = format!("{} is still being imported", folder.display());
+        return Err(Error::new(Kind::Busy, what).advise("wait for its end"));
     }
     empty(folder)
 }

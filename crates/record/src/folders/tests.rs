@@ -71,9 +71,51 @@ fn a_removal_leaves_what_is_not_ours_and_finishes_what_was_broken_off() {
     let half = parent.path().join(".removing-half");
     fs::create_dir_all(half.join("latency")).unwrap();
     fs::write(half.join("results.jsonl"), "").unwrap();
-    finish_removal(&half).unwrap();
+    clear_unfinished(&half).unwrap();
     assert!(!half.exists());
-    finish_removal(&kept).unwrap_err();
+    clear_unfinished(&kept).unwrap_err();
+    let import = parent.path().join(".importing-1");
+    fs::create_dir_all(import.join("latency")).unwrap();
+    fs::write(import.join("manifest.json"), "{").unwrap();
+    let going_on = fs::File::open(&import).unwrap();
+    going_on.lock().unwrap();
+    assert!(clear_unfinished(&import).unwrap_err().to_string().contains("still being imported"));
+    drop(going_on);
+    clear_unfinished(&import).unwrap();
+    assert!(!import.exists());
+}
+
+#[test]
+fn a_page_of_two_runs_is_ours_and_a_page_of_somebody_else_is_not() {
+    let parent = tempfile::tempdir().unwrap();
+    let place = run(parent.path(), "ycsb");
+    fs::write(place.join("report-with-20261121T093000Z-ycsb-4711.html"), "page").unwrap();
+    assert_eq!(obstacle(&look(&place).unwrap()), None);
+    for mine in ["report-with-comments.html", "report-with-.html", "report-with-20261121T09300éZ-x.html"] {
+        fs::write(place.join(mine), "mine").unwrap();
+        assert_eq!(obstacle(&look(&place).unwrap()), Some(Obstacle::Foreign(vec![mine.to_owned()])));
+        fs::remove_file(place.join(mine)).unwrap();
+    }
+    remove(&look(&place).unwrap()).unwrap();
+    assert!(!place.exists());
+}
+
+#[test]
+fn a_run_that_writes_its_manifest_meanwhile_is_still_a_run() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut writer = RunWriter::create(parent.path(), Manifest::new("disk", "0.0.0", [])).unwrap();
+    let folder = writer.folder().to_owned();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                writer.amend(|_| {}).unwrap();
+            }
+        });
+        let failed = (0..40_000).find_map(|_| look(&folder).err());
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(failed, None);
+    });
 }
 
 #[test]

@@ -8,7 +8,7 @@ use fathom_units::{count, decimal};
 use serde::Serialize;
 
 use super::chart::figure;
-use crate::budget::whole;
+use crate::budget::{Said, whole};
 use crate::figures::{bytes, time_us};
 
 /// A table of bars.
@@ -34,11 +34,15 @@ pub(super) struct BarRow {
     pub(super) kind: &'static str,
 }
 
-/// The tables of all such results, in their order.
+/// The tables of all such results, in their order. What the budgets of a server miss is said at the first that misses it.
 pub(super) fn tables(results: &[Entry]) -> Vec<BarTable> {
+    let mut said = Said::default();
     let tables = results.iter().enumerate().filter_map(|(number, entry)| {
         let table = match entry {
-            Entry::Budget(budget) => of_budget(budget),
+            Entry::Budget(budget) => {
+                let doubts = said.not_yet(budget).into_iter().map(str::to_owned).collect();
+                BarTable { doubts, ..of_budget(budget) }
+            }
             Entry::Queue(ladder) => of_queue(ladder),
             Entry::Amplification(one) => of_amplification(one),
             _ => return None,
@@ -118,7 +122,7 @@ fn of_budget(budget: &Budget) -> BarTable {
         ),
         heads: vec!["layer", "mean", "95 % interval", "share"],
         rows,
-        doubts: budget.missing.clone(),
+        doubts: Vec::new(),
     }
 }
 
@@ -202,8 +206,11 @@ mod tests {
             closes: false,
             missing: vec!["No ping.".into()],
         };
-        let tables = tables(&[Entry::Budget(budget)]);
-        let [table] = tables.as_slice() else { panic!("{tables:#?}") };
+        let of_another = Budget { member: "1".into(), ..budget.clone() };
+        let entries = [budget.clone(), budget, of_another].map(Entry::Budget);
+        let tables = tables(&entries);
+        let [table, second, another] = tables.as_slice() else { panic!("{tables:#?}") };
+        assert!(second.doubts.is_empty() && another.doubts == ["No ping."], "once for each server");
         let places: Vec<(&str, &str, &str)> = table
             .rows
             .iter()

@@ -63,7 +63,7 @@ pub(super) struct Chart {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) unit: &'static str,
-    /// `time` where scripts may take its place by one that can be zoomed, `heat` where they do so with cells.
+    /// `time` where scripts may take its place by one that can be zoomed, `heat` where they do so with cells, `bars` with bars.
     pub(super) kind: &'static str,
     pub(super) lines: Vec<String>,
     pub(super) is_log: bool,
@@ -74,6 +74,10 @@ pub(super) struct Chart {
     pub(super) csv: String,
     /// Each line's least, mean and most, as text.
     pub(super) summary: Vec<(String, String, String, String)>,
+    /// What is to be said of it beyond how it was computed.
+    pub(super) sentences: Vec<String>,
+    /// What stands below it on the same time.
+    pub(super) below: Option<Box<Chart>>,
 }
 
 impl Plan {
@@ -115,7 +119,7 @@ impl Plan {
         }
         let svg = svg::lines(&self.title, &self.across, &lines, self.is_log, &self.bands);
         Some(Chart {
-            csv: csv(&self.across, &lines),
+            csv: csv(&self.across, &lines, self.unit),
             summary: lines.iter().map(summary).collect(),
             lines: lines.into_iter().map(|line| line.name).collect(),
             kind: if self.across.ticks.is_empty() { "time" } else { "still" },
@@ -127,6 +131,8 @@ impl Plan {
             window: self.window,
             how: self.how,
             svg,
+            sentences: Vec::new(),
+            below: None,
         })
     }
 }
@@ -139,14 +145,11 @@ fn summary(line: &Line) -> (String, String, String, String) {
     (line.name.clone(), figure(least), figure(mean), figure(most))
 }
 
-/// The lines side by side, a row for each place; gaps are empty.
-fn csv(across: &Across, lines: &[Line]) -> String {
-    let cell = |text: &str| match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    };
-    let heads: Vec<String> =
-        std::iter::once(across.name).chain(lines.iter().map(|line| line.name.as_str())).map(cell).collect();
+/// The lines side by side, a row for each place; gaps are empty. The head of a line ends with the unit of its values; that of the
+/// places has theirs in its words.
+fn csv(across: &Across, lines: &[Line], unit: &str) -> String {
+    let of_line = |line: &Line| cell(&format!("{} ({unit})", line.name));
+    let heads: Vec<String> = std::iter::once(cell(across.name)).chain(lines.iter().map(of_line)).collect();
     let mut text = heads.join(",");
     for (at, place) in across.places.iter().enumerate() {
         text.push('\n');
@@ -159,6 +162,14 @@ fn csv(across: &Across, lines: &[Line]) -> String {
         }
     }
     text
+}
+
+/// A cell of text, quoted where it must be (RFC 4180).
+pub(super) fn cell(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
 }
 
 /// Five significant digits, without zeros that say nothing.
@@ -189,6 +200,6 @@ mod tests {
             Line { name: "a,\"b\"".into(), values: vec![Some(1.5), None] },
             Line { name: "c".into(), values: vec![None, Some(2.0)] },
         ];
-        assert_eq!(csv(&across, &lines), "second,\"a,\"\"b\"\"\",c\n1,1.5,\n2,,2");
+        assert_eq!(csv(&across, &lines, "ms"), "second,\"a,\"\"b\"\" (ms)\",c (ms)\n1,1.5,\n2,,2");
     }
 }

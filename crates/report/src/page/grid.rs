@@ -30,8 +30,7 @@ impl Grid {
 
     /// The steps as the x axis of a chart.
     pub(super) fn across(&self) -> Across {
-        let places = (0..self.count).map(|at| self.end_s(at)).collect();
-        Across { name: "second", places, ticks: Vec::new(), is_log: false }
+        seconds((0..self.count).map(|at| self.end_s(at)))
     }
 
     /// The time that they cover, in words.
@@ -57,6 +56,11 @@ impl Grid {
         }
         sums.into_iter().map(|(sum, count)| (count > 0).then(|| sum / f64::from(count))).collect()
     }
+}
+
+/// Moments in seconds since the run's start as the x axis of a chart.
+pub(super) fn seconds(places: impl Iterator<Item = f64>) -> Across {
+    Across { name: "second", places: places.collect(), ticks: Vec::new(), is_log: false }
 }
 
 #[cfg(test)]

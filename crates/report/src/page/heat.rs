@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use fathom_record::LatencyMap;
+use fathom_record::{LatencyMap, SeriesSet};
 use fathom_stats::Histogram;
 
 use super::chart::{Chart, figure};
 use super::panels::Checkpoints;
 use super::scale::Scale;
-use super::svg::Frame;
+use super::svg::{Axes, Frame, HEIGHT};
+use super::written;
 
 /// Columns at most: a cell is then three pixels wide on a usual page.
 const MOST_COLUMNS: u64 = 240;
@@ -27,8 +28,8 @@ const FEWEST_OPERATIONS: u64 = 100;
 /// A latency log as the page takes it: its name, all of it, and how it was spread over time.
 pub type OverTime = (String, Histogram, LatencyMap);
 
-/// The maps of the operations of a load, by response time where that is known.
-pub(super) fn maps(latencies: &[OverTime], checkpoints: &Checkpoints) -> Vec<Chart> {
+/// The maps of the operations of a load, by response time where that is known, each with what servers wrote meanwhile below it.
+pub(super) fn maps(latencies: &[OverTime], checkpoints: &Checkpoints, series: &SeriesSet) -> Vec<Chart> {
     let has_response = |operation: &str| {
         latencies.iter().any(|(name, ..)| name.strip_suffix(".response").is_some_and(|one| one == operation))
     };
@@ -47,10 +48,10 @@ pub(super) fn maps(latencies: &[OverTime], checkpoints: &Checkpoints) -> Vec<Cha
     shown.truncate(MOST_MAPS);
     let mut bands: Vec<(f64, f64)> = checkpoints.values().flatten().copied().collect();
     bands.sort_by(|one, other| one.0.total_cmp(&other.0));
-    shown.into_iter().map(|(name, whole, map)| chart(name, whole, map, &bands)).collect()
+    shown.into_iter().map(|one| chart(one, &bands, series)).collect()
 }
 
-fn chart(name: &str, whole: &Histogram, map: &LatencyMap, bands: &[(f64, f64)]) -> Chart {
+fn chart((name, whole, map): &OverTime, bands: &[(f64, f64)], series: &SeriesSet) -> Chart {
     let (operation, clock) = name.rsplit_once('.').unwrap_or((name, "latency"));
     let step_s = map.end_s().div_ceil(MOST_COLUMNS).max(1);
     let cells = map.cells(step_s);
@@ -79,6 +80,8 @@ fn chart(name: &str, whole: &Histogram, map: &LatencyMap, bands: &[(f64, f64)]) 
             whole.mean_ns().map_or_else(String::new, |ns| figure(ns / 1e3)),
             micros(whole.max_ns()),
         )],
+        sentences: Vec::new(),
+        below: written::below(operation, (step_s, end_s), series, bands).map(Box::new),
     }
 }
 
@@ -111,8 +114,8 @@ fn draw(
     let low = us(rows().min().unwrap_or(0)).0;
     let high = us(rows().max().unwrap_or(0)).1;
     let most = (cells.values().copied().max().unwrap_or(1) as f64).ln().max(f64::MIN_POSITIVE);
-    let mut frame =
-        Frame::open(title, Scale::between(0.0, end_s as f64), Scale::between_ratios(low, high), &[], bands);
+    let (along, up) = (Scale::between(0.0, end_s as f64), Scale::between_ratios(low, high));
+    let mut frame = Frame::open(Axes { title, along, up, ticks: &[], bands, height: HEIGHT });
     let mut shades: [String; SHADES] = Default::default();
     for ((step, row), count) in cells {
         let (from_us, to_us) = us(*row);
@@ -159,7 +162,7 @@ mod tests {
             log("update.service", 2),
             log("schedule.lag", 20),
         ];
-        let charts = maps(&logs, &ran);
+        let charts = maps(&logs, &ran, &SeriesSet::default());
         let [chart] = charts.as_slice() else { panic!("{charts:#?}") };
         assert_eq!((chart.id.as_str(), chart.readings), ("heat-read", 1001));
         let rows: Vec<Vec<f64>> = chart
@@ -177,7 +180,7 @@ mod tests {
 
     #[test]
     fn an_hour_has_no_more_columns_than_a_page_shows() {
-        let charts = maps(&[log("read.service", 3600)], &Checkpoints::new());
+        let charts = maps(&[log("read.service", 3600)], &Checkpoints::new(), &SeriesSet::default());
         let columns: std::collections::BTreeSet<&str> =
             charts[0].csv.lines().skip(1).map(|row| row.split(',').next().unwrap()).collect();
         assert_eq!(columns.len(), 240);

@@ -11,15 +11,18 @@ mod client_lines;
 mod cost;
 mod grid;
 mod heat;
+mod history;
 mod pair;
 mod panels;
 mod pictures;
 mod scale;
 mod still;
 mod svg;
+mod written;
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_record::disk::Entry;
+use fathom_record::history::History;
 use fathom_record::pictures::Pictures;
 use fathom_record::{Confidence, Finding, Manifest, SeriesSet, Severity, State};
 use minijinja::{AutoEscape, Environment, Value, context};
@@ -61,6 +64,8 @@ pub struct PageSource<'r> {
     pub latencies: &'r [OverTime],
     /// What was computed of it for charts alone.
     pub pictures: &'r Pictures,
+    /// Its figures among those of earlier runs of its kind; those of too few are passed over.
+    pub histories: &'r [History],
     /// What could not be read, a sentence each.
     pub notes: &'r [String],
 }
@@ -79,7 +84,8 @@ impl PageSource<'_> {
 struct Shown<'r> {
     kind: &'static str,
     word: &'static str,
-    gain: Option<String>,
+    /// In a sentence; the finding's own `gain` is figures.
+    gain_words: Option<String>,
     #[serde(flatten)]
     finding: &'r Finding,
 }
@@ -96,7 +102,7 @@ pub fn page(source: &PageSource<'_>) -> Result<String> {
     bar_tables.extend(cost::tables(source.series, &source.manifest.environment));
     let (over_time, others) = plans(source, grid);
     let drawn = |plans: Vec<Plan>| plans.into_iter().filter_map(Plan::draw);
-    let mut charts = heat::maps(source.latencies, &source.pictures.checkpoints);
+    let mut charts = heat::maps(source.latencies, &source.pictures.checkpoints, source.series);
     charts.extend(drawn(over_time));
     let manifest = source.manifest;
     let values = context! {
@@ -110,6 +116,7 @@ pub fn page(source: &PageSource<'_>) -> Result<String> {
         bars => bar_tables,
         stills => drawn(others).collect::<Vec<_>>(),
         charts => charts,
+        histories => history::charts(source.histories),
         meanings => meanings(source.results),
         notes => source.notes,
     };
@@ -155,7 +162,7 @@ fn shown(finding: &Finding) -> Shown<'_> {
         (Severity::Note, _) => ("plain", "Note"),
         (Severity::Ok, _) => ("good", "As wanted"),
     };
-    Shown { kind, word, gain: finding.gain.as_ref().map(gain_sentence), finding }
+    Shown { kind, word, gain_words: finding.gain.as_ref().map(gain_sentence), finding }
 }
 
 fn meanings(results: &[Entry]) -> Vec<&fathom_record::disk::Meaning> {

@@ -60,6 +60,27 @@
     return { names: ["second", "fastest", "slowest", "operations"], columns: [0, 1, 2, 3].map((at) => lines.map((step) => step[at])), under };
   };
 
+  // Below the tops of bars, whose steps end at the places of their values and are all as long as the first.
+  const towers = (columns) => (plot) => {
+    const { ctx, bbox } = plot;
+    const step = columns[0][0];
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.globalAlpha = 0.25;
+    columns.slice(1).forEach((column, at) => {
+      ctx.fillStyle = colour("--c" + (at % 8));
+      column.forEach((value, row) => {
+        if (value === null) return;
+        const [left, right] = [columns[0][row] - step, columns[0][row]].map((second) => plot.valToPos(second, "x", true));
+        const top = plot.valToPos(value, "y", true);
+        ctx.fillRect(left, top, right - left, bbox.top + bbox.height - top);
+      });
+    });
+    ctx.restore();
+  };
+
   // A tick's label, as the still charts have it: thousands as k, M, G, tiny values as powers of ten.
   const short = (value) => {
     if (value !== 0 && Math.abs(value) < 1e-3) return Number(value.toPrecision(5)).toExponential();
@@ -109,32 +130,42 @@
     ctx.restore();
   };
 
+  // A line's name without the unit that its column says.
+  const named = (figure, head) => {
+    const unit = " (" + figure.dataset.unit + ")";
+    return head.endsWith(unit) ? head.slice(0, -unit.length) : head;
+  };
+
   const drawn = [];
   const draw = (figure, text) => {
     const source = read(text);
     const { names, columns, under } = figure.dataset.kind === "heat" ? heat(source.columns) : source;
     const place = figure.querySelector(".plot");
+    const height = place.querySelector("svg").viewBox.baseVal.height;
     const isLog = figure.dataset.log === "1";
+    const isBars = figure.dataset.kind === "bars";
     const up = upwards(isLog);
     const data = isLog ? [columns[0]].concat(columns.slice(1).map((column) => column.map((value) => (value > 0 ? value : null)))) : columns;
     const line = (at) => "--c" + (at % 8);
-    const behind = bands(figure, under ? [0, source.columns[1].at(-1)] : columns[0]);
+    // What is made of steps begins with the first of them, at 0, unless somebody zooms in.
+    const isSteps = under !== undefined || isBars;
+    const behind = bands(figure, isSteps ? [0, columns[0].at(-1)] : columns[0]);
     const axis = { stroke: () => colour("--soft"), grid: { stroke: () => colour("--rule"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
     const plot = new uPlot({
       width: place.clientWidth,
-      height: 220,
+      height,
       cursor: { sync: { key: "time" } },
-      hooks: { drawClear: [(plot) => paint(plot, behind)].concat(under ?? []) },
+      hooks: { drawClear: [(plot) => paint(plot, behind)].concat(under ?? [], isBars ? towers(columns) : []) },
       legend: { markers: { stroke: (_, at) => (under ? "transparent" : "var(" + line(at - 1) + ")"), dash: (_, at) => ["solid", "dashed", "dotted", "double"][(at - 1) % 4] } },
-      // Cells begin before the place of their step; all of the first is seen unless somebody zooms in.
-      scales: { x: under ? { time: false, range: (_, low, high) => [low === columns[0][0] ? source.columns[0][0] : low, high] } : { time: false }, y: up.scale },
+      scales: { x: isSteps ? { time: false, range: (_, low, high) => [low === columns[0][0] ? 0 : low, high] } : { time: false }, y: up.scale },
       axes: [{ ...axis, size: 28 }, { ...axis, ...up.axis, size: 56, values: (_, all) => all.map(short) }],
       series: [{ label: "second" }].concat(names.slice(1).map((name, at) => {
         const dots = under ? [] : alone(data[at + 1]);
         const isCount = under !== undefined && name === "operations";
         return {
-          label: name, stroke: () => (under ? "transparent" : colour(line(at))), width: 1.5, dash: dashes[at % 8], spanGaps: false,
+          label: named(figure, name), stroke: () => (under ? "transparent" : colour(line(at))), width: 1.5, dash: dashes[at % 8], spanGaps: false,
           scale: isCount ? "count" : "y",
+          paths: isBars ? uPlot.paths.stepped({ align: -1 }) : undefined,
           points: { show: false, size: 5, fill: () => (under ? "transparent" : colour(line(at))), filter: () => (dots.length > 0 ? dots : null) },
           value: (_, value) => (value === null || value === undefined ? "-" : isCount ? String(value) : value + " " + figure.dataset.unit),
         };
@@ -152,7 +183,7 @@
       event.preventDefault();
     });
     new ResizeObserver(() => {
-      if (place.clientWidth > 0 && place.clientWidth !== plot.width) plot.setSize({ width: place.clientWidth, height: 220 });
+      if (place.clientWidth > 0 && place.clientWidth !== plot.width) plot.setSize({ width: place.clientWidth, height });
     }).observe(place);
   };
 

@@ -4,7 +4,7 @@
 //! the two differ by more than each varies within itself, and never that one thing made the other.
 
 use fathom_errors::Result;
-use fathom_record::comparison::{Comparison, FigureChange, FindingChange, RunNoise};
+use fathom_record::comparison::{Comparison, FigureChange, RunNoise};
 use minijinja::context;
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use super::cards::Card;
 use super::chart::{Chart, Plan};
 use super::grid::Grid;
 use super::{PageSource, cost, heat, plans, render};
-use crate::comparison::severity;
+use crate::comparison::what_became;
 use crate::run_list::{is_better, value_of};
 
 /// A row of the table of figures.
@@ -40,13 +40,17 @@ pub fn pair_page(comparison: &Comparison, a: &PageSource<'_>, b: &PageSource<'_>
     let (over_b, others_b) = plans(b, grid);
     let mut charts: Vec<Chart> = Vec::new();
     for (side, source) in [("A", a), ("B", b)] {
-        let maps = heat::maps(source.latencies, &source.pictures.checkpoints).into_iter();
+        let maps = heat::maps(source.latencies, &source.pictures.checkpoints, source.series).into_iter();
         charts.extend(maps.map(|map| of_side(side, map)));
     }
     charts.sort_by(|one, other| one.id.cmp(&other.id));
     charts.extend(beside(over_a, over_b));
     let figures: Vec<FigureRow> = comparison.figures.iter().map(figure_row).collect();
-    let changed: Vec<Changed<'_>> = comparison.findings.iter().filter_map(changed).collect();
+    let changed: Vec<Changed<'_>> = comparison
+        .findings
+        .iter()
+        .filter_map(|change| Some(Changed { what: what_became(change)?.1, claim: &change.claim }))
+        .collect();
     render(
         "pair",
         context! {
@@ -122,16 +126,6 @@ fn figure_row(change: &FigureChange) -> FigureRow {
     FigureRow { kind, cells }
 }
 
-fn changed(change: &FindingChange) -> Option<Changed<'_>> {
-    let what = match (change.a, change.b) {
-        (None, Some(now)) => format!("New in B, {}", severity(now)),
-        (Some(was), None) => format!("Gone in B, it was {}", severity(was)),
-        (Some(was), Some(now)) => format!("{} in A, {} in B", severity(was), severity(now)),
-        (None, None) => return None,
-    };
-    Some(Changed { what, claim: &change.claim })
-}
-
 /// The tables of both, those of one kind beside each other.
 fn bar_tables(a: &PageSource<'_>, b: &PageSource<'_>) -> Vec<BarTable> {
     let of = |side: &str, source: &PageSource<'_>| {
@@ -159,6 +153,7 @@ fn of_side(side: &str, chart: Chart) -> Chart {
     Chart {
         id: format!("{}-{}", chart.id, side.to_lowercase()),
         title: format!("{side}: {}", chart.title),
+        below: chart.below.map(|below| Box::new(of_side(side, *below))),
         ..chart
     }
 }
@@ -205,7 +200,7 @@ mod tests {
         let charts =
             beside(vec![plan(&[1.0, 2.0], &[10.0, 20.0])], vec![other, plan(&[2.0, 4.0], &[21.0, 41.0])]);
         let [both, lone] = charts.as_slice() else { panic!("{charts:#?}") };
-        assert_eq!(both.csv, "depth,A: read,B: read\n1,10,\n2,20,21\n4,,41");
+        assert_eq!(both.csv, "depth,A: read (1/s),B: read (1/s)\n1,10,\n2,20,21\n4,,41");
         assert_eq!((both.readings, lone.lines.as_slice()), (4, &["B: read".to_owned()][..]));
         assert!(!both.svg.contains("band"), "of which run they were nobody could tell");
     }

@@ -335,8 +335,8 @@ mod tests {
         );
         let charts: Vec<Chart> = plans.into_iter().filter_map(Plan::draw).collect();
         let chart = |id: &str| charts.iter().find(|chart| chart.id == id).unwrap();
-        assert_eq!(chart("device-time-sda").csv, "second,reads\n1,5\n2,5\n3,0\n4,5");
-        assert_eq!(chart("device-requests-sda").csv, "second,reads\n1,10\n2,10\n3,10\n4,10");
+        assert_eq!(chart("device-time-sda").csv, "second,reads (ms)\n1,5\n2,5\n3,0\n4,5");
+        assert_eq!(chart("device-requests-sda").csv, "second,reads (1/s)\n1,10\n2,10\n3,10\n4,10");
         assert_eq!(chart("tickets-0").lines, ["read"]);
         assert!(chart("tickets-0").svg.contains("class=\"band\""));
         assert!(charts.iter().all(|chart| chart.id != "memory"), "what has no series has no chart");

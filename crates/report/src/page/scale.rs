@@ -16,6 +16,16 @@ impl Scale {
         Scale { low: 0.0, high: (highest / step).ceil() * step, is_log: false }
     }
 
+    /// Round numbers around these values, which need not reach down to 0.
+    pub(super) fn around(lowest: f64, highest: f64) -> Scale {
+        let span = highest - lowest;
+        if !span.is_finite() || span <= 0.0 {
+            return Scale::from_zero(highest);
+        }
+        let step = round_up(span / 4.0);
+        Scale { low: (lowest / step).floor() * step, high: (highest / step).ceil() * step, is_log: false }
+    }
+
     /// Just these ends.
     pub(super) fn between(low: f64, high: f64) -> Scale {
         Scale { low, high: if high > low { high } else { low + 1.0 }, is_log: false }
@@ -85,6 +95,8 @@ mod tests {
         assert_eq!(Scale::decades(30.0, 5000.0).ticks(), [10.0, 100.0, 1000.0, 10_000.0]);
         assert_eq!(Scale::between_ratios(5.0, 120.0).ticks(), [5.0, 10.0, 20.0, 50.0, 100.0]);
         assert_eq!(Scale::between(0.0, 60.0).ticks(), [0.0, 20.0, 40.0, 60.0]);
+        assert_eq!(Scale::around(19_120.0, 20_480.0).ticks(), [19_000.0, 19_500.0, 20_000.0, 20_500.0]);
+        assert_eq!(Scale::around(7.0, 7.0), Scale::from_zero(7.0));
         for odd in [0.0, -3.0, f64::NAN, f64::INFINITY] {
             assert!(Scale::from_zero(odd).ticks().len() > 1, "{odd}");
         }

@@ -216,7 +216,7 @@ mod tests {
         let charts = drawn(rates(&[step(100.0, 1000), step(200.0, 9000), step(150.0, 3000)]));
         let [times, done] = charts.as_slice() else { panic!("{charts:#?}") };
         assert_eq!(times.lines, ["READ median", "READ 99 %"]);
-        assert_eq!(done.csv, "offered per second,done\n100,100\n150,150\n200,150");
+        assert_eq!(done.csv, "offered per second,done (1/s)\n100,100\n150,150\n200,150");
         assert!(rates(&[step(1.0, 1), step(2.0, 1)]).is_empty(), "two are no ladder");
     }
 

@@ -7,7 +7,9 @@ use super::scale::Scale;
 
 /// The picture, in its own units, and the place of the plot within it.
 const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 220.0;
+pub(super) const HEIGHT: f64 = 220.0;
+/// Of bars that stand below another picture.
+const LOW_HEIGHT: f64 = 130.0;
 const LEFT: f64 = 56.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 8.0;
@@ -26,33 +28,42 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
+/// What a plot is laid out by.
+pub(super) struct Axes<'a> {
+    pub(super) title: &'a str,
+    pub(super) along: Scale,
+    pub(super) up: Scale,
+    /// Of the x axis; its own where there are none.
+    pub(super) ticks: &'a [(f64, String)],
+    /// Behind what is drawn, from and to on the x axis.
+    pub(super) bands: &'a [(f64, f64)],
+    /// Of the whole picture.
+    pub(super) height: f64,
+}
+
 /// The plot of a chart: its axes, and what stands behind what is drawn.
 pub(super) struct Frame {
     along: Scale,
     up: Scale,
+    height: f64,
     /// The picture so far; [`Frame::closed`] ends it.
     pub(super) out: String,
 }
 
 impl Frame {
-    /// Axes, bands and ticks. `ticks` of the x axis are its own where there are none.
-    pub(super) fn open(
-        title: &str,
-        along: Scale,
-        up: Scale,
-        ticks: &[(f64, String)],
-        bands: &[(f64, f64)],
-    ) -> Frame {
+    /// Axes, bands and ticks.
+    pub(super) fn open(axes: Axes<'_>) -> Frame {
+        let Axes { title, along, up, ticks, bands, height } = axes;
         let out =
-            format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">", escaped(title));
-        let mut frame = Frame { along, up, out };
+            format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escaped(title));
+        let mut frame = Frame { along, up, height, out };
         for (from, to) in bands {
             let (from, to) = (frame.x(*from), frame.x(*to));
             let _ = write!(
                 frame.out,
                 "<rect class=\"band\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"/>",
                 (to - from).max(1.0),
-                HEIGHT - TOP - BOTTOM
+                height - TOP - BOTTOM
             );
         }
         for tick in up.ticks() {
@@ -81,7 +92,7 @@ impl Frame {
             let _ = write!(
                 frame.out,
                 "<text class=\"{class}\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
-                HEIGHT - 6.0,
+                height - 6.0,
                 escaped(&label)
             );
         }
@@ -95,7 +106,12 @@ impl Frame {
 
     /// Where a value of the y axis lies.
     pub(super) fn y(&self, value: f64) -> f64 {
-        HEIGHT - BOTTOM - self.up.place(value) * (HEIGHT - TOP - BOTTOM)
+        self.height - BOTTOM - self.up.place(value) * (self.height - TOP - BOTTOM)
+    }
+
+    /// Where the plot begins and ends, from above.
+    pub(super) fn heights(&self) -> (f64, f64) {
+        (TOP, self.height - BOTTOM)
     }
 
     /// The picture.
@@ -127,10 +143,35 @@ pub(super) fn lines(
         true => Scale::between_ratios(first, last),
         false => Scale::between(first.min(0.0), last),
     };
-    let mut frame = Frame::open(title, along, up, &across.ticks, bands);
+    let mut frame = Frame::open(Axes { title, along, up, ticks: &across.ticks, bands, height: HEIGHT });
     for (number, line) in lines.iter().enumerate() {
         let path = path(&across.places, &line.values, &|value| frame.x(value), &|value| frame.y(value));
         let _ = write!(frame.out, "<path class=\"line c{}\" d=\"{path}\"/>", number % COLOURS);
+    }
+    frame.closed()
+}
+
+/// Bars of equal steps from 0 on, each of which ends at its place: their tops as strokes, and what is below them.
+pub(super) fn bars(title: &str, across: &Across, lines: &[Line], bands: &[(f64, f64)]) -> String {
+    let highest = lines.iter().flat_map(|line| line.values.iter().flatten().copied()).fold(0.0, f64::max);
+    let step = across.places.first().copied().unwrap_or(1.0);
+    let last = across.places.last().copied().unwrap_or(1.0);
+    let (along, up) = (Scale::between(0.0, last), Scale::from_zero(highest));
+    let mut frame = Frame::open(Axes { title, along, up, ticks: &across.ticks, bands, height: LOW_HEIGHT });
+    let bottom = frame.heights().1;
+    for (number, line) in lines.iter().enumerate() {
+        let (mut tops, mut areas) = (String::new(), String::new());
+        for (place, value) in across.places.iter().zip(&line.values) {
+            let Some(value) = value else { continue };
+            let (left, right, top) = (frame.x(place - step), frame.x(*place), frame.y(*value));
+            let _ = write!(tops, "M{left:.1} {top:.1}H{right:.1}");
+            let _ = write!(areas, "M{left:.1} {bottom:.1}V{top:.1}H{right:.1}V{bottom:.1}z");
+        }
+        let colour = number % COLOURS;
+        let _ = write!(
+            frame.out,
+            "<path class=\"area c{colour}\" d=\"{areas}\"/><path class=\"line c{colour}\" d=\"{tops}\"/>"
+        );
     }
     frame.closed()
 }

@@ -70,6 +70,7 @@ fn made(findings: &[Finding], series: &SeriesSet, notes: &[String], name: &str) 
         series,
         latencies: &latencies,
         pictures: &Pictures::default(),
+        histories: &[],
         notes,
     })
     .unwrap()
@@ -92,7 +93,7 @@ fn charts_have_their_data_and_what_they_rest_on() {
     assert_eq!(text.matches("<pre class=\"csv\"").count(), figures);
     assert_eq!(text.matches("class=\"small\">n = ").count(), figures);
     // Of ten readings a second five are 1.
-    assert!(text.contains("second,in flight\n1,0.5\n2,0.5\n"), "the device's queue");
+    assert!(text.contains("second,in flight (requests)\n1,0.5\n2,0.5\n"), "the device's queue");
     assert!(text.contains("does not tell what holds this system back"), "nobody judged it");
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         let own = [UPLOT_SCRIPT, UPLOT_STYLE].iter().map(|text| text.matches(outside).count()).sum::<usize>();
@@ -121,6 +122,21 @@ fn nothing_from_outside_becomes_markup() {
         let id = id.split('"').next().unwrap();
         assert!(!id.contains('<') && !id.contains('>'), "{id}");
     }
+}
+
+#[test]
+fn what_a_finding_would_gain_is_a_sentence() {
+    let gain = fathom_record::Gain {
+        of: "mean latency".into(),
+        share: 0.25,
+        interval: (0.2, 0.3),
+        basis: "Measured here.".into(),
+    };
+    let told = gain_sentence(&gain);
+    let finding = Finding::new("x", Severity::Warning, "It is slow.").gain(gain);
+    let text = made(&[finding], &SeriesSet::default(), &[], "run");
+    assert!(text.contains(&format!("<p>{told}</p>")), "{told}");
+    assert!(!text.contains("interval&quot;"), "no figures for machines");
 }
 
 #[test]

@@ -1,17 +1,19 @@
 //! The recorded run: unpacked, read whole, judged, and gone from the disk again before anything is shown.
 //!
-//! It stands in the program as a compressed archive (`cargo xtask record-demo` makes it); `--keep` leaves it as a run folder.
+//! It stands in the program as a bundle like those of `fathom runs export` (`cargo xtask record-demo` makes it), and is unpacked as
+//! `fathom runs import` does; `--keep` leaves it as a run folder.
 
 use std::path::Path;
 
 use anyhow::Result;
 use fathom_errors::{Error, Kind};
+use fathom_record::bundle::{BYTES_MAX, unpack_as};
 use fathom_record::{Reading, Run};
 
 use crate::explaining::Explained;
 use crate::verbs::report;
 
-static ARCHIVE: &[u8] = include_bytes!("../../../fixtures/demo.tar.zst");
+static BUNDLE: &[u8] = include_bytes!("../../../fixtures/demo.tar.zst");
 
 /// Everything that is shown of it.
 pub(super) struct Recording {
@@ -30,24 +32,23 @@ impl Recording {
     pub(super) fn unpack(keep: Option<&Path>) -> Result<Recording> {
         match keep {
             Some(keep) => {
-                std::fs::create_dir(keep).map_err(|error| refused(keep, error))?;
-                Recording::within(keep, true).inspect_err(|_| {
+                unpacked(keep)?;
+                Recording::of(keep, true).inspect_err(|_| {
                     // Ours: it was made above.
                     let _ = std::fs::remove_dir_all(keep);
                 })
             }
             None => {
-                let failed = |error| refused(&std::env::temp_dir(), error);
-                let folder = tempfile::Builder::new().prefix("fathom-demo-").tempdir().map_err(failed)?;
-                Recording::within(folder.path(), false)
+                let failed = |error| refused(Error::io("create", std::env::temp_dir(), error));
+                let place = tempfile::Builder::new().prefix("fathom-demo-").tempdir().map_err(failed)?;
+                let folder = place.path().join("demo");
+                unpacked(&folder)?;
+                Recording::of(&folder, false)
             }
         }
     }
 
-    fn within(folder: &Path, is_kept: bool) -> Result<Recording> {
-        let archive = zstd::stream::read::Decoder::new(ARCHIVE)
-            .and_then(|plain| tar::Archive::new(plain).unpack(folder));
-        archive.map_err(|error| refused(folder, error))?;
+    fn of(folder: &Path, is_kept: bool) -> Result<Recording> {
         let mut explained = Explained::of_folder(folder.to_owned(), Vec::new())?;
         explained.folder.take_if(|_| !is_kept);
         let mut readings = Run::open(folder)?.readings()?;
@@ -56,11 +57,18 @@ impl Recording {
     }
 }
 
-fn refused(folder: &Path, error: std::io::Error) -> Error {
-    let taken = error.kind() == std::io::ErrorKind::AlreadyExists;
-    let (kind, advice) = match taken {
-        true => (Kind::NotOurs, "name a folder that is not there yet with --keep"),
-        false => (Kind::Unsupported, "name a place that can be written with TMPDIR or --keep"),
-    };
-    Error::io("unpack the recording into", folder, error).with_kind(kind).advise(advice)
+/// Puts the recording there as a new folder.
+fn unpacked(folder: &Path) -> Result<()> {
+    unpack_as(BUNDLE, Path::new("the recording"), folder, BYTES_MAX).map_err(refused)?;
+    Ok(())
+}
+
+/// What to do where it cannot be put there.
+fn refused(error: Error) -> Error {
+    match error.kind() {
+        Kind::NotOurs => error.advise("name a folder that is not there yet with --keep"),
+        _ => error
+            .with_kind(Kind::Unsupported)
+            .advise("name a place that can be written with TMPDIR or --keep"),
+    }
 }

@@ -69,7 +69,7 @@ pub(super) fn export(args: &ExportArgs, place: &Place) -> Result<Outcome> {
         }
         _ => failed(error.error),
     })?;
-    for name in packed.left_out.iter().filter(|name| *name != "report.html") {
+    for name in packed.left_out.iter().filter(|name| run.contents.foreign.contains(name)) {
         output::note(&format!("fathom: left out, since Fathom did not write it: {}", printable(name)));
     }
     output::line(&file.display().to_string())?;
@@ -127,7 +127,7 @@ fn unreadable(folder: &RunFolder) -> Result<Vec<String>> {
 }
 
 /// The run at `path`, or why it is none.
-pub(super) fn look_at(path: &Path) -> Result<RunFolder> {
+pub(in crate::verbs) fn look_at(path: &Path) -> Result<RunFolder> {
     // `.` and `runs/x/` have names too.
     let path = path.canonicalize().map_err(|e| Error::io("open", path, e))?;
     look(&path).map_err(|why| {

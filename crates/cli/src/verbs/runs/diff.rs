@@ -1,11 +1,10 @@
 //! `fathom runs diff`: what differs between two runs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use fathom_explain::compare;
-use fathom_record::comparison::Comparison;
+use fathom_explain::{ReadRun, compare};
 use fathom_report::comparison_lines;
 
 use super::Place;
@@ -30,16 +29,12 @@ pub(super) struct DiffArgs {
 
 /// Compares and shows.
 pub(super) fn run(args: &DiffArgs, place: &Place) -> Result<Outcome> {
-    let comparison = of(&place.find(&args.a)?, &place.find(&args.b)?)?;
+    let read = |named| -> Result<ReadRun> { Ok(ReadRun::of(look_at(&place.find(named)?)?)?) };
+    let comparison = compare(&read(&args.a)?, &read(&args.b)?);
     if args.json {
         output::line(&serde_json::to_string_pretty(&comparison)?)?;
     } else {
         output::line(&comparison_lines(&comparison, WIDTH).join("\n"))?;
     }
     Ok(Outcome::Clean)
-}
-
-/// The comparison of two folders.
-pub(in crate::verbs) fn of(a: &Path, b: &Path) -> Result<Comparison> {
-    Ok(compare(&look_at(a)?, &look_at(b)?)?)
 }

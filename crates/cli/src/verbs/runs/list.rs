@@ -94,7 +94,7 @@ pub(super) fn notes(scan: &Scan) {
     }
     if !scan.unfinished.is_empty() {
         let what = format!("{} broken off while they were removed or imported", scan.unfinished.len());
-        output::note(&format!("fathom: {what}; 'fathom runs prune' finishes the removed ones"));
+        output::note(&format!("fathom: {what}; 'fathom runs prune' clears them away"));
     }
 }
 

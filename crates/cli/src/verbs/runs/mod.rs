@@ -20,7 +20,7 @@ use fathom_record::folders::Scan;
 use super::Outcome;
 use crate::run_folders;
 
-pub(super) use diff::of as compared;
+pub(super) use bundle::look_at;
 
 const EXAMPLES: &str = "\
 EXAMPLES:

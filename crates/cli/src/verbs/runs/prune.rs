@@ -74,8 +74,8 @@ pub(super) fn run(args: &PruneArgs, place: &Place) -> Result<Outcome> {
             Err(error) => failed.push((run.name.clone(), error)),
         }
     }
-    for name in scan.unfinished.iter().filter(|name| name.starts_with(".removing-")) {
-        match folders::finish_removal(&folder.join(name)) {
+    for name in &scan.unfinished {
+        match folders::clear_unfinished(&folder.join(name)) {
             Ok(()) => gone.push(name.clone()),
             Err(error) => failed.push((name.clone(), error)),
         }
@@ -89,13 +89,14 @@ fn plan<'s>(args: &PruneArgs, scan: &'s Scan) -> Plan<'s> {
     let by_kind = args.older.is_some() || args.larger_than.is_some();
     let by_number = !by_kind && args.total.is_none();
     // The newest first: what they take is what the older ones must fit beside.
-    let mut taken = 0u64;
+    let (mut taken, mut is_full) = (0u64, false);
     for (place, run) in scan.runs.iter().enumerate() {
         let bytes = run.contents.bytes();
         let is_old = limit.is_none_or(|limit| run.started < limit);
         let is_large = args.larger_than.is_none_or(|most| bytes > most.get());
-        let is_beyond = args.total.is_some_and(|most| taken.saturating_add(bytes) > most.get());
-        let goes = place >= args.keep && ((by_kind && is_old && is_large) || is_beyond || by_number);
+        // What is older than one that goes for want of room goes too, however small it is.
+        is_full |= args.total.is_some_and(|most| taken.saturating_add(bytes) > most.get());
+        let goes = place >= args.keep && ((by_kind && is_old && is_large) || is_full || by_number);
         match folders::obstacle(run) {
             None if goes => {
                 plan.going.push(run);
@@ -123,8 +124,7 @@ fn show(plan: &Plan<'_>, scan: &Scan) -> Result<()> {
         line(format!("goes: {name}, {size}, began {} ago", age(run)))?;
     }
     for name in &scan.unfinished {
-        let fate = if name.starts_with(".removing-") { "goes" } else { "stays" };
-        line(format!("{fate}: {}, broken off earlier", printable(name)))?;
+        line(format!("goes: {}, broken off earlier", printable(name)))?;
     }
     if plan.going.is_empty() {
         output::line("No run is to go.")?;
