@@ -191,6 +191,12 @@ pub fn member(text: &str) -> Result<Member> {
         .map_err(|cause| Error::usage(format!("'{text}' describes no member")).because(cause))
 }
 
+/// A shard key, as `--shard-collection NAMESPACE=...` has it.
+pub fn key(text: &str) -> Result<bson::Document> {
+    serde_yaml_ng::from_str(text)
+        .map_err(|cause| Error::usage(format!("'{text}' is no shard key")).because(cause))
+}
+
 impl Set {
     fn build(self, name: String) -> ReplicaSet {
         let name = self.name.unwrap_or(name);

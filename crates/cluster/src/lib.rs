@@ -11,6 +11,7 @@ mod groups;
 mod launch;
 mod layout;
 mod mlaunch;
+mod network;
 mod ports;
 mod programs;
 mod server_process;
@@ -29,6 +30,7 @@ pub use description::ROLES;
 pub use launch::{Launcher, become_server};
 pub use layout::{Node, Purpose, layout};
 pub use mlaunch::{Environment, MLAUNCH_FILE, shard_names};
+pub use network::{Rules, serve as serve_proxy};
 pub use programs::{OWN, Programs};
 pub use server_process::signal;
 pub use set_config::connection_string;
@@ -42,5 +44,5 @@ pub use version::Version;
 
 /// Clusters described in YAML.
 pub mod file {
-    pub use crate::description::{member, parse, read};
+    pub use crate::description::{key, member, parse, read};
 }

@@ -27,6 +27,17 @@ impl Mark {
         Mark(pair("--dbpath").or_else(|| pair("--logpath")).into_iter().chain(pair("--port")).collect())
     }
 
+    /// The words of a command line that stand behind each other.
+    pub(crate) fn between(words: &[&str]) -> Mark {
+        Mark(
+            words
+                .windows(2)
+                .filter_map(|pair| <&[&str; 2]>::try_from(pair).ok())
+                .map(|pair| pair.map(str::to_owned))
+                .collect(),
+        )
+    }
+
     fn is_on(&self, words: &[String]) -> bool {
         let has = |[name, value]: &[String; 2]| {
             words.windows(2).any(|pair| matches!(pair, [a, b] if a == name && b == value))

@@ -90,7 +90,7 @@ impl Plan<'_> {
     /// The command line of a server; `programs` are all that the cluster is made of, for whose sake an option may have been given.
     pub fn command_line(&self, node: &Node, program: &Program, programs: &[&Program]) -> Result<CommandLine> {
         let mut line = Line { words: program.words.clone(), notes: Vec::new() };
-        self.place(node, &mut line)?;
+        self.place(node, program, &mut line)?;
         if let Some(key_file) = self.key_file {
             line.pair("--keyFile", key_file.to_string_lossy());
         }
@@ -116,7 +116,7 @@ impl Plan<'_> {
         Ok(CommandLine { arguments: line.words, notes: line.notes })
     }
 
-    fn place(&self, node: &Node, line: &mut Line) -> Result<()> {
+    fn place(&self, node: &Node, program: &Program, line: &mut Line) -> Result<()> {
         if node.purpose == Purpose::Router {
             line.pair("--logpath", text(&node.log_path)?);
             line.pair("--port", node.own_port.to_string());
@@ -124,6 +124,10 @@ impl Plan<'_> {
             return Ok(());
         }
         if let Some(set) = &node.set {
+            if !program.options.contains("--replSet") {
+                let what = format!("{} knows no replica sets", program.title());
+                return Err(Error::new(Kind::Unsupported, what).advise("it has no option --replSet"));
+            }
             line.pair("--replSet", set);
         }
         if let Some(db_path) = &node.db_path {

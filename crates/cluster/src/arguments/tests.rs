@@ -5,7 +5,14 @@ use crate::topology::{ReplicaSet, ServerOptions, Shape};
 /// A program that lists these options besides the usual ones.
 fn program(name: &str, version: (u16, u16), options: &[&str]) -> Program {
     let usual: &[&str] = match name {
-        "mongod" => &["--wiredTigerCacheSizeGB", "--storageEngine", "--slowms", "--oplogSize", "--bind_ip"],
+        "mongod" => &[
+            "--replSet",
+            "--wiredTigerCacheSizeGB",
+            "--storageEngine",
+            "--slowms",
+            "--oplogSize",
+            "--bind_ip",
+        ],
         _ => &["--localThreshold", "--bind_ip"],
     };
     Program {

@@ -4,6 +4,7 @@
 //! goes wrong, also a signal or a kill, leaves none behind.
 
 mod collect;
+mod faults;
 mod folders;
 mod key_file;
 mod make;

@@ -64,6 +64,7 @@ impl Cluster {
         if self.state.topology.auth.as_ref().is_some_and(|auth| auth.key_file.is_none()) {
             made.extend(key_file::of(&self.state.topology, &self.folder));
         }
+        made.extend(self.network_files());
         made
     }
 }

@@ -31,6 +31,7 @@ pub struct Overrides {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     started: Vec<(usize, Started, Groups)>,
+    proxy: Option<Started>,
 }
 
 impl Batch {
@@ -40,7 +41,7 @@ impl Batch {
             started.let_go()?;
             groups.let_go()?;
         }
-        Ok(())
+        self.proxy.map_or(Ok(()), Started::let_go)
     }
 }
 
@@ -136,6 +137,9 @@ impl Cluster {
         as_started: Option<&[Server]>,
         batch: &mut Batch,
     ) -> Result<()> {
+        if let Some(proxy) = self.start_proxy(tools)? {
+            batch.proxy = Some(proxy);
+        }
         for &at in places {
             if tools.signals.stopped() {
                 return Err(interrupted());

@@ -1,7 +1,5 @@
 //! Signals to servers, and waiting until they have ended.
 
-use std::time::Duration;
-
 use fathom_errors::{Error, Kind, Result};
 use fathom_process::ProcessId;
 use rustix::process::Signal;
@@ -99,16 +97,5 @@ impl Cluster {
             return Ok(());
         }
         self.write()
-    }
-
-    fn stop_proxy(&mut self) -> Result<()> {
-        if let Some(id) = self.state.proxy.take() {
-            id.signal(Signal::TERM)?;
-            let until = std::time::Instant::now() + Duration::from_secs(5);
-            while id.lives() && std::time::Instant::now() < until {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        }
-        Ok(())
     }
 }
