@@ -278,7 +278,9 @@ fn a_kill_in_the_middle_leaves_a_server_that_cleanup_knows() {
         let begun = std::time::Instant::now();
         let servers =
             || place.processes().into_iter().filter(|pid| *pid != running.pid()).collect::<Vec<_>>();
-        while servers().is_empty() || !place.folder().join(".fathom_cluster").exists() {
+        // Its number is written down after it was let go.
+        let state = || fs::read_to_string(place.folder().join(".fathom_cluster")).unwrap_or_default();
+        while servers().is_empty() || !state().contains("\"pid\"") {
             assert!(begun.elapsed() < Duration::from_secs(60), "{}", running.stderr());
             std::thread::sleep(Duration::from_millis(5));
         }

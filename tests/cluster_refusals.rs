@@ -15,7 +15,7 @@ fn bad_input_is_one_sentence() {
         (&["init", "--replicaset", "--name", "a b"], 2, "cannot be the name of a set"),
         (&["init", "--replicaset", "--name", "admin"], 2, "cannot be the name of a set"),
         (&["init", "--replicaset", "--mongos", "2"], 2, "belong to a sharded cluster"),
-        (&["init", "--replicaset", "--nodes", "51"], 2, "50 is the most"),
+        (&["init", "--replicaset", "--nodes", "51"], 2, "more than 50 members"),
         (&["init", "--replicaset", "--nodes", "0"], 2, "no member that holds data"),
         (&["init", "--replicaset", "--member", "4={priority: 0}"], 2, "there is no member 4"),
         (&["init", "--replicaset", "--member", "1={priorty: 0}"], 2, "priorty"),

@@ -165,6 +165,11 @@ fn a_set_from_a_file_has_all_kinds_of_members() {
     assert_eq!(of("process"), ["primary", "secondary", "mongod", "arbiter", "arbiter"]);
     let uri = place.run("list", &["--uri"]).expect_code(0).stdout;
     assert!(uri.ends_with("/?replicaSet=mixed\n"), "{uri}");
+    // Who stays down is not waited for.
+    let ports: Vec<String> = (1..3).map(|at| (place.port + at).to_string()).collect();
+    ports.iter().for_each(|port| drop(place.run("stop", &[port]).expect_code(0)));
+    place.run("start", &[&ports[1]]).expect_code(0);
+    assert_eq!(place.list()[1]["status"], "down");
     place.run("destroy", &[]).expect_code(0);
     assert!(slow.is_dir() && !slow.join("mixed-rs3").exists());
 }

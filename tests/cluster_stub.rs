@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use bson::{Document, doc};
 use fathom_client::{Address, Connection, Target};
@@ -130,13 +131,15 @@ fn serve() {
         fs::write(log, "stub\n").unwrap();
     }
     let given_set = std::env::var(SET).ok();
+    let memory = value("--dbpath").map(|folder| Path::new(&folder).join("stub"));
     let server = Arc::new(Stub {
         record,
         port,
+        memory: memory.clone(),
         is_router: value("--configdb").is_some(),
         set: value("--replSet").filter(|_| given_set.as_deref() != Some("")),
         given_set: given_set.filter(|set| !set.is_empty()),
-        state: Mutex::default(),
+        state: Mutex::new(State { config: memory.and_then(|path| remembered(&path)), shards: Vec::new() }),
     });
     for socket in TcpListener::bind(("127.0.0.1", port)).unwrap().incoming().flatten() {
         let server = Arc::clone(&server);
@@ -144,9 +147,16 @@ fn serve() {
     }
 }
 
+fn remembered(path: &Path) -> Option<(Document, bool)> {
+    let memory = Document::from_reader(fs::read(path).ok()?.as_slice()).unwrap();
+    Some((memory.get_document("config").unwrap().clone(), memory.get_bool("primary").unwrap()))
+}
+
 struct Stub {
     record: PathBuf,
     port: u16,
+    /// Where it remembers the set's configuration.
+    memory: Option<PathBuf>,
     is_router: bool,
     set: Option<String>,
     given_set: Option<String>,
@@ -184,7 +194,7 @@ impl Stub {
 
     fn answer(&self, command: &Document) -> Result<Document, (i32, &'static str)> {
         let name = command.keys().next().cloned().unwrap_or_default();
-        if !["hello", "isMaster", "ping", "stubJoin"].contains(&name.as_str()) {
+        if !["hello", "isMaster", "ping", "stubJoin", "stubPing"].contains(&name.as_str()) {
             let mut noted = command.clone();
             ["$db", "lsid", "pwd"].iter().for_each(|field| drop(noted.remove(*field)));
             let mut file = OpenOptions::new().create(true).append(true).open(&self.record).unwrap();
@@ -215,16 +225,30 @@ impl Stub {
                     });
                     joined.map_err(|_| (74, "a member does not answer"))?;
                 }
-                state.config = Some((config, true));
+                self.remember(&mut state, config, true);
                 Ok(doc! { "ok": 1.0 })
             }
             "stubJoin" => {
-                state.config = Some((command.get_document("stubJoin").unwrap().clone(), false));
+                self.remember(&mut state, command.get_document("stubJoin").unwrap().clone(), false);
                 Ok(doc! { "ok": 1.0 })
+            }
+            "stubPing" => {
+                let port = u16::try_from(command.get_i32("stubPing").unwrap()).unwrap();
+                let mut target = Target::at(Address::new("127.0.0.1", port));
+                target.connect_timeout =
+                    Duration::from_millis(u64::try_from(command.get_i64("timeoutMS").unwrap()).unwrap());
+                drop(state);
+                Ok(doc! { "reached": Connection::connect(&target).is_ok(), "ok": 1.0 })
             }
             "replSetGetStatus" => state.config.as_ref().map(|_| doc! { "ok": 1.0 }).ok_or((94, "no config")),
             _ => Err((59, "no such command")),
         }
+    }
+
+    fn remember(&self, state: &mut State, config: Document, primary: bool) {
+        let memory = doc! { "config": config.clone(), "primary": primary };
+        fs::write(self.memory.as_ref().unwrap(), memory.to_vec().unwrap()).unwrap();
+        state.config = Some((config, primary));
     }
 
     fn hello(&self, state: &State) -> Document {

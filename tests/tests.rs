@@ -13,6 +13,7 @@ mod cleanup;
 mod clients;
 mod clients_tools;
 mod cluster;
+mod cluster_faults;
 mod cluster_refusals;
 mod cluster_sets;
 mod cluster_stub;

@@ -79,8 +79,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
             }
 
             fn visit_u64<E: serde::de::Error>(self, count: u64) -> Result<Self::Value, E> {
-                let count = usize::try_from(count).ok().filter(|count| *count <= 1000);
-                count.map(Many::Count).ok_or_else(|| E::custom("a count is 1000 at most"))
+                let count = usize::try_from(count).ok().filter(|count| *count <= 200);
+                count.map(Many::Count).ok_or_else(|| E::custom("a count is 200 at most"))
             }
 
             fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {

@@ -42,7 +42,8 @@ pub use topology::{
 };
 pub use version::Version;
 
-/// Clusters described in YAML.
+/// Clusters described in files: ours in YAML, mlaunch's in JSON.
 pub mod file {
     pub use crate::description::{key, member, parse, read};
+    pub use crate::mlaunch::parse as parse_mlaunch;
 }

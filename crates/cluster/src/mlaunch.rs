@@ -45,7 +45,7 @@ pub(crate) fn read(folder: &Path) -> Result<Option<Environment>> {
 }
 
 /// Reads the text of a state file.
-pub(crate) fn parse(text: &str) -> Result<Environment> {
+pub fn parse(text: &str) -> Result<Environment> {
     let root: Map<String, Value> = serde_json::from_str(text)
         .map_err(|cause| Error::new(Kind::Malformed, "it is no JSON object").because(cause))?;
     match root.get("protocol_version").map(Value::as_u64) {
@@ -113,7 +113,7 @@ fn topology(arguments: &Map<String, Value>, unknown: &[String]) -> Result<Topolo
         Shape::Sharded {
             shards: shards.iter().map(|name| set(name)).collect(),
             config: ReplicaSet::plain(CONFIG_SET, count("config", 1).max(1), 0),
-            routers: vec![ServerOptions::default(); count("mongos", 1)],
+            routers: vec![ServerOptions::default(); count("mongos", 1).min(usize::from(u16::MAX))],
         }
     } else if flag("replicaset") {
         Shape::ReplicaSet(set(&text("name").unwrap_or_else(|| "replset".to_owned())))
@@ -154,8 +154,8 @@ pub fn shard_names(words: &[String]) -> Result<Vec<String>> {
     let [word] = words else { return Ok(words.to_vec()) };
     match word.parse::<usize>() {
         Ok(0) => Err(Error::usage("a sharded cluster needs at least one shard")),
-        Ok(count @ 1..=1000) => Ok((1..=count).map(|number| format!("shard{number:02}")).collect()),
-        Ok(_) => Err(Error::usage("a cluster has 1000 shards at most")),
+        Ok(count @ 1..=200) => Ok((1..=count).map(|number| format!("shard{number:02}")).collect()),
+        Ok(_) => Err(Error::usage("a cluster has 200 shards at most")),
         Err(_) => Ok(vec![word.clone()]),
     }
 }

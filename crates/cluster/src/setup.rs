@@ -72,7 +72,7 @@ impl Setup<'_> {
             }
             None => self.initiate(set, &members, first)?,
         }
-        self.settle(set)
+        self.settle(set, &members)
     }
 
     fn initiate(&self, set: &ReplicaSet, members: &[&Node], first: &Node) -> Result<()> {
@@ -82,11 +82,10 @@ impl Setup<'_> {
         self.command(first, "admin", &command, &what, &[ALREADY_INITIALIZED])
     }
 
-    /// Waits until a set has a primary, and its members are what they are to be.
-    pub(crate) fn settle(&self, set: &ReplicaSet) -> Result<()> {
-        let members = self.members(set);
+    /// Waits until a set has a primary among these members, and all of them are what they are to be.
+    pub(crate) fn settle(&self, set: &ReplicaSet, members: &[&Node]) -> Result<()> {
         self.patience(format!("the set '{}' is not ready", set.name)).until(|| {
-            let hellos = self.contact.hellos(&members);
+            let hellos = self.contact.hellos(members);
             if !hellos.iter().flatten().any(|hello| hello.role == Role::Primary) {
                 return Err(Error::new(Kind::Busy, "it has no primary"));
             }

@@ -4,7 +4,7 @@
 //! it. Nothing is opened here.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bson::{Bson, Document};
 use fathom_errors::{Error, Result};
@@ -16,6 +16,20 @@ use crate::arguments::TlsArguments;
 
 /// The name of the config servers' set (mlaunch's).
 pub const CONFIG_SET: &str = "configRepl";
+/// Names that other things in a cluster's folder have, and databases that MongoDB keeps for itself.
+const RESERVED: [&str; 11] = [
+    "db",
+    "mongos",
+    "keyfile",
+    "mongod.log",
+    "mongod.console",
+    "mongos.log",
+    "mongos.console",
+    "proxy.console",
+    "admin",
+    "local",
+    "config",
+];
 /// What MongoDB allows in a set, and how many of them vote.
 const MEMBERS_MAX: usize = 50;
 const VOTING_MAX: usize = 7;
@@ -213,6 +227,8 @@ impl Topology {
 impl ReplicaSet {
     /// `count` members with data, `arbiters` behind them, as mlaunch makes them: beyond the seventh vote nobody votes.
     pub fn plain(name: impl Into<String>, count: usize, arbiters: usize) -> ReplicaSet {
+        // One too many is enough to be refused for.
+        let (count, arbiters) = (count.min(MEMBERS_MAX + 1), arbiters.min(MEMBERS_MAX + 1));
         let voters = VOTING_MAX.saturating_sub(arbiters).max(1);
         let voter = |at: usize| {
             let silent = at >= voters;
@@ -226,7 +242,7 @@ impl ReplicaSet {
     fn check(&self) -> Result<()> {
         let ReplicaSet { name, members } = self;
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        let reserved = ["db", "mongos", "admin", "local", "config"].contains(&name.as_str());
+        let reserved = RESERVED.contains(&name.as_str());
         if name.is_empty() || !name.chars().all(fits) || name.starts_with(['-', '.']) || reserved {
             let what = format!("'{name}' cannot be the name of a set");
             return Err(Error::usage(what).advise("use letters, digits, '-', '_' and '.'"));
@@ -236,9 +252,7 @@ impl ReplicaSet {
             return Err(Error::usage(format!("the set '{name}' has no member that holds data")));
         }
         if members.len() > MEMBERS_MAX {
-            let what =
-                format!("the set '{name}' has {} members, and {MEMBERS_MAX} is the most", members.len());
-            return Err(Error::usage(what));
+            return Err(Error::usage(format!("the set '{name}' has more than {MEMBERS_MAX} members")));
         }
         let voting = members.iter().filter(|member| member.votes != Some(0)).count();
         if !(1..=VOTING_MAX).contains(&voting) {
@@ -340,6 +354,25 @@ impl ShardedCollection {
 }
 
 impl Topology {
+    /// Rewrites the paths in it by `name`: what is relative now is not for a later call from elsewhere.
+    pub fn name_places(&mut self, name: &dyn Fn(&Path) -> Result<PathBuf>) -> Result<()> {
+        let mut options: Vec<&mut ServerOptions> = Vec::new();
+        match &mut self.shape {
+            Shape::Single(one) => options.push(one),
+            Shape::ReplicaSet(set) => options.extend(set.members.iter_mut().map(|one| &mut one.options)),
+            Shape::Sharded { shards, config, routers } => {
+                let members = shards.iter_mut().chain([config]).flat_map(|set| &mut set.members);
+                options.extend(members.map(|one| &mut one.options));
+                options.extend(routers);
+            }
+        }
+        let places = options.into_iter().map(|one| &mut one.directory);
+        for place in places.chain(self.auth.as_mut().map(|auth| &mut auth.key_file)) {
+            *place = place.as_deref().map(name).transpose()?;
+        }
+        Ok(())
+    }
+
     /// Gives every server what it does not say itself. Engine and cache are not for routers, nor the engine for config servers.
     pub fn give_defaults(&mut self, defaults: &ServerOptions) {
         let of_set =

@@ -29,10 +29,16 @@ pub struct Wish {
 impl Wish {
     /// Lays out a cluster in a folder, finds its programs, and writes its command lines. Makes nothing. What goes by without
     /// an error is told to `note`.
-    pub fn new(folder: &Path, topology: Topology, own: &Path, note: &mut dyn FnMut(&str)) -> Result<Wish> {
+    pub fn new(
+        folder: &Path,
+        mut topology: Topology,
+        own: &Path,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Wish> {
         topology.check()?;
         check_host(&topology)?;
-        let folder = std::path::absolute(folder).map_err(|cause| Error::io("find", folder, cause))?;
+        let folder = absolute(folder)?;
+        topology.name_places(&|path| absolute(path))?;
         let nodes = layout(&topology, &folder)?;
         let mut programs = Programs::new(own.to_owned());
         programs.find(&nodes, topology.binaries.as_deref())?;
@@ -96,7 +102,7 @@ impl Wish {
             key_file::make(path)?;
         }
         let Wish { folder, nodes, servers, .. } = self;
-        let mut cluster = Cluster { folder, nodes, state, is_mlaunch: false, _lock: lock };
+        let mut cluster = Cluster { folder, nodes, state, is_mlaunch: false, _lock: Some(lock) };
         cluster.write()?;
         let mut batch = Batch::default();
         if let Err(error) = cluster.bring_up(tools, &servers, password, &mut batch) {
@@ -131,7 +137,7 @@ impl Wish {
         }
         let lock = Lock::take(&self.folder)?;
         let Wish { folder, nodes, servers, .. } = self;
-        let mut cluster = Cluster { folder, nodes, state, is_mlaunch: false, _lock: lock };
+        let mut cluster = Cluster { folder, nodes, state, is_mlaunch: false, _lock: Some(lock) };
         let running = cluster.live(false)?.iter().filter(|one| one.runs).count();
         if running > 0 {
             let count = cluster.nodes.len();
@@ -209,6 +215,10 @@ impl Cluster {
         }
         self.write()
     }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|cause| Error::io("find", path, cause))
 }
 
 /// A name that leads elsewhere needs servers that listen there.

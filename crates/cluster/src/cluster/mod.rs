@@ -63,19 +63,29 @@ pub struct Cluster {
     state: State,
     /// Whether mlaunch made it: then its processes are found by their command lines.
     is_mlaunch: bool,
-    _lock: Lock,
+    _lock: Option<Lock>,
 }
 
 impl Cluster {
-    /// Opens the cluster in a folder. `own` is this program, of which the built-in servers are made.
+    /// Opens the cluster in a folder for work on it, with nobody else at work. `own` is this program, of which the built-in servers
+    /// are made.
     pub fn open(folder: &Path, own: &Path) -> Result<Cluster> {
+        Cluster::read(folder, own, true)
+    }
+
+    /// Opens the cluster in a folder to look at it, whoever is at work on it.
+    pub fn look(folder: &Path, own: &Path) -> Result<Cluster> {
+        Cluster::read(folder, own, false)
+    }
+
+    fn read(folder: &Path, own: &Path, for_work: bool) -> Result<Cluster> {
         let none = || {
             let what = format!("there is no cluster in {}", folder.display());
             Error::new(Kind::NotFound, what)
                 .advise("make one with 'fathom cluster init', or name its folder with --dir")
         };
         let folder = folder.canonicalize().map_err(|_| none())?;
-        let lock = Lock::take(&folder)?;
+        let lock = for_work.then(|| Lock::take(&folder)).transpose()?;
         let (state, is_mlaunch) = match State::read(&folder)? {
             Some(state) => (state, folder.join(MLAUNCH_FILE).exists()),
             None => (imported(&folder, own)?.ok_or_else(none)?, true),
@@ -171,6 +181,11 @@ impl Cluster {
             2 * up > voters().count()
         };
         self.state.topology.sets().into_iter().filter(is_capable).collect()
+    }
+
+    fn running_members(&self, set: &ReplicaSet, live: &[Live]) -> Vec<&Node> {
+        let of_set = self.nodes.iter().zip(live).filter(|(node, _)| node.set.as_ref() == Some(&set.name));
+        of_set.filter(|(_, live)| live.runs && !live.paused).map(|(node, _)| node).collect()
     }
 
     fn contact(&self) -> Result<Contact> {

@@ -98,10 +98,9 @@ impl Cluster {
             let contact = self.contact()?;
             let versions = self.versions();
             let setup = self.setup(tools, &versions, &contact, until);
-            self.capable_sets(&live)
-                .into_iter()
-                .filter(|_| !self.is_unfinished())
-                .try_for_each(|set| setup.settle(set))
+            let sets = self.capable_sets(&live).into_iter().filter(|_| !self.is_unfinished());
+            let mut sets = sets.map(|set| (set, self.running_members(set, &live)));
+            sets.try_for_each(|(set, members)| setup.settle(set, &members))
         });
         if let Err(error) = result {
             drop(batch);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use fathom_cluster::{Cluster, Overrides, Selection, Stopping, signal};
+use fathom_errors::{Error, Kind};
 use rustix::process::Signal;
 
 use super::{Patience, Place, servers};
@@ -129,6 +130,11 @@ pub(super) fn restart(args: StartArgs) -> Result<Outcome> {
     let mut cluster = args.tagged.place.open()?;
     let tools = args.patience.tools()?;
     let places = args.tagged.choose(&cluster, true)?;
+    if places.is_empty() {
+        return Err(Error::new(Kind::NotFound, "no server that runs is meant")
+            .advise("see 'fathom cluster list'")
+            .into());
+    }
     cluster.stop(&tools, &places, Stopping::with(Signal::TERM))?;
     cluster.start(&tools, &places, &args.overrides())?;
     output::line(&format!("{} restarted", servers(places.len())))?;
@@ -146,7 +152,7 @@ pub(super) fn pause(args: &TaggedArgs, pause: bool) -> Result<Outcome> {
 
 /// Collects logs and diagnostics.
 pub(super) fn collect(args: &CollectArgs) -> Result<Outcome> {
-    let cluster = args.place.open()?;
+    let cluster = args.place.look()?;
     let missing = cluster.collect(&args.into)?;
     for sentence in &missing {
         super::say(sentence);

@@ -43,13 +43,13 @@ pub(super) struct InitArgs {
     file: Option<PathBuf>,
     /// Members with data in each set [default: 3]
     #[arg(long, value_name = "NUM")]
-    nodes: Option<usize>,
+    nodes: Option<u16>,
     /// An arbiter in each set
     #[arg(long)]
     arbiter: bool,
     /// So many arbiters in each set
     #[arg(long, value_name = "NUM", conflicts_with = "arbiter")]
-    arbiters: Option<usize>,
+    arbiters: Option<u16>,
     /// The set's name [default: replset]; shards have names of their own
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -65,12 +65,12 @@ pub(super) struct InitArgs {
     sharded: Vec<String>,
     /// Config servers [default: 1]
     #[arg(long, value_name = "NUM")]
-    config: Option<usize>,
+    config: Option<u16>,
     #[arg(long, hide = true)]
     csrs: bool,
     /// Routers [default: 1]; with 0 one adds the shards and is stopped
     #[arg(long, value_name = "NUM")]
-    mongos: Option<usize>,
+    mongos: Option<u16>,
     /// Shard a collection at the start
     #[arg(long, value_name = "DB.COLLECTION={KEY}")]
     shard_collection: Vec<String>,
@@ -261,14 +261,14 @@ impl InitArgs {
         let shards = shard_names(&self.sharded)?.iter().map(|name| self.set(name)).collect::<Result<_>>()?;
         Ok(Shape::Sharded {
             shards,
-            config: ReplicaSet::plain(CONFIG_SET, self.config.unwrap_or(1), 0),
-            routers: vec![ServerOptions::default(); self.mongos.unwrap_or(1)],
+            config: ReplicaSet::plain(CONFIG_SET, usize::from(self.config.unwrap_or(1)), 0),
+            routers: vec![ServerOptions::default(); usize::from(self.mongos.unwrap_or(1))],
         })
     }
 
     fn set(&self, name: &str) -> Result<ReplicaSet> {
-        let arbiters = self.arbiters.unwrap_or(usize::from(self.arbiter));
-        let mut set = ReplicaSet::plain(name, self.nodes.unwrap_or(3), arbiters);
+        let arbiters = usize::from(self.arbiters.unwrap_or(u16::from(self.arbiter)));
+        let mut set = ReplicaSet::plain(name, usize::from(self.nodes.unwrap_or(3)), arbiters);
         if self.priority {
             set.members.iter_mut().take(1).for_each(|first| first.priority = Some(10.0));
         }

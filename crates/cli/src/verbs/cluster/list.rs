@@ -38,7 +38,7 @@ pub(super) struct ListArgs {
 
 /// Lists.
 pub(super) fn run(args: &ListArgs) -> Result<Outcome> {
-    let cluster = args.place.open()?;
+    let cluster = args.place.look()?;
     if args.uri {
         let text = cluster.connection_string();
         if text.is_empty() {

@@ -181,6 +181,10 @@ impl Place {
     fn open(&self) -> Result<Cluster> {
         Ok(Cluster::open(&self.dir, &own()?)?)
     }
+
+    fn look(&self) -> Result<Cluster> {
+        Ok(Cluster::look(&self.dir, &own()?)?)
+    }
 }
 
 /// What is said on the way, to standard error.
