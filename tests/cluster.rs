@@ -280,7 +280,11 @@ fn a_kill_in_the_middle_leaves_a_server_that_cleanup_knows() {
             || place.processes().into_iter().filter(|pid| *pid != running.pid()).collect::<Vec<_>>();
         // Its number is written down after it was let go.
         let state = || fs::read_to_string(place.folder().join(".fathom_cluster")).unwrap_or_default();
-        while servers().is_empty() || !state().contains("\"pid\"") {
+        let waits = |pid: &u32| {
+            fs::read(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|line| String::from_utf8_lossy(&line).contains("read line"))
+        };
+        while !servers().iter().any(waits) || !state().contains("\"pid\"") {
             assert!(begun.elapsed() < Duration::from_secs(60), "{}", running.stderr());
             std::thread::sleep(Duration::from_millis(5));
         }

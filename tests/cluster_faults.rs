@@ -9,7 +9,7 @@ use fathom_client::{Address, Connection, Target};
 use fathom_testkit::is_root;
 
 use crate::cluster::Place;
-use crate::cluster_stub::Binaries;
+use crate::cluster_stub::{Binaries, SHIFT};
 
 const OWN: [&str; 5] = ["--single", "--binarypath", "fathom", "--storageEngine", "ephemeralForTest"];
 
@@ -68,10 +68,8 @@ fn the_proxy_delays_cuts_and_goes_with_its_cluster() {
 fn members_are_cut_apart_while_clients_reach_both() {
     let place = Place::new(4);
     let binaries = Binaries::new(&place.scratch.path(), "4.4.29");
-    place
-        .init(&["--replicaset", "--nodes", "2", "--proxied", "--binarypath", &binaries.path()])
-        .run()
-        .expect_code(0);
+    let arguments = ["--replicaset", "--nodes", "2", "--proxied", "--binarypath", &binaries.path()];
+    place.init(&arguments).env(SHIFT, "2").run().expect_code(0);
     place.run("partition", &["primary"]).expect_code(0);
     let asked = |from: u16, to: u16, timeout_ms: i64| {
         let mut connection = connection(place.port + from, Duration::from_secs(60)).unwrap();

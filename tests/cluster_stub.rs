@@ -21,6 +21,9 @@ const RECORD: &str = "FATHOM_TEST_STUB_RECORD";
 /// Tells it the name of the set that it is in from the start; without a name it is in none, whatever its command line says.
 pub(crate) const SET: &str = "FATHOM_TEST_STUB_SET";
 
+/// Tells it how far below its own port the one is by which others know it.
+pub(crate) const SHIFT: &str = "FATHOM_TEST_STUB_SHIFT";
+
 /// The versions that are played.
 pub(crate) const VERSIONS: [&str; 7] = ["4.0.28", "4.2.24", "4.4.29", "5.0.31", "6.0.20", "7.0.16", "8.0.4"];
 
@@ -132,9 +135,10 @@ fn serve() {
     }
     let given_set = std::env::var(SET).ok();
     let memory = value("--dbpath").map(|folder| Path::new(&folder).join("stub"));
+    let shift: u16 = std::env::var(SHIFT).map_or(0, |shift| shift.parse().unwrap());
     let server = Arc::new(Stub {
         record,
-        port,
+        port: port - shift,
         memory: memory.clone(),
         is_router: value("--configdb").is_some(),
         set: value("--replSet").filter(|_| given_set.as_deref() != Some("")),
@@ -194,7 +198,7 @@ impl Stub {
 
     fn answer(&self, command: &Document) -> Result<Document, (i32, &'static str)> {
         let name = command.keys().next().cloned().unwrap_or_default();
-        if !["hello", "isMaster", "ping", "stubJoin", "stubPing"].contains(&name.as_str()) {
+        if !["hello", "isMaster", "ping", "saslStart", "stubJoin", "stubPing"].contains(&name.as_str()) {
             let mut noted = command.clone();
             ["$db", "lsid", "pwd"].iter().for_each(|field| drop(noted.remove(*field)));
             let mut file = OpenOptions::new().create(true).append(true).open(&self.record).unwrap();

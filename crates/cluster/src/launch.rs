@@ -129,8 +129,10 @@ pub(crate) fn last_words(console: &Path, log: &Path) -> String {
             || matches!(before, Some("E" | "F"))
     };
     let console = tail(console);
-    // Our own server says what is wrong in one sentence; mongod prints more before its log is open.
-    let printed = console.lines().map(str::trim).rfind(|line| !line.is_empty());
+    // Who is called in a wrong way says so first and then how to be called; others end with what went wrong.
+    let mut lines = console.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_error = |line: &&str| line.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
+    let printed = lines.clone().find(is_error).or_else(|| lines.next_back());
     let logged = log.lines().rfind(severe).map(readable);
     let found =
         logged.or_else(|| printed.map(str::to_owned)).or_else(|| log.lines().next_back().map(readable));
@@ -164,7 +166,9 @@ mod tests {
             "Error parsing command line: unrecognised option '--foo'\ntry 'mongod --help'\n\n",
         )
         .unwrap();
-        assert_eq!(last_words(&console, &log), "try 'mongod --help'");
+        assert!(last_words(&console, &log).contains("unrecognised option '--foo'"));
+        fs::write(&console, "2026-11-22T10:00:00.000+0000 starting\nfathom: cannot listen\n").unwrap();
+        assert_eq!(last_words(&console, &log), "fathom: cannot listen");
         fs::write(&log, "2026-11-22T10:00:00.000+0000 E STORAGE  [initandlisten] no space\n2026 I x\n")
             .unwrap();
         assert!(last_words(&console, &log).ends_with("no space"));

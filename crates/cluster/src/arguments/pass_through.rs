@@ -72,6 +72,14 @@ impl Given {
         Ok(all)
     }
 
+    /// Words with others put over them: an option that is given again replaces the one before.
+    pub fn over(before: &[String], again: &[String]) -> Result<Vec<String>> {
+        let again = Given::read(again)?;
+        let mut all = Given::read(before)?;
+        all.retain(|one| one.is_repeatable() || !again.iter().any(|other| other.name == one.name));
+        Ok(all.into_iter().chain(again).flat_map(|one| one.words).collect())
+    }
+
     /// Its value.
     pub fn value(&self) -> Option<&str> {
         match self.words.as_slice() {
@@ -143,8 +151,11 @@ pub(super) fn keep(
         } else if programs.iter().any(|other| taken_by(one, node, other).is_some()) {
             // It is for the other kind of server.
         } else if let Some((_, since)) = GONE.iter().find(|(gone, _)| *gone == name) {
-            line.notes
-                .push(format!("{name} is left out of {}: it is gone since MongoDB {since}", program.title()));
+            // All of them are mongod's.
+            if node.is_mongod() {
+                let title = program.title();
+                line.notes.push(format!("{name} is left out of {title}: it is gone since MongoDB {since}"));
+            }
         } else {
             let what = format!("{} has no option {name}", program.title());
             return Err(Error::usage(what).advise(format!("see {} --help", program.title())));
@@ -194,6 +205,15 @@ mod tests {
         );
         assert!(Given::read(&words("20 --slowms")).is_err());
         assert!(Given::read(&words("--slowms=20 30")).is_err());
+    }
+
+    #[test]
+    fn an_option_that_is_given_again_replaces_the_one_before() {
+        let over = Given::over(
+            &words("--slowms 7 --quiet --setParameter a=1"),
+            &words("--slowms=9 --setParameter b=2"),
+        );
+        assert_eq!(over.unwrap(), words("--quiet --setParameter a=1 --slowms=9 --setParameter b=2"));
     }
 
     #[test]

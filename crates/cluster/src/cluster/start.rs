@@ -208,7 +208,7 @@ impl Cluster {
             return Ok(None);
         }
         let mut topology = self.state.topology.clone();
-        topology.pass_through.extend(overrides.pass_through.iter().cloned());
+        topology.pass_through = Given::over(&topology.pass_through, &overrides.pass_through)?;
         if let Some(binaries) = &overrides.binaries {
             topology.binaries = Some(binaries.clone());
         } else if self.state.servers.iter().all(|server| server.maker == Maker::Fathom) {
