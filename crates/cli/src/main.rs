@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use fathom_errors::{Error, Kind};
 
 fn main() -> ExitCode {
-    let matches = match verbs::command().try_get_matches_from(verbs::ycsb::plain(std::env::args_os())) {
+    let matches = match verbs::command().try_get_matches_from(verbs::plain(std::env::args_os())) {
         Ok(matches) => matches,
         Err(error) => return refuse(&error),
     };

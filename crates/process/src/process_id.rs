@@ -6,6 +6,8 @@
 use std::fs;
 
 use fathom_errors::{Error, Kind, Result};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 /// A process number and when that process started, in clock ticks since boot.
@@ -33,6 +35,27 @@ impl ProcessId {
         let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
         let (state, start_time) = parse_stat(&String::from_utf8_lossy(&text))?;
         (!matches!(state, 'Z' | 'X')).then_some(ProcessId { pid, start_time })
+    }
+
+    /// Sends it a signal; `false` where it has ended. The kernel's handle (pidfd_open(2)) makes sure that a later process with
+    /// its number is not hit.
+    pub fn signal(self, signal: Signal) -> Result<bool> {
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return Ok(false) };
+        let failed = |e: Errno| Error::io("send a signal to", format!("process {}", self.pid), e);
+        let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(handle) => handle,
+            Err(Errno::SRCH) => return Ok(false),
+            Err(e) => return Err(failed(e)),
+        };
+        // Asked only now that the handle holds the number: from here on it cannot change hands.
+        if !self.lives() {
+            return Ok(false);
+        }
+        match pidfd_send_signal(&handle, signal) {
+            Ok(()) => Ok(true),
+            Err(Errno::SRCH) => Ok(false),
+            Err(e) => Err(failed(e)),
+        }
     }
 
     /// Whether this very process still runs.

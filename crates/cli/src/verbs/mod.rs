@@ -2,6 +2,7 @@
 
 mod checkup;
 mod cleanup;
+mod cluster;
 mod completions;
 mod demo;
 mod disk;
@@ -16,7 +17,9 @@ mod report;
 mod runs;
 mod serve;
 mod watch;
-pub(crate) mod ycsb;
+mod ycsb;
+
+use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::{ArgMatches, Command, FromArgMatches};
@@ -67,6 +70,7 @@ static VERBS: &[Verb] = &[
     Verb { command: runs::command, run: |matches| runs::run(runs::Config::from_arg_matches(matches)?) },
     Verb { command: ycsb::command, run: |matches| ycsb::run(ycsb::Config::from_arg_matches(matches)?) },
     Verb { command: serve::command, run: |matches| serve::run(serve::Config::from_matches(matches)?) },
+    Verb { command: cluster::command, run: |matches| cluster::run(cluster::Config::from_matches(matches)?) },
     Verb {
         command: cleanup::command,
         run: |matches| cleanup::run(cleanup::Config::from_arg_matches(matches)?),
@@ -77,6 +81,11 @@ static VERBS: &[Verb] = &[
     },
     Verb { command: man::command, run: |matches| man::run(man::Config::from_arg_matches(matches)?) },
 ];
+
+/// The command line with the words of the tools that verbs stand for written as ours.
+pub(crate) fn plain(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    cluster::plain(ycsb::plain(words))
+}
 
 /// The whole command line.
 pub(crate) fn command() -> Command {

@@ -101,7 +101,7 @@ fn quotations(text: &str) -> Vec<(usize, bool, String)> {
 /// Why the program would refuse it.
 fn refusal(words: &[String], is_span: bool) -> Option<String> {
     let words = std::iter::once("fathom").chain(words.iter().skip(1).map(String::as_str)).map(OsString::from);
-    let error = super::command().try_get_matches_from(super::ycsb::plain(words)).err()?;
+    let error = super::command().try_get_matches_from(super::plain(words)).err()?;
     let names_only = [
         ErrorKind::MissingRequiredArgument,
         ErrorKind::MissingSubcommand,

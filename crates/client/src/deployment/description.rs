@@ -31,6 +31,11 @@ pub enum Role {
 }
 
 impl Role {
+    /// What a server says that it is, in its reply to hello.
+    pub fn of(hello: &RawDocument) -> Role {
+        role(hello)
+    }
+
     /// As it stands in a sentence about a server.
     pub fn name(self) -> &'static str {
         match self {

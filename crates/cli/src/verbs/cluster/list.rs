@@ -1,0 +1,168 @@
+//! `fathom cluster list`: the servers as a table, as JSON, or the connection string alone.
+
+use anyhow::Result;
+use clap::Args;
+use fathom_client::Role;
+use fathom_cluster::{Cluster, Live, Node, Purpose, Selection, quoted, tags_of};
+use fathom_errors::{Error, Kind};
+use serde_json::{Value, json};
+
+use super::Place;
+use crate::output;
+use crate::verbs::Outcome;
+
+/// What the command line of `list` may say.
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// Only servers that have all of these tags
+    #[arg(value_name = "TAG")]
+    only: Vec<String>,
+    #[command(flatten)]
+    place: Place,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// With the tags of each server, by which other actions choose
+    #[arg(long)]
+    tags: bool,
+    /// With the command line of each server
+    #[arg(long)]
+    startup: bool,
+    /// The same as --tags
+    #[arg(long)]
+    verbose: bool,
+    /// Only the connection string
+    #[arg(long, conflicts_with_all = ["json", "tags", "startup", "verbose"])]
+    uri: bool,
+}
+
+/// Lists.
+pub(super) fn run(args: &ListArgs) -> Result<Outcome> {
+    let cluster = args.place.look()?;
+    if args.uri {
+        let text = cluster.connection_string();
+        if text.is_empty() {
+            return Err(Error::new(Kind::NotFound, "this cluster has no router to connect to").into());
+        }
+        output::line(&text)?;
+        return Ok(Outcome::Clean);
+    }
+    if args.json {
+        output::line(&document(&cluster)?.to_string())?;
+        return Ok(Outcome::Clean);
+    }
+    let rows = rows(&cluster, args)?;
+    let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len))
+        .map(|column| rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0))
+        .collect();
+    for row in &rows {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        output::line(cells.join("  ").trim_end())?;
+    }
+    let connect = cluster.connection_string();
+    if !connect.is_empty() {
+        output::line(&format!("\nconnect with {connect}"))?;
+    }
+    for phrase in cluster.rules()?.phrases() {
+        output::line(&format!("network: {phrase}"))?;
+    }
+    if cluster.is_unfinished() {
+        super::say("the making of this cluster was broken off: do 'init' again, or destroy it");
+    }
+    Ok(Outcome::Clean)
+}
+
+fn rows(cluster: &Cluster, args: &ListArgs) -> Result<Vec<Vec<String>>> {
+    let live = cluster.live(true)?;
+    let chosen = Selection::read(&args.only)?.choose(cluster.nodes(), &live)?;
+    let processes = cluster.processes();
+    let mut head = vec!["PROCESS", "PORT", "STATUS", "PID"];
+    head.extend((args.tags || args.verbose).then_some("TAGS"));
+    head.extend(args.startup.then_some("STARTUP COMMAND"));
+    let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<String>>()];
+    let mut set = None;
+    for at in chosen {
+        let (Some(node), Some(live)) = (cluster.nodes().get(at), live.get(at)) else { continue };
+        if node.set != set {
+            set.clone_from(&node.set);
+            let mut title = vec![String::new(); rows.first().map_or(0, Vec::len)];
+            title.iter_mut().zip(&set).for_each(|(cell, name)| cell.clone_from(name));
+            rows.extend(set.is_some().then_some(title));
+        }
+        let indent = if node.set.is_some() { "  " } else { "" };
+        let pid =
+            processes.get(at).copied().flatten().map_or_else(|| "-".to_owned(), |id| id.pid.to_string());
+        let mut row = vec![
+            format!("{indent}{}", process(node, *live)),
+            node.port.to_string(),
+            status(*live).to_owned(),
+            pid,
+        ];
+        if args.tags || args.verbose {
+            row.push(tags_of(node, *live).into_iter().collect::<Vec<_>>().join(", "));
+        }
+        if args.startup {
+            row.push(startup(cluster, at));
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// What mlaunch calls it: by its role where it says one.
+fn process(node: &Node, live: Live) -> &'static str {
+    match (node.purpose, live.role) {
+        (Purpose::Router, _) => "mongos",
+        (Purpose::Config, _) => "config server",
+        (Purpose::Arbiter, _) => "arbiter",
+        (Purpose::Single, _) => "single",
+        (_, Some(Role::Primary)) => "primary",
+        (_, Some(Role::Secondary)) => "secondary",
+        _ => "mongod",
+    }
+}
+
+fn status(live: Live) -> &'static str {
+    match live {
+        Live { runs: false, .. } => "down",
+        Live { paused: true, .. } => "paused",
+        Live { role: None, .. } => "silent",
+        _ => "running",
+    }
+}
+
+fn startup(cluster: &Cluster, at: usize) -> String {
+    let Some(server) = cluster.servers().get(at) else { return String::new() };
+    let words = std::iter::once(server.program.display().to_string()).chain(server.arguments.iter().cloned());
+    words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
+}
+
+/// The cluster as JSON.
+pub(super) fn document(cluster: &Cluster) -> Result<Value> {
+    let live = cluster.live(true)?;
+    let processes = cluster.processes();
+    let one = |(at, node): (usize, &Node)| {
+        let live = live.get(at).copied().unwrap_or(Live::DOWN);
+        let server = cluster.servers().get(at);
+        json!({
+            "process": process(node, live),
+            "port": node.port,
+            "status": status(live),
+            "pid": processes.get(at).copied().flatten().map(|id| id.pid),
+            "set": node.set,
+            "tags": tags_of(node, live),
+            "db_path": node.db_path,
+            "log_path": node.log_path,
+            "version": server.and_then(|server| server.version).map(|version| version.to_string()),
+            "startup_command": startup(cluster, at),
+        })
+    };
+    let servers: Vec<Value> = cluster.nodes().iter().enumerate().map(one).collect();
+    Ok(json!({
+        "folder": cluster.folder(),
+        "connection_string": cluster.connection_string(),
+        "finished": !cluster.is_unfinished(),
+        "servers": servers,
+    }))
+}

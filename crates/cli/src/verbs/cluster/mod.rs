@@ -1,0 +1,210 @@
+//! `fathom cluster`: mlaunch's command line, for real servers where they are installed and for our own where not.
+//!
+//! What a cluster is and how it is started stands in `fathom_cluster`; here it becomes options, lines and a table. It refuses to
+//! signal or remove anything that it did not start.
+
+mod acts;
+mod faults;
+mod init;
+mod list;
+mod words;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use fathom_cluster::{Cluster, Launcher, Tools, become_server, serve_proxy};
+use fathom_errors::Error;
+use fathom_process::{Ledger, Signals};
+
+pub(crate) use words::plain;
+
+use super::Outcome;
+use crate::output;
+
+const EXAMPLES: &str = "\
+EXAMPLES:
+  fathom cluster init --single                       one server at port 27017
+  fathom cluster --replicaset --nodes 3 --arbiter    init goes without saying
+  fathom cluster init --replicaset --sharded 2 --nodes 1 --dir /data/shards
+  fathom cluster init --file cluster.yaml            engines, limits, tags ...
+  fathom cluster list --tags
+  fathom cluster stop shard 2 secondary              all of these tags
+  fathom cluster kill --signal KILL 27018            one server, by its port
+  fathom cluster start
+  fathom cluster pause primary && fathom cluster resume
+  fathom cluster init --replicaset --proxied && fathom cluster partition primary
+  fathom cluster collect evidence                    logs and diagnostics
+  fathom cluster destroy                             the servers and their data
+  fathom ycsb load mongodb -P workloads/workloada \\
+      -p mongodb.url=\"$(fathom cluster list --uri)\"
+
+Options that are not ours go to the servers that list them in their --help.
+Exit codes: 0 ok, 1 a finding, 2 usage, 3 environment (ports, programs, time).";
+
+/// What the command line may say.
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    action: Action,
+    /// mlaunch's option; there is no progress bar here
+    #[arg(long, global = true, hide = true)]
+    no_progressbar: bool,
+    #[arg(skip)]
+    tls: Vec<(String, Option<String>)>,
+}
+
+/// Which cluster.
+#[derive(Clone, Debug, Args)]
+struct Place {
+    /// The cluster's folder
+    #[arg(long, value_name = "DIR", default_value = "./data")]
+    dir: PathBuf,
+}
+
+/// How long.
+#[derive(Clone, Debug, Args)]
+struct Patience {
+    /// How long servers may take to be ready, or to end
+    #[arg(long, value_name = "TIME", default_value = "90s", value_parser = duration)]
+    timeout: Duration,
+    /// Say more of what is done
+    #[arg(long)]
+    verbose: bool,
+}
+
+fn duration(text: &str) -> Result<Duration, Error> {
+    text.parse::<fathom_units::Nanos>().map(|nanos| Duration::from_nanos(nanos.0))
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Make a cluster and start it
+    Init(Box<init::InitArgs>),
+    /// Start servers that are down
+    Start(acts::StartArgs),
+    /// Stop servers, and wait until they have ended
+    Stop(acts::StopArgs),
+    /// Send servers a signal
+    Kill(acts::KillArgs),
+    /// Stop servers and start them again
+    Restart(acts::StartArgs),
+    /// List the servers, or print a connection string
+    List(list::ListArgs),
+    /// End all servers and remove their data
+    Destroy(acts::DestroyArgs),
+    /// Stop servers in their tracks (SIGSTOP)
+    Pause(acts::TaggedArgs),
+    /// Let paused servers go on (SIGCONT)
+    Resume(acts::TaggedArgs),
+    /// Cut servers off from all others (of a cluster made with --proxied)
+    Partition(faults::PartitionArgs),
+    /// Make the way to servers longer (of a cluster made with --proxied)
+    Delay(faults::DelayArgs),
+    /// End all partitions and delays
+    Heal(faults::HealArgs),
+    /// Copy logs and diagnostics of all servers into a folder
+    Collect(acts::CollectArgs),
+    /// Become a server; for use by the other actions
+    #[command(hide = true)]
+    Launch(LaunchArgs),
+    /// Stand before the servers of a cluster; for use by the other actions
+    #[command(hide = true)]
+    Proxy(Place),
+}
+
+#[derive(Debug, Args)]
+struct LaunchArgs {
+    #[arg(long)]
+    join: Vec<PathBuf>,
+    #[arg(last = true, required = true)]
+    words: Vec<OsString>,
+}
+
+/// The command line of the verb.
+pub(crate) fn command() -> Command {
+    let command = Config::augment_args(Command::new("cluster"))
+        .about("Start replica sets and sharded clusters on this machine, with mlaunch's options")
+        .long_about(None)
+        .after_help(EXAMPLES)
+        .subcommand_required(true)
+        .arg_required_else_help(true);
+    command.mut_subcommand("init", |init| init.args(init::tls_arguments()))
+}
+
+impl Config {
+    /// Reads the command line.
+    pub(crate) fn from_matches(matches: &ArgMatches) -> Result<Config> {
+        let mut config = Config::from_arg_matches(matches)?;
+        if let Some(("init", matches)) = matches.subcommand() {
+            config.tls = init::tls_given(matches);
+        }
+        Ok(config)
+    }
+}
+
+/// Does what was asked.
+pub(crate) fn run(config: Config) -> Result<Outcome> {
+    match config.action {
+        Action::Init(args) => init::run(*args, &config.tls),
+        Action::Start(args) => acts::start(args),
+        Action::Stop(args) => acts::stop(args),
+        Action::Kill(args) => acts::kill(args),
+        Action::Restart(args) => acts::restart(args),
+        Action::List(args) => list::run(&args),
+        Action::Destroy(args) => acts::destroy(&args),
+        Action::Pause(args) => acts::pause(&args, true),
+        Action::Resume(args) => acts::pause(&args, false),
+        Action::Collect(args) => acts::collect(&args),
+        Action::Partition(args) => faults::partition(&args),
+        Action::Delay(args) => faults::delay(&args),
+        Action::Heal(args) => faults::heal(&args),
+        Action::Proxy(place) => {
+            serve_proxy(&place.dir)?;
+            Ok(Outcome::Clean)
+        }
+        Action::Launch(args) => match args.words.split_first() {
+            Some((program, arguments)) => Err(become_server(&args.join, program, arguments).into()),
+            None => Err(Error::usage("no program was named").into()),
+        },
+    }
+}
+
+/// This program, which becomes the servers.
+fn own() -> Result<PathBuf> {
+    Ok(std::env::current_exe().map_err(|cause| Error::io("find", "this program", cause))?)
+}
+
+impl Place {
+    fn open(&self) -> Result<Cluster> {
+        Ok(Cluster::open(&self.dir, &own()?)?)
+    }
+
+    fn look(&self) -> Result<Cluster> {
+        Ok(Cluster::look(&self.dir, &own()?)?)
+    }
+}
+
+/// What is said on the way, to standard error.
+fn say(text: &str) {
+    output::note(&format!("fathom: {text}"));
+}
+
+impl Patience {
+    fn tools(&self) -> Result<Tools<'static>> {
+        Ok(Tools {
+            ledger: Ledger::open()?,
+            launcher: Launcher { program: own()?, words: vec!["cluster".to_owned(), "launch".to_owned()] },
+            signals: Signals::install()?,
+            timeout: self.timeout,
+            tell: if self.verbose { &say } else { &|_| () },
+        })
+    }
+}
+
+/// `3 servers`.
+fn servers(count: usize) -> String {
+    if count == 1 { "1 server".to_owned() } else { format!("{count} servers") }
+}

@@ -1,0 +1,247 @@
+//! The command line of each server, right for its version.
+//!
+//! What the cluster decides (ports, folders, sets) is written here; what was handed through is sorted by what each binary's
+//! `--help` lists. Nothing is dropped without a word that was given for a server that should have it.
+
+mod options;
+mod pass_through;
+mod tls;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use fathom_errors::{Error, Kind, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::layout::{Node, Purpose};
+use crate::set_config::seed_list;
+use crate::topology::{CONFIG_SET, Topology};
+use crate::version::Version;
+
+pub(crate) use options::listed_options;
+pub use pass_through::{Given, Secrets, split_secrets};
+pub use tls::TlsArguments;
+
+/// The cache that a server gets where nobody says how much, in GiB (mlaunch's).
+const CACHE_GB: f64 = 1.0;
+/// The first version without MMAPv1.
+const WITHOUT_MMAPV1: Version = Version::release(4, 2);
+
+/// Whose program it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Maker {
+    /// A `mongod` or `mongos`.
+    MongoDb,
+    /// This program's own `serve` and `route`.
+    Fathom,
+}
+
+/// A program that a server is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// Whose it is.
+    pub maker: Maker,
+    /// Its file.
+    pub path: PathBuf,
+    /// What stands before the options: `serve` of our own.
+    pub words: Vec<String>,
+    /// Its version; of our own, the one that it claims.
+    pub version: Version,
+    /// The options that its `--help` lists, with their dashes.
+    pub options: BTreeSet<String>,
+}
+
+impl Program {
+    /// `mongod 4.0.3`, for people.
+    pub fn title(&self) -> String {
+        match self.maker {
+            Maker::Fathom => format!("fathom {}", self.words.join(" ")),
+            Maker::MongoDb => {
+                let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+                format!("{name} {}", self.version)
+            }
+        }
+    }
+}
+
+/// What a server is started with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommandLine {
+    /// All arguments, without the program's file.
+    pub arguments: Vec<String>,
+    /// Options that were left out on purpose, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// What is known of the cluster when command lines are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'a> {
+    /// The cluster.
+    pub topology: &'a Topology,
+    /// All its servers.
+    pub nodes: &'a [Node],
+    /// The secret that its servers share, if clients must log in.
+    pub key_file: Option<&'a Path>,
+}
+
+impl Plan<'_> {
+    /// The command line of a server; `programs` are all that the cluster is made of, for whose sake an option may have been given.
+    pub fn command_line(&self, node: &Node, program: &Program, programs: &[&Program]) -> Result<CommandLine> {
+        let mut line = Line { words: program.words.clone(), notes: Vec::new() };
+        self.place(node, program, &mut line)?;
+        if let Some(key_file) = self.key_file {
+            line.pair("--keyFile", key_file.to_string_lossy());
+        }
+        let mut given: Vec<Given> = Given::read(&self.topology.pass_through)?;
+        // What is said of one server counts before what is said of all.
+        let own = Given::read(&node.options.arguments)?;
+        given.retain(|all| all.is_repeatable() || !own.iter().any(|one| one.name == all.name));
+        let specific = Specific::of(node);
+        given.retain(|all| !specific.replaces(&all.name));
+        pass_through::keep(&given, node, program, programs, &mut line)?;
+        pass_through::keep(&own, node, program, &[program], &mut line)?;
+        match (node.purpose, node.in_shard) {
+            (Purpose::Config, _) => line.switch("--configsvr"),
+            (Purpose::Data, true) => line.switch("--shardsvr"),
+            _ => {}
+        }
+        let has_cache = given.iter().chain(&own).any(|one| is_cache(&one.name));
+        self.engine(node, program, has_cache, &mut line)?;
+        for (name, value) in &node.options.parameters {
+            line.pair("--setParameter", format!("{name}={}", scalar(name, value)?));
+        }
+        line.words.extend(self.topology.tls.server_arguments(program)?);
+        Ok(CommandLine { arguments: line.words, notes: line.notes })
+    }
+
+    fn place(&self, node: &Node, program: &Program, line: &mut Line) -> Result<()> {
+        if node.purpose == Purpose::Router {
+            line.pair("--logpath", text(&node.log_path)?);
+            line.pair("--port", node.own_port.to_string());
+            line.pair("--configdb", seed_list(CONFIG_SET, self.nodes, &self.topology.host));
+            return Ok(());
+        }
+        if let Some(set) = &node.set {
+            if !program.options.contains("--replSet") {
+                let what = format!("{} knows no replica sets", program.title());
+                return Err(Error::new(Kind::Unsupported, what).advise("it has no option --replSet"));
+            }
+            line.pair("--replSet", set);
+        }
+        if let Some(db_path) = &node.db_path {
+            line.pair("--dbpath", text(db_path)?);
+        }
+        line.pair("--logpath", text(&node.log_path)?);
+        line.pair("--port", node.own_port.to_string());
+        Ok(())
+    }
+
+    /// Engine and cache, under the names that the engine's options have.
+    fn engine(&self, node: &Node, program: &Program, has_cache: bool, line: &mut Line) -> Result<()> {
+        if !node.is_mongod() {
+            return Ok(());
+        }
+        let given = Given::read(&self.topology.pass_through)?;
+        let of_all =
+            given.iter().find(|one| one.name == "--storageEngine" && node.purpose != Purpose::Config);
+        let engine = node.options.engine.as_deref().or(of_all.and_then(Given::value)).unwrap_or("wiredTiger");
+        if engine == "mmapv1" && program.version >= WITHOUT_MMAPV1 {
+            let what =
+                format!("{} has no storage engine mmapv1, which is gone since MongoDB 4.2", program.title());
+            return Err(Error::new(Kind::Unsupported, what));
+        }
+        if let Some(engine) = &node.options.engine {
+            line.pair("--storageEngine", engine);
+        }
+        let Some(option) = cache_option(engine) else {
+            return match node.options.cache_size_gb {
+                Some(_) => {
+                    Err(Error::usage(format!("the engine {engine} of {} has no cache to size", node.title())))
+                }
+                None => Ok(()),
+            };
+        };
+        match node.options.cache_size_gb {
+            Some(size) => line.pair(option, number(size)),
+            None if !has_cache && program.options.contains(option) => line.pair(option, number(CACHE_GB)),
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+/// What a node says of itself, in the place of what was handed through for all.
+struct Specific {
+    engine: bool,
+    cache: bool,
+}
+
+impl Specific {
+    fn of(node: &Node) -> Specific {
+        let options = &node.options;
+        // The cache of another engine is another option.
+        Specific {
+            engine: options.engine.is_some(),
+            cache: options.cache_size_gb.is_some() || options.engine.is_some(),
+        }
+    }
+
+    fn replaces(&self, name: &str) -> bool {
+        (self.engine && name == "--storageEngine") || (self.cache && is_cache(name))
+    }
+}
+
+fn is_cache(name: &str) -> bool {
+    ["--wiredTigerCacheSizeGB", "--inMemorySizeGB", "--rocksdbCacheSizeGB", "--wiredTigerCacheSizePct"]
+        .contains(&name)
+}
+
+fn cache_option(engine: &str) -> Option<&'static str> {
+    match engine {
+        "wiredTiger" => Some("--wiredTigerCacheSizeGB"),
+        "inMemory" => Some("--inMemorySizeGB"),
+        "rocksdb" => Some("--rocksdbCacheSizeGB"),
+        _ => None,
+    }
+}
+
+/// A command line being written.
+struct Line {
+    words: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Line {
+    fn switch(&mut self, name: &str) {
+        self.words.push(name.to_owned());
+    }
+
+    fn pair(&mut self, name: &str, value: impl Into<String>) {
+        self.words.extend([name.to_owned(), value.into()]);
+    }
+}
+
+/// A number without a fraction that says nothing.
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { value.to_string() }
+}
+
+fn scalar(name: &str, value: &Value) -> Result<String> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
+        _ => Err(Error::usage(format!("the parameter {name} takes one value"))),
+    }
+}
+
+/// A path as an argument; what is not UTF-8 could not be written down.
+fn text(path: &Path) -> Result<String> {
+    let refused = || Error::usage(format!("the path {} is not UTF-8", path.display()));
+    path.to_str().map(str::to_owned).ok_or_else(refused)
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

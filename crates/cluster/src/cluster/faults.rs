@@ -1,0 +1,100 @@
+//! The proxy before a cluster's servers: started before them, ended after them, and told what to cut and delay.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use fathom_errors::{Error, Kind, Result};
+use fathom_host::View;
+use rustix::process::Signal;
+
+use super::{Cluster, Tools};
+use crate::launch::{Launch, Started, last_words, launch};
+use crate::network::Rules;
+use crate::ports;
+use crate::server_process::Mark;
+use crate::wait::Patience;
+
+/// How long the proxy may take to be ready, and to end.
+const PROXY: Duration = Duration::from_secs(20);
+
+impl Cluster {
+    /// The faults of the network in force.
+    pub fn rules(&self) -> Result<Rules> {
+        Rules::read(&self.folder)
+    }
+
+    /// Changes the faults of the network; a cluster without proxies has none.
+    pub fn set_rules(&self, rules: &Rules) -> Result<()> {
+        if !self.state.topology.proxied {
+            let what = "this cluster has no proxies, which alone can cut and delay";
+            return Err(
+                Error::new(Kind::Unsupported, what).advise("make it with 'fathom cluster init --proxied'")
+            );
+        }
+        rules.write(&self.folder)
+    }
+
+    fn proxy_mark(&self) -> Mark {
+        Mark::between(&["proxy", "--dir", &self.folder.to_string_lossy()])
+    }
+
+    /// Starts the proxy, unless there is none to be or it runs.
+    pub(super) fn start_proxy(&mut self, tools: &Tools<'_>) -> Result<Option<Started>> {
+        let mark = self.proxy_mark();
+        if !self.state.topology.proxied || self.state.proxy.is_some_and(|id| mark.is_of(id)) {
+            return Ok(None);
+        }
+        let ports: Vec<u16> = self.nodes.iter().map(|node| node.port).collect();
+        ports::check_free(&ports)?;
+        let folder = self.folder.to_string_lossy().into_owned();
+        let arguments: Vec<String> = ["cluster", "proxy", "--dir", &folder].map(str::to_owned).to_vec();
+        let console = self.console();
+        let with = Launch {
+            program: &tools.launcher.program,
+            arguments: &arguments,
+            console: &console,
+            groups: &[],
+        };
+        let mut started = launch(&tools.launcher, &tools.ledger, with)?;
+        self.state.proxy = Some(started.id);
+        let patience = Patience {
+            what: "the proxy is not ready".to_owned(),
+            until: Instant::now() + PROXY,
+            signals: &tools.signals,
+        };
+        let mut has_ended = false;
+        patience.until(|| {
+            has_ended = started.has_ended();
+            let listening = ports::listening(&View::live());
+            let missing = ports.iter().find(|port| !listening.contains_key(port)).filter(|_| !has_ended);
+            missing
+                .map_or(Ok(()), |port| Err(Error::new(Kind::Busy, format!("nobody listens on port {port}"))))
+        })?;
+        if has_ended {
+            let words = last_words(&console, &console);
+            return Err(Error::new(Kind::Unsupported, "the proxy ended at once").because(words));
+        }
+        Ok(Some(started))
+    }
+
+    /// Ends the proxy, if it runs.
+    pub(super) fn stop_proxy(&mut self) -> Result<()> {
+        let mark = self.proxy_mark();
+        let Some(id) = self.state.proxy.take().filter(|id| mark.is_of(*id)) else { return Ok(()) };
+        id.signal(Signal::TERM)?;
+        let until = Instant::now() + PROXY;
+        while id.lives() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    fn console(&self) -> PathBuf {
+        self.folder.join("proxy.console")
+    }
+
+    /// The files of the proxy.
+    pub(super) fn network_files(&self) -> Vec<PathBuf> {
+        vec![self.console(), Rules::path(&self.folder)]
+    }
+}

@@ -1,0 +1,251 @@
+//! Making a cluster: everything is checked before anything is made, and what was made goes again if it fails.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use fathom_errors::{Error, Kind, Result};
+use rustix::process::Signal;
+
+use super::start::{self, Batch};
+use super::{Cluster, Tools, folders, key_file};
+use crate::arguments::split_secrets;
+use crate::layout::{Node, layout};
+use crate::mlaunch::MLAUNCH_FILE;
+use crate::ports;
+use crate::programs::Programs;
+use crate::state::{Lock, Phase, Server, State};
+use crate::topology::Topology;
+
+/// A cluster that somebody wants.
+#[derive(Debug)]
+pub struct Wish {
+    folder: PathBuf,
+    topology: Topology,
+    nodes: Vec<Node>,
+    /// How its servers are started, with all secrets.
+    servers: Vec<Server>,
+}
+
+impl Wish {
+    /// Lays out a cluster in a folder, finds its programs, and writes its command lines. Makes nothing. What goes by without
+    /// an error is told to `note`.
+    pub fn new(
+        folder: &Path,
+        mut topology: Topology,
+        own: &Path,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Wish> {
+        topology.check()?;
+        check_host(&topology)?;
+        let folder = absolute(folder)?;
+        topology.name_places(&|path| absolute(path))?;
+        let nodes = layout(&topology, &folder)?;
+        let mut programs = Programs::new(own.to_owned());
+        programs.find(&nodes, topology.binaries.as_deref())?;
+        let servers = start::servers(&topology, &nodes, &programs, &folder, note)?;
+        Ok(Wish { folder, topology, nodes, servers })
+    }
+
+    /// The servers that it would have.
+    pub fn servers(&self) -> &[Server] {
+        &self.servers
+    }
+
+    /// What is written down: without secrets.
+    fn open(&self) -> Result<(Topology, Vec<Server>)> {
+        let mut topology = self.topology.clone();
+        topology.pass_through = split_secrets(&topology.pass_through)?.0;
+        let mut servers = self.servers.clone();
+        for server in &mut servers {
+            // The first word of our own names its verb.
+            let verb = server.arguments.iter().take_while(|word| !word.starts_with('-')).count();
+            let (verb, options) = server.arguments.split_at(verb);
+            server.arguments = [verb.to_vec(), split_secrets(options)?.0].concat();
+        }
+        Ok((topology, servers))
+    }
+
+    /// Makes the cluster, or finishes it if its making was broken off, or starts it if it was made before.
+    pub fn make(self, tools: &Tools<'_>, password: &str, keep_failed: bool) -> Result<Cluster> {
+        let (topology, servers) = self.open()?;
+        match State::read(&self.folder)? {
+            Some(state) => self.take_up(tools, state, &topology, password),
+            None if self.folder.join(MLAUNCH_FILE).exists() => {
+                let what = format!("{} holds an environment that mlaunch made", self.folder.display());
+                Err(Error::new(Kind::NotOurs, what)
+                    .advise("'fathom cluster start' starts it; choose another --dir for init"))
+            }
+            None => self.make_new(tools, State::new(topology, servers), password, keep_failed),
+        }
+    }
+
+    fn make_new(
+        self,
+        tools: &Tools<'_>,
+        mut state: State,
+        password: &str,
+        keep_failed: bool,
+    ) -> Result<Cluster> {
+        folders::check_vacant(&self.nodes)?;
+        ports::check_free(&self.all_ports())?;
+        let mut made = folders::Made::default();
+        made.folder(&tools.ledger, &self.folder)?;
+        let lock = Lock::take(&self.folder)?;
+        for path in folders::needed(&self.nodes) {
+            made.folder(&tools.ledger, &path)?;
+        }
+        let outside = |path: &PathBuf| !path.starts_with(&self.folder);
+        state.folders = self.nodes.iter().filter_map(|node| node.db_path.clone()).filter(outside).collect();
+        let own_key = state.topology.auth.as_ref().is_some_and(|auth| auth.key_file.is_none());
+        let key = key_file::of(&state.topology, &self.folder);
+        if let Some(path) = key.iter().find(|_| own_key) {
+            key_file::make(path)?;
+        }
+        let Wish { folder, nodes, servers, .. } = self;
+        let mut cluster = Cluster { folder, nodes, state, is_mlaunch: false, _lock: Some(lock) };
+        cluster.write()?;
+        let mut batch = Batch::default();
+        if let Err(error) = cluster.bring_up(tools, &servers, password, &mut batch) {
+            // Processes end before their folders go.
+            drop(batch);
+            if keep_failed {
+                cluster.state.servers.iter_mut().for_each(|server| server.process = None);
+                cluster.write()?;
+                made.keep()?;
+            } else {
+                cluster.forget_files();
+            }
+            return Err(error);
+        }
+        batch.let_go()?;
+        made.keep()?;
+        Ok(cluster)
+    }
+
+    /// A cluster is there already: the same one is started and finished, another one is not touched.
+    fn take_up(
+        self,
+        tools: &Tools<'_>,
+        state: State,
+        topology: &Topology,
+        password: &str,
+    ) -> Result<Cluster> {
+        if state.topology != *topology {
+            let what = format!("a different cluster exists at {}", self.folder.display());
+            return Err(Error::new(Kind::NotOurs, what)
+                .advise("choose another --dir, or remove that one with 'fathom cluster destroy'"));
+        }
+        let lock = Lock::take(&self.folder)?;
+        let Wish { folder, nodes, servers, .. } = self;
+        let mut cluster = Cluster { folder, nodes, state, is_mlaunch: false, _lock: Some(lock) };
+        let running = cluster.live(false)?.iter().filter(|one| one.runs).count();
+        if running > 0 {
+            let count = cluster.nodes.len();
+            let how = if cluster.is_unfinished() { ", and its making was broken off" } else { "" };
+            let what = format!(
+                "{running} of the {count} servers of the cluster in {} run{how}",
+                cluster.folder.display()
+            );
+            let advice = if cluster.is_unfinished() {
+                "remove it with 'fathom cluster destroy', or stop them with 'fathom cluster stop' and do this again"
+            } else {
+                "start the others with 'fathom cluster start'"
+            };
+            return Err(Error::new(Kind::Busy, what).advise(advice));
+        }
+        let places: Vec<usize> = (0..cluster.nodes.len()).collect();
+        cluster.check_ports(&places)?;
+        let before = cluster.state.clone();
+        let mut batch = Batch::default();
+        if let Err(error) = cluster.bring_up(tools, &servers, password, &mut batch) {
+            drop(batch);
+            cluster.state = before;
+            cluster.write()?;
+            return Err(error);
+        }
+        batch.let_go()?;
+        Ok(cluster)
+    }
+
+    fn all_ports(&self) -> Vec<u16> {
+        let mut ports: Vec<u16> = self.nodes.iter().flat_map(|node| [node.port, node.own_port]).collect();
+        ports.dedup();
+        ports
+    }
+}
+
+impl Cluster {
+    /// Starts everything and sets it up.
+    fn bring_up(
+        &mut self,
+        tools: &Tools<'_>,
+        servers: &[Server],
+        password: &str,
+        batch: &mut Batch,
+    ) -> Result<()> {
+        let until = Instant::now() + tools.timeout;
+        let of = |wanted: fn(&Node) -> bool| -> Vec<usize> {
+            self.nodes.iter().enumerate().filter(|(_, node)| wanted(node)).map(|(at, _)| at).collect()
+        };
+        let is_new = self.is_unfinished();
+        let mongods = of(Node::is_mongod);
+        let routers =
+            of(if is_new { |node| !node.is_mongod() } else { |node| !node.is_mongod() && !node.temporary });
+        self.start_round(tools, &mongods, Some(servers), batch)?;
+        self.await_answers(tools, &mongods, until, batch)?;
+        let (versions, contact) = (self.versions(), self.contact()?);
+        self.setup(tools, &versions, &contact, until).sets()?;
+        if !routers.is_empty() {
+            self.start_round(tools, &routers, Some(servers), batch)?;
+            self.await_answers(tools, &routers, until, batch)?;
+        }
+        if is_new {
+            let setup = self.setup(tools, &versions, &contact, until);
+            setup.shards()?;
+            if let Some(auth) = &self.state.topology.auth {
+                setup.users(auth, password)?;
+            }
+            setup.collections()?;
+            self.state.phase = Phase::Made;
+        }
+        let temporary: Vec<usize> =
+            routers.into_iter().filter(|at| self.nodes.get(*at).is_some_and(|node| node.temporary)).collect();
+        if !temporary.is_empty() {
+            self.stop(tools, &temporary, super::Stopping::with(Signal::TERM))?;
+        }
+        self.write()
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|cause| Error::io("find", path, cause))
+}
+
+/// A name that leads elsewhere needs servers that listen there.
+fn check_host(topology: &Topology) -> Result<()> {
+    let host = topology.host.as_str();
+    let is_loopback = host == "localhost" || host.starts_with("127.") || host == "::1";
+    let has_bind = topology.pass_through.iter().any(|word| word.starts_with("--bind_ip"));
+    if is_loopback || has_bind || topology.sets().is_empty() {
+        return Ok(());
+    }
+    let what = format!("the servers listen on the loopback only, where '{host}' does not lead");
+    Err(Error::usage(what).advise("add --bind_ip_all, or --bind_ip with the addresses to listen on"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{ReplicaSet, Shape};
+
+    #[test]
+    fn another_name_needs_other_addresses() {
+        let set = Shape::ReplicaSet(ReplicaSet::plain("rs", 1, 0));
+        let mut topology = Topology { shape: set, host: "db1.example.net".to_owned(), ..Topology::default() };
+        assert_eq!(check_host(&topology).unwrap_err().kind(), Kind::Usage);
+        topology.pass_through.push("--bind_ip_all".to_owned());
+        check_host(&topology).unwrap();
+        topology = Topology { host: "127.0.0.1".to_owned(), ..Topology::default() };
+        check_host(&topology).unwrap();
+    }
+}

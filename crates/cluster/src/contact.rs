@@ -1,0 +1,119 @@
+//! How we reach the servers ourselves: under the name that the cluster has, at their own ports, as who the key file makes us.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use bson::{Document, RawDocument};
+use fathom_client::{Address, Connection, Credential, Role, Target};
+use fathom_errors::{Error, Kind, Result};
+use fathom_wire::scram::Mechanism;
+
+use crate::layout::Node;
+use crate::topology::Topology;
+
+/// How long one server may take to answer hello.
+const HELLO: Duration = Duration::from_secs(2);
+/// How long a command may take that waits for others.
+const COMMAND: Duration = Duration::from_secs(60);
+
+/// How to reach the servers of a cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Contact {
+    host: String,
+    plain: Target,
+    /// The members' own user, whom the key file lets in.
+    member: Option<Credential>,
+}
+
+impl Contact {
+    /// For a cluster; its key file, if clients must log in.
+    pub(crate) fn new(topology: &Topology, key_file: Option<&Path>) -> Result<Contact> {
+        let mut plain = Target::at(Address::new(topology.host.clone(), 0));
+        plain.tls = topology.tls.client();
+        plain.app_name = Some("fathom cluster".to_owned());
+        plain.connect_timeout = HELLO;
+        plain.socket_timeout = Some(COMMAND);
+        let member = match key_file {
+            None => None,
+            Some(path) => {
+                let text =
+                    fs::read_to_string(path).map_err(|cause| Error::io("read the key file", path, cause))?;
+                Some(Credential {
+                    user: "__system".to_owned(),
+                    password: text.chars().filter(|one| !one.is_whitespace()).collect(),
+                    source: "local".to_owned(),
+                    mechanism: Some(Mechanism::Sha256),
+                })
+            }
+        };
+        Ok(Contact { host: topology.host.clone(), plain, member })
+    }
+
+    /// What a server says of itself, without logging in.
+    pub(crate) fn hello(&self, node: &Node) -> fathom_client::Result<Hello> {
+        let connection = Connection::open(&self.address(node), &self.plain)?;
+        Ok(Hello::of(connection.hello()))
+    }
+
+    /// What servers say of themselves, all asked at once; `None` for those that do not answer.
+    pub(crate) fn hellos(&self, nodes: &[&Node]) -> Vec<Option<Hello>> {
+        thread::scope(|scope| {
+            let asked: Vec<_> = nodes.iter().map(|node| scope.spawn(|| self.hello(node).ok())).collect();
+            asked.into_iter().map(|one| one.join().ok().flatten()).collect()
+        })
+    }
+
+    /// A connection for commands: as a member of the cluster, or as nobody where no user is known yet.
+    pub(crate) fn connect(&self, node: &Node) -> fathom_client::Result<Connection> {
+        let address = self.address(node);
+        if let Some(member) = &self.member {
+            let target = Target { credential: Some(member.clone()), ..self.plain.clone() };
+            match Connection::open(&address, &target) {
+                Err(fathom_client::Error::Server(_)) => {}
+                other => return other,
+            }
+        }
+        Connection::open(&address, &self.plain)
+    }
+
+    /// Runs a command on `database` of a server.
+    pub(crate) fn run(
+        &self,
+        node: &Node,
+        database: &str,
+        command: &Document,
+    ) -> fathom_client::Result<Document> {
+        let reply = self.connect(node)?.run(database, command)?;
+        let unreadable = |cause| Error::new(Kind::Malformed, "a reply cannot be read").because(cause);
+        Ok(Document::try_from(&*reply).map_err(unreadable)?)
+    }
+
+    /// The same on `admin`.
+    pub(crate) fn admin(&self, node: &Node, command: &Document) -> fathom_client::Result<Document> {
+        self.run(node, "admin", command)
+    }
+
+    fn address(&self, node: &Node) -> Address {
+        Address::new(self.host.clone(), node.own_port)
+    }
+}
+
+/// What matters of a reply to hello.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hello {
+    pub(crate) role: Role,
+    pub(crate) set: Option<String>,
+    /// Whether it is what it is to be: primary, secondary (seen by clients or not), arbiter.
+    pub(crate) has_settled: bool,
+}
+
+impl Hello {
+    fn of(reply: &RawDocument) -> Hello {
+        let role = Role::of(reply);
+        let is_secondary = reply.get_bool("secondary").unwrap_or(false);
+        let has_settled = is_secondary || matches!(role, Role::Primary | Role::Secondary | Role::Arbiter);
+        Hello { role, set: reply.get_str("setName").ok().map(str::to_owned), has_settled }
+    }
+}

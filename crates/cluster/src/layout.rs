@@ -1,0 +1,257 @@
+//! Where the servers of a cluster are: ports and folders, as mlaunch lays them out.
+//!
+//! Ports: routers first, then shard by shard (in the order of the members), then config servers. Folders below the cluster's:
+//! `db` and `mongod.log` of a single server; `SET/rsN`, `SET/arb`; `mongos.log`, or `mongos/mongos_PORT.log` of several
+//! (rueckstiess/mtools:mtools/mlaunch/mlaunch.py). Pure: nothing is made here.
+
+use std::path::{Path, PathBuf};
+
+use fathom_errors::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::topology::{Member, ReplicaSet, ServerOptions, Shape, Topology};
+
+/// What a server is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// A server by itself.
+    Single,
+    /// A member of a set that holds data.
+    Data,
+    /// A member of a set that only votes.
+    Arbiter,
+    /// A member of the config servers' set.
+    Config,
+    /// A router.
+    Router,
+}
+
+/// One server of a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Where clients and members reach it.
+    pub port: u16,
+    /// Where it listens itself: another port where a proxy stands before it.
+    pub own_port: u16,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Its set, if it is in one.
+    pub set: Option<String>,
+    /// Whether its set is a shard.
+    pub in_shard: bool,
+    /// Where its data is; a router has none.
+    pub db_path: Option<PathBuf>,
+    /// Its log.
+    pub log_path: PathBuf,
+    /// Whether it runs only while the cluster is made.
+    pub temporary: bool,
+    /// What it is given.
+    pub options: ServerOptions,
+}
+
+impl Node {
+    /// What it prints besides its log.
+    pub fn console_path(&self) -> PathBuf {
+        self.log_path.with_extension("console")
+    }
+
+    /// Whether it is a mongod.
+    pub fn is_mongod(&self) -> bool {
+        self.purpose != Purpose::Router
+    }
+
+    /// `the config server on port 27020`.
+    pub fn title(&self) -> String {
+        let what = match (self.purpose, &self.set) {
+            (Purpose::Single, _) => "the server".to_owned(),
+            (Purpose::Arbiter, Some(set)) => format!("the arbiter of {set}"),
+            (Purpose::Config, _) => "the config server".to_owned(),
+            (Purpose::Router, _) => "the router".to_owned(),
+            (_, Some(set)) => format!("the member of {set}"),
+            (_, None) => "the member".to_owned(),
+        };
+        format!("{what} on port {}", self.port)
+    }
+}
+
+/// All servers of a cluster, by port.
+pub fn layout(topology: &Topology, folder: &Path) -> Result<Vec<Node>> {
+    let mut nodes = match &topology.shape {
+        Shape::Single(options) => {
+            vec![node(
+                Purpose::Single,
+                Some(db_path(folder, &[], options)),
+                folder.join("mongod.log"),
+                options,
+            )]
+        }
+        Shape::ReplicaSet(set) => of_set(folder, set, Purpose::Data, false),
+        Shape::Sharded { shards, config, routers } => {
+            let mut nodes = of_routers(folder, routers);
+            nodes.extend(shards.iter().flat_map(|shard| of_set(folder, shard, Purpose::Data, true)));
+            nodes.extend(of_set(folder, config, Purpose::Config, false));
+            nodes
+        }
+    };
+    number(&mut nodes, topology)?;
+    Ok(nodes)
+}
+
+/// A server without set and port.
+fn node(purpose: Purpose, db_path: Option<PathBuf>, log_path: PathBuf, options: &ServerOptions) -> Node {
+    Node {
+        port: 0,
+        own_port: 0,
+        purpose,
+        set: None,
+        in_shard: false,
+        db_path,
+        log_path,
+        temporary: false,
+        options: options.clone(),
+    }
+}
+
+/// Within a directory that was named, which may hold other things, a folder of its own.
+fn db_path(folder: &Path, below: &[&str], options: &ServerOptions) -> PathBuf {
+    match &options.directory {
+        Some(directory) if below.is_empty() => directory.join("db"),
+        Some(directory) => directory.join(below.join("-")),
+        None => folder.join(below.iter().collect::<PathBuf>()).join("db"),
+    }
+}
+
+fn of_set(folder: &Path, set: &ReplicaSet, purpose: Purpose, in_shard: bool) -> Vec<Node> {
+    let (mut data, mut arbiters) = (0, 0);
+    let mut nodes = Vec::new();
+    for member in &set.members {
+        let name = member_folder(member, &mut data, &mut arbiters);
+        let purpose = if member.arbiter { Purpose::Arbiter } else { purpose };
+        let db = db_path(folder, &[&set.name, &name], &member.options);
+        let log = folder.join(&set.name).join(name).join("mongod.log");
+        let plain = node(purpose, Some(db), log, &member.options);
+        nodes.push(Node { set: Some(set.name.clone()), in_shard, ..plain });
+    }
+    nodes
+}
+
+/// The logs of several have their ports in their names, which come later.
+fn of_routers(folder: &Path, routers: &[ServerOptions]) -> Vec<Node> {
+    let log = || folder.join("mongos.log");
+    if routers.is_empty() {
+        let plain = node(Purpose::Router, None, log(), &ServerOptions::default());
+        return vec![Node { temporary: true, ..plain }];
+    }
+    routers.iter().map(|options| node(Purpose::Router, None, log(), options)).collect()
+}
+
+fn member_folder(member: &Member, data: &mut usize, arbiters: &mut usize) -> String {
+    if !member.arbiter {
+        *data += 1;
+        return format!("rs{data}");
+    }
+    *arbiters += 1;
+    // mlaunch has one at most, without a number.
+    if *arbiters == 1 { "arb".to_owned() } else { format!("arb{arbiters}") }
+}
+
+/// Gives out the ports; behind proxies, the servers' own ports follow the ones that clients use.
+fn number(nodes: &mut [Node], topology: &Topology) -> Result<()> {
+    let count = nodes.len() * if topology.proxied { 2 } else { 1 };
+    let first = usize::from(topology.first_port);
+    let last = first + count - 1;
+    if first == 0 || last > usize::from(u16::MAX) {
+        let what = format!("the ports {first} to {last} do not exist");
+        return Err(Error::usage(what).advise("choose a --port from 1, with room below 65536"));
+    }
+    let routers = nodes.iter().filter(|node| node.purpose == Purpose::Router).count();
+    let shift = if topology.proxied { nodes.len() } else { 0 };
+    let port = |at: usize| u16::try_from(first + at).unwrap_or(u16::MAX);
+    for (at, node) in nodes.iter_mut().enumerate() {
+        node.port = port(at);
+        node.own_port = port(at + shift);
+        if node.purpose == Purpose::Router && routers > 1 {
+            let folder = node.log_path.with_file_name("mongos");
+            node.log_path = folder.join(format!("mongos_{}.log", node.port));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(topology: &Topology) -> Vec<String> {
+        let nodes = layout(topology, Path::new("/c")).unwrap();
+        let path = |path: &Path| path.strip_prefix("/c").unwrap_or(path).display().to_string();
+        let line = |node: &Node| {
+            let db = node.db_path.as_deref().map(path).unwrap_or_default();
+            format!("{} {:?} {db} {}", node.port, node.purpose, path(&node.log_path))
+        };
+        nodes.iter().map(line).collect()
+    }
+
+    fn sharded(shards: usize, nodes: usize, arbiters: usize, config: usize, routers: usize) -> Topology {
+        let shard = |at: usize| ReplicaSet::plain(format!("shard{:02}", at + 1), nodes, arbiters);
+        Topology {
+            shape: Shape::Sharded {
+                shards: (0..shards).map(shard).collect(),
+                config: ReplicaSet::plain(crate::CONFIG_SET, config, 0),
+                routers: vec![ServerOptions::default(); routers],
+            },
+            ..Topology::default()
+        }
+    }
+
+    #[test]
+    fn a_single_server_and_a_set_are_where_mlaunch_has_them() {
+        assert_eq!(lines(&Topology::default()), ["27017 Single db mongod.log"]);
+        let set = Shape::ReplicaSet(ReplicaSet::plain("replset", 2, 2));
+        let topology = Topology { shape: set, first_port: 30000, ..Topology::default() };
+        assert_eq!(
+            lines(&topology),
+            [
+                "30000 Data replset/rs1/db replset/rs1/mongod.log",
+                "30001 Data replset/rs2/db replset/rs2/mongod.log",
+                "30002 Arbiter replset/arb/db replset/arb/mongod.log",
+                "30003 Arbiter replset/arb2/db replset/arb2/mongod.log",
+            ]
+        );
+    }
+
+    #[test]
+    fn routers_come_first_and_config_servers_last() {
+        assert_eq!(
+            lines(&sharded(2, 1, 1, 1, 2)),
+            [
+                "27017 Router  mongos/mongos_27017.log",
+                "27018 Router  mongos/mongos_27018.log",
+                "27019 Data shard01/rs1/db shard01/rs1/mongod.log",
+                "27020 Arbiter shard01/arb/db shard01/arb/mongod.log",
+                "27021 Data shard02/rs1/db shard02/rs1/mongod.log",
+                "27022 Arbiter shard02/arb/db shard02/arb/mongod.log",
+                "27023 Config configRepl/rs1/db configRepl/rs1/mongod.log",
+            ]
+        );
+        let nodes = layout(&sharded(1, 1, 0, 1, 0), Path::new("/c")).unwrap();
+        assert!(nodes[0].temporary && nodes[0].log_path == Path::new("/c/mongos.log"));
+        assert_eq!(nodes.len(), 3);
+    }
+
+    #[test]
+    fn proxies_push_the_servers_behind_the_ports_of_the_clients() {
+        let nodes = layout(&Topology { proxied: true, ..sharded(1, 2, 0, 1, 1) }, Path::new("/c")).unwrap();
+        let ports: Vec<_> = nodes.iter().map(|node| (node.port, node.own_port)).collect();
+        assert_eq!(ports, [(27017, 27021), (27018, 27022), (27019, 27023), (27020, 27024)]);
+    }
+
+    #[test]
+    fn ports_that_do_not_exist_are_refused() {
+        for first_port in [0, 65535] {
+            let topology = Topology { first_port, ..sharded(1, 1, 0, 1, 1) };
+            assert!(layout(&topology, Path::new("/c")).is_err(), "{first_port}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The document of `replSetInitiate`, the shard's name for `addShard`, and connection strings.
+
+use bson::{Document, doc};
+
+use crate::layout::{Node, Purpose};
+use crate::topology::{ReplicaSet, Shape, Topology};
+use crate::version::Version;
+
+/// From this version on, what stays behind on purpose does so by `secondaryDelaySecs`.
+const SECONDARY_DELAY: Version = Version::release(5, 0);
+
+/// What `replSetInitiate` takes. The nodes of the set are in the order of its members.
+pub(crate) fn initiate(set: &ReplicaSet, nodes: &[&Node], host: &str, version: Version) -> Document {
+    let mut config = doc! { "_id": &set.name, "version": 1 };
+    if nodes.iter().any(|node| node.purpose == Purpose::Config) {
+        config.insert("configsvr", true);
+    }
+    let members = set.members.iter().zip(nodes).enumerate();
+    let members: Vec<Document> = members
+        .map(|(at, (member, node))| {
+            let mut one = doc! { "_id": i32::try_from(at).unwrap_or(i32::MAX), "host": format!("{host}:{}", node.port) };
+            if member.arbiter {
+                one.insert("arbiterOnly", true);
+            }
+            if let Some(priority) = member.priority {
+                one.insert("priority", priority);
+            }
+            if let Some(votes) = member.votes {
+                one.insert("votes", i32::from(votes));
+            }
+            if member.hidden {
+                one.insert("hidden", true);
+            }
+            if let Some(seconds) = member.delay_secs {
+                let name = if version < SECONDARY_DELAY { "slaveDelay" } else { "secondaryDelaySecs" };
+                one.insert(name, i64::try_from(seconds).unwrap_or(i64::MAX));
+            }
+            if !member.tags.is_empty() {
+                let tags: Document = member.tags.iter().map(|(name, value)| (name.clone(), value.into())).collect();
+                one.insert("tags", tags);
+            }
+            one
+        })
+        .collect();
+    config.insert("members", members);
+    config
+}
+
+/// `set/host:port,host:port`, as `addShard` and `--configdb` take it; arbiters are left out.
+pub(crate) fn seed_list(set: &str, nodes: &[Node], host: &str) -> String {
+    let of_set =
+        nodes.iter().filter(|node| node.set.as_deref() == Some(set) && node.purpose != Purpose::Arbiter);
+    let hosts: Vec<String> = of_set.map(|node| format!("{host}:{}", node.port)).collect();
+    format!("{set}/{}", hosts.join(","))
+}
+
+/// What a client connects with. Where users must log in, `<password>` stands for the password.
+pub fn connection_string(topology: &Topology, nodes: &[Node]) -> String {
+    let wanted = |node: &&Node| match topology.shape {
+        Shape::Single(_) => true,
+        Shape::ReplicaSet(_) => node.purpose == Purpose::Data,
+        Shape::Sharded { .. } => node.purpose == Purpose::Router && !node.temporary,
+    };
+    let hosts: Vec<String> =
+        nodes.iter().filter(wanted).map(|node| format!("{}:{}", topology.host, node.port)).collect();
+    if hosts.is_empty() {
+        return String::new();
+    }
+    let mut options = Vec::new();
+    if let Shape::ReplicaSet(set) = &topology.shape {
+        options.push(format!("replicaSet={}", set.name));
+    }
+    options.extend(topology.tls.client_options());
+    let user = topology.auth.as_ref().and_then(|auth| Some((auth.user.as_ref()?, auth)));
+    let login = user.map(|(user, auth)| {
+        options.push(format!("authSource={}", auth.database));
+        format!("{}:<password>@", escaped(user))
+    });
+    let options = if options.is_empty() { String::new() } else { format!("?{}", options.join("&")) };
+    format!("mongodb://{}{}/{options}", login.unwrap_or_default(), hosts.join(","))
+}
+
+/// With what a connection string gives a meaning to written as percent signs.
+pub(crate) fn escaped(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::layout::layout;
+    use crate::topology::{Auth, Member, ServerOptions};
+
+    fn set() -> ReplicaSet {
+        let mut set = ReplicaSet::plain("rs", 3, 1);
+        set.members[0].priority = Some(10.0);
+        let late = Member {
+            priority: Some(0.0),
+            votes: Some(0),
+            hidden: true,
+            delay_secs: Some(60),
+            tags: [("dc".to_owned(), "east".to_owned())].into(),
+            ..Member::default()
+        };
+        set.members[2] = late;
+        set
+    }
+
+    #[test]
+    fn every_property_of_a_member_reaches_the_set() {
+        let topology = Topology { shape: Shape::ReplicaSet(set()), ..Topology::default() };
+        let nodes = layout(&topology, Path::new("/c")).unwrap();
+        let nodes: Vec<&Node> = nodes.iter().collect();
+        let expected = |delay: &str| {
+            doc! { "_id": "rs", "version": 1, "members": [
+                { "_id": 0, "host": "h:27017", "priority": 10.0 },
+                { "_id": 1, "host": "h:27018" },
+                { "_id": 2, "host": "h:27019", "priority": 0.0, "votes": 0, "hidden": true, delay: 60_i64,
+                  "tags": { "dc": "east" } },
+                { "_id": 3, "host": "h:27020", "arbiterOnly": true },
+            ] }
+        };
+        assert_eq!(initiate(&set(), &nodes, "h", Version::release(4, 4)), expected("slaveDelay"));
+        assert_eq!(initiate(&set(), &nodes, "h", Version::release(5, 0)), expected("secondaryDelaySecs"));
+    }
+
+    #[test]
+    fn connection_strings_lead_to_who_takes_clients() {
+        let mut topology = Topology { shape: Shape::ReplicaSet(set()), ..Topology::default() };
+        let nodes = layout(&topology, Path::new("/c")).unwrap();
+        let hosts = "localhost:27017,localhost:27018,localhost:27019";
+        assert_eq!(connection_string(&topology, &nodes), format!("mongodb://{hosts}/?replicaSet=rs"));
+        assert_eq!(seed_list("rs", &nodes, "localhost"), format!("rs/{hosts}"));
+        let auth = Auth {
+            user: Some("a@b".to_owned()),
+            database: "admin".to_owned(),
+            roles: Vec::new(),
+            key_file: None,
+        };
+        topology.auth = Some(auth);
+        assert_eq!(
+            connection_string(&topology, &nodes),
+            format!("mongodb://a%40b:<password>@{hosts}/?replicaSet=rs&authSource=admin")
+        );
+        let shape = Shape::Sharded {
+            shards: vec![ReplicaSet::plain("a", 1, 0)],
+            config: ReplicaSet::plain("c", 1, 0),
+            routers: vec![ServerOptions::default(); 2],
+        };
+        let topology = Topology { shape, ..Topology::default() };
+        let nodes = layout(&topology, Path::new("/c")).unwrap();
+        assert_eq!(connection_string(&topology, &nodes), "mongodb://localhost:27017,localhost:27018/");
+    }
+}

@@ -1,0 +1,245 @@
+//! What turns running servers into sets and a sharded cluster: initiating, adding shards, users, sharded collections.
+//!
+//! Each step looks first whether it was done before, so that an `init` that was broken off can be done again. What a server refuses
+//! for good is said at once; what may still come true (members that start, an election) is tried until the time is over.
+
+use std::thread;
+use std::time::Instant;
+
+use bson::{Bson, Document, doc};
+use fathom_client::Role;
+use fathom_errors::{Error, Kind, Result};
+use fathom_process::Signals;
+
+use crate::contact::Contact;
+use crate::layout::{Node, Purpose};
+use crate::set_config::{initiate, seed_list};
+use crate::topology::{Auth, ReplicaSet, Topology};
+use crate::version::Version;
+use crate::wait::Patience;
+
+/// MongoDB's codes for what was done before, and for what may still come true.
+const ALREADY_INITIALIZED: i32 = 23;
+const USER_EXISTS: i32 = 51003;
+const MAY_COME_TRUE: [i32; 12] = [6, 7, 74, 89, 91, 94, 107, 133, 189, 10107, 11602, 13435];
+/// From this version on a shard with arbiters wants a write concern to be set first.
+const DEFAULT_WRITE_CONCERN: Version = Version::release(5, 0);
+
+/// A cluster that is being set up.
+#[derive(Clone, Copy)]
+pub(crate) struct Setup<'a> {
+    pub(crate) topology: &'a Topology,
+    pub(crate) nodes: &'a [Node],
+    pub(crate) versions: &'a [Version],
+    pub(crate) contact: &'a Contact,
+    pub(crate) until: Instant,
+    pub(crate) signals: &'a Signals,
+}
+
+impl Setup<'_> {
+    /// Initiates all sets, at once.
+    pub(crate) fn sets(&self) -> Result<()> {
+        let sets = self.topology.sets();
+        let done: Vec<Result<()>> = thread::scope(|scope| {
+            let all: Vec<_> = sets.iter().map(|set| scope.spawn(move || self.set(set))).collect();
+            let broken = || Err(Error::new(Kind::Stopped, "a thread that initiates a set has broken"));
+            all.into_iter().map(|one| one.join().unwrap_or_else(|_| broken())).collect()
+        });
+        done.into_iter().collect()
+    }
+
+    /// Initiates one set, and waits until it has a primary and all members are what they are to be.
+    fn set(&self, set: &ReplicaSet) -> Result<()> {
+        let members = self.members(set);
+        let electable =
+            set.members.iter().zip(&members).find(|(one, _)| !one.arbiter && one.priority != Some(0.0));
+        let Some((_, first)) = electable else {
+            return Err(Error::usage(format!("no member of the set '{}' can become primary", set.name)));
+        };
+        let found = self
+            .patience(format!("{} does not say what it is", first.title()))
+            .until(|| self.contact.hello(first).map_err(Error::from))?;
+        match &found.set {
+            Some(other) if *other != set.name => {
+                let what =
+                    format!("{} belongs to the set '{other}', and not to '{}'", first.title(), set.name);
+                return Err(Error::new(Kind::NotOurs, what));
+            }
+            Some(_) => {}
+            None if found.role == Role::Standalone => {
+                let what = format!("{} is no member of a set: its server does not replicate", first.title());
+                return Err(Error::new(Kind::Unsupported, what));
+            }
+            None => self.initiate(set, &members, first)?,
+        }
+        self.settle(set, &members)
+    }
+
+    fn initiate(&self, set: &ReplicaSet, members: &[&Node], first: &Node) -> Result<()> {
+        let config = initiate(set, members, &self.topology.host, self.version(first));
+        let command = doc! { "replSetInitiate": config };
+        let what = format!("the set '{}' cannot be initiated", set.name);
+        self.command(first, "admin", &command, &what, &[ALREADY_INITIALIZED])
+    }
+
+    /// Waits until a set has a primary among these members, and all of them are what they are to be.
+    pub(crate) fn settle(&self, set: &ReplicaSet, members: &[&Node]) -> Result<()> {
+        self.patience(format!("the set '{}' is not ready", set.name)).until(|| {
+            let hellos = self.contact.hellos(members);
+            if !hellos.iter().flatten().any(|hello| hello.role == Role::Primary) {
+                return Err(Error::new(Kind::Busy, "it has no primary"));
+            }
+            let late = members
+                .iter()
+                .zip(&hellos)
+                .find(|(_, hello)| !hello.as_ref().is_some_and(|one| one.has_settled));
+            late.map_or(Ok(()), |(node, _)| {
+                Err(Error::new(Kind::Busy, format!("{} is not ready", node.title())))
+            })
+        })
+    }
+
+    /// Adds the shards that are not there yet.
+    pub(crate) fn shards(&self) -> Result<()> {
+        let Some(router) = self.nodes.iter().find(|node| node.purpose == Purpose::Router) else {
+            return Ok(());
+        };
+        let listed = self
+            .patience("the shards cannot be listed".to_owned())
+            .until(|| self.contact.admin(router, &doc! { "listShards": 1 }).map_err(Error::from))?;
+        let there = |name: &str| {
+            let shards = listed.get_array("shards").into_iter().flatten();
+            shards.filter_map(Bson::as_document).any(|shard| shard.get_str("_id").is_ok_and(|id| id == name))
+        };
+        let shards: Vec<&ReplicaSet> =
+            self.topology.sets().into_iter().filter(|set| self.is_shard(set)).collect();
+        let has_arbiters = shards.iter().any(|shard| shard.members.iter().any(|member| member.arbiter));
+        if has_arbiters && self.version(router) >= DEFAULT_WRITE_CONCERN {
+            let command = doc! { "setDefaultRWConcern": 1, "defaultWriteConcern": { "w": 1 } };
+            self.command(router, "admin", &command, "the default write concern cannot be set", &[])?;
+        }
+        for shard in shards.iter().filter(|shard| !there(&shard.name)) {
+            let host = seed_list(&shard.name, self.nodes, &self.topology.host);
+            let command = doc! { "addShard": host, "name": &shard.name };
+            self.command(
+                router,
+                "admin",
+                &command,
+                &format!("the shard '{}' cannot be added", shard.name),
+                &[],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Shards the collections that are to be sharded.
+    pub(crate) fn collections(&self) -> Result<()> {
+        let Some(router) = self.nodes.iter().find(|node| node.purpose == Purpose::Router) else {
+            return Ok(());
+        };
+        for collection in &self.topology.collections {
+            let namespace = &collection.namespace;
+            let database = namespace.split('.').next().unwrap_or_default();
+            let what = format!("{namespace} cannot be sharded");
+            self.command(
+                router,
+                "admin",
+                &doc! { "enableSharding": database },
+                &what,
+                &[ALREADY_INITIALIZED],
+            )?;
+            let mut command = doc! { "shardCollection": namespace, "key": collection.key.clone() };
+            if collection.unique {
+                command.insert("unique", true);
+            }
+            if let Some(chunks) = collection.chunks {
+                command.insert("numInitialChunks", i64::from(chunks));
+            }
+            self.command(router, "admin", &command, &what, &[])?;
+        }
+        Ok(())
+    }
+
+    /// Makes the user: on the server, the set, or the router and every shard.
+    pub(crate) fn users(&self, auth: &Auth, password: &str) -> Result<()> {
+        let Some(user) = &auth.user else { return Ok(()) };
+        let mut command = doc! { "createUser": user };
+        if auth.database != "$external" {
+            command.insert("pwd", password);
+        }
+        command.insert("roles", auth.roles.clone());
+        let mut nodes: Vec<&Node> = self
+            .nodes
+            .iter()
+            .filter(|node| matches!(node.purpose, Purpose::Single | Purpose::Router))
+            .take(1)
+            .collect();
+        for set in self
+            .topology
+            .sets()
+            .into_iter()
+            .filter(|set| self.is_shard(set) || self.nodes.iter().all(Node::is_mongod))
+        {
+            nodes.push(self.primary(set)?);
+        }
+        for node in nodes {
+            let what = format!("the user '{user}' cannot be made on {}", node.title());
+            self.command(node, &auth.database, &command, &what, &[USER_EXISTS])?;
+        }
+        Ok(())
+    }
+
+    fn primary(&self, set: &ReplicaSet) -> Result<&Node> {
+        let members = self.members(set);
+        self.patience(format!("the set '{}' has no primary", set.name)).until(|| {
+            let hellos = self.contact.hellos(&members);
+            let primary = members
+                .iter()
+                .zip(&hellos)
+                .find(|(_, hello)| hello.as_ref().is_some_and(|hello| hello.role == Role::Primary));
+            primary.map(|(node, _)| *node).ok_or_else(|| Error::new(Kind::Busy, "nobody was elected"))
+        })
+    }
+
+    /// Runs a command until it succeeds or was done before; gives up at once where waiting does not help.
+    fn command(
+        &self,
+        node: &Node,
+        database: &str,
+        command: &Document,
+        what: &str,
+        done: &[i32],
+    ) -> Result<()> {
+        let mut final_error = None;
+        let result =
+            self.patience(what.to_owned()).until(|| match self.contact.run(node, database, command) {
+                Ok(_) => Ok(()),
+                Err(fathom_client::Error::Server(failure)) if done.contains(&failure.code().0) => Ok(()),
+                Err(fathom_client::Error::Server(failure)) if !MAY_COME_TRUE.contains(&failure.code().0) => {
+                    let why =
+                        format!("{} refuses: {}", node.title(), failure.message().trim_end_matches('.'));
+                    final_error = Some(Error::new(Kind::Unsupported, what.to_owned()).because(why));
+                    Ok(())
+                }
+                Err(error) => Err(error.into()),
+            });
+        final_error.map_or(result, Err)
+    }
+
+    fn members(&self, set: &ReplicaSet) -> Vec<&Node> {
+        self.nodes.iter().filter(|node| node.set.as_ref() == Some(&set.name)).collect()
+    }
+
+    fn is_shard(&self, set: &ReplicaSet) -> bool {
+        self.nodes.iter().any(|node| node.in_shard && node.set.as_ref() == Some(&set.name))
+    }
+
+    fn version(&self, node: &Node) -> Version {
+        let place = self.nodes.iter().position(|other| other.port == node.port);
+        place.and_then(|at| self.versions.get(at).copied()).unwrap_or(Version::release(4, 4))
+    }
+
+    fn patience(&self, what: String) -> Patience<'_> {
+        Patience { what, until: self.until, signals: self.signals }
+    }
+}

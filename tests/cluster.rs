@@ -1,0 +1,307 @@
+//! `fathom cluster` with our own server: a cluster of one, from its making to its end.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use bson::doc;
+use fathom_process::ProcessId;
+use fathom_testkit::{Fathom, Output, Scratch};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::serve_run::{connect, count, run};
+
+/// So many free ports in a row, which no other test here is given. They lie below those that the kernel gives out by itself.
+pub(crate) fn free_ports(count: u16) -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    for _ in 0..1000 {
+        let salt = u16::try_from(std::process::id() % 7).unwrap() * 1500;
+        let first = 20_000 + salt + NEXT.fetch_add(count, Ordering::Relaxed) % 1500;
+        let bound: Result<Vec<TcpListener>, _> =
+            (first..first + count).map(|port| TcpListener::bind(("127.0.0.1", port))).collect();
+        if bound.is_ok() {
+            return first;
+        }
+    }
+    panic!("no {count} free ports");
+}
+
+/// A cluster's folder, with the calls for it. Destroyed at the end, also when the test fails.
+pub(crate) struct Place {
+    pub(crate) scratch: Scratch,
+    pub(crate) port: u16,
+}
+
+impl Place {
+    pub(crate) fn new(ports: u16) -> Place {
+        Place { scratch: Scratch::new().unwrap(), port: free_ports(ports) }
+    }
+
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.scratch.path().join("c")
+    }
+
+    /// `fathom cluster ACTION ... --dir FOLDER`.
+    pub(crate) fn call(&self, action: &str, arguments: &[&str]) -> Fathom {
+        Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+            .args(["cluster", action, "--dir"])
+            .arg(self.folder())
+            .args(arguments)
+            .state(self.scratch.path().join("state"))
+    }
+
+    pub(crate) fn run(&self, action: &str, arguments: &[&str]) -> Output {
+        self.call(action, arguments).run()
+    }
+
+    /// `init`, with the ports of this place.
+    pub(crate) fn init(&self, arguments: &[&str]) -> Fathom {
+        self.call("init", &["--port", &self.port.to_string()]).args(arguments)
+    }
+
+    pub(crate) fn list(&self) -> Vec<Value> {
+        let listed = self.run("list", &["--json"]).expect_code(0).json();
+        listed["servers"].as_array().unwrap().clone()
+    }
+
+    /// The processes that have this place on their command lines.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        with_words(&self.folder())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.folder().exists() {
+            let _ = self.run("destroy", &[]);
+        }
+        for pid in self.processes() {
+            if let Some(id) = ProcessId::of(pid) {
+                let _ = id.signal(Signal::KILL);
+            }
+        }
+    }
+}
+
+fn with_words(folder: &Path) -> Vec<u32> {
+    let folder = folder.display().to_string();
+    let pids = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        ProcessId::of(*pid).is_some() && String::from_utf8_lossy(&words).contains(&folder)
+    })
+    .collect()
+}
+
+fn pid(server: &Value) -> u32 {
+    u32::try_from(server["pid"].as_u64().expect("it runs")).unwrap()
+}
+
+#[test]
+fn a_single_server_lives_from_init_to_destroy() {
+    let place = Place::new(1);
+    let arguments = [
+        "--single",
+        "--binarypath",
+        "fathom",
+        "--wiredTigerCacheSizeGB",
+        "0.25",
+        "--slowms",
+        "7",
+        "--setParameter",
+        "syncdelay=33",
+    ];
+    let made = place.init(&arguments).run().expect_code(0);
+    let uri = format!("mongodb://localhost:{}/", place.port);
+    assert!(made.stdout.contains(&format!("connect with {uri}")), "{}", made.stdout);
+    assert_eq!(place.run("list", &["--uri"]).expect_code(0).stdout, format!("{uri}\n"));
+    // Where mlaunch has things.
+    assert!(place.folder().join("db").is_dir() && place.folder().join("mongod.log").is_file());
+
+    let mut connection = connect(place.port);
+    run(&mut connection, &doc! { "insert": "c", "documents": [{ "_id": 1 }] });
+    let options = run(&mut connection, &doc! { "getCmdLineOpts": 1 });
+    let parsed = options.get_document("parsed").unwrap();
+    assert_eq!(parsed.get_document("operationProfiling").unwrap().get_i32("slowOpThresholdMs").unwrap(), 7);
+    assert_eq!(
+        run(&mut connection, &doc! { "getParameter": 1, "syncdelay": 1 }).get_f64("syncdelay").unwrap(),
+        33.0
+    );
+    drop(connection);
+    let first = place.list();
+    assert_eq!(
+        (first[0]["status"].as_str(), first[0]["process"].as_str()),
+        (Some("running"), Some("single"))
+    );
+    let session =
+        rustix::process::getsid(rustix::process::Pid::from_raw(pid(&first[0]).cast_signed())).unwrap();
+    assert_eq!(session.as_raw_nonzero().get().cast_unsigned(), pid(&first[0]), "it has a session of its own");
+
+    // The same again says what runs; something else is refused.
+    let again = place.init(&arguments).run().expect_code(3);
+    assert!(
+        again.stderr.contains("1 of the 1 servers of the cluster in") && again.stderr.contains("run"),
+        "{}",
+        again.stderr
+    );
+    let other = place.init(&["--single", "--binarypath", "fathom"]).run().expect_code(3);
+    assert!(other.stderr.contains("a different cluster exists at"), "{}", other.stderr);
+
+    let stopped = place.run("stop", &[]).expect_code(0);
+    assert!(stopped.stdout.contains("sent signal 15 to 1 process"), "{}", stopped.stdout);
+    assert_eq!(place.list()[0]["status"], "down");
+    assert!(place.processes().is_empty());
+    assert!(place.run("stop", &[]).expect_code(0).stdout.contains("to 0 processes"));
+    place.run("start", &["single"]).expect_code(0);
+    assert_eq!(count(&mut connect(place.port)), 1);
+    let before = pid(&place.list()[0]);
+    place.run("restart", &[]).expect_code(0);
+    assert_ne!(pid(&place.list()[0]), before);
+    place.run("kill", &["--signal", "SIGKILL"]).expect_code(0);
+    assert_eq!(place.list()[0]["status"], "down");
+    // What differs holds for one start only.
+    place.run("start", &["--slowms", "9"]).expect_code(0);
+    assert!(place.list()[0]["startup_command"].as_str().unwrap().contains("--slowms 7"));
+    let options = run(&mut connect(place.port), &doc! { "getCmdLineOpts": 1 });
+    assert!(format!("{options}").contains("\"9\""), "{options}");
+    assert_eq!(count(&mut connect(place.port)), 1);
+
+    fs::write(place.folder().join("notes"), "mine").unwrap();
+    let destroyed = place.run("destroy", &[]).expect_code(0);
+    assert!(destroyed.stderr.contains("it holds notes"), "{}", destroyed.stderr);
+    assert!(place.processes().is_empty());
+    let left: Vec<_> =
+        fs::read_dir(place.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["notes"]);
+}
+
+#[test]
+fn a_paused_server_is_listed_and_goes_on() {
+    let place = Place::new(1);
+    place
+        .init(&["--single", "--binarypath", "fathom", "--storageEngine", "ephemeralForTest"])
+        .run()
+        .expect_code(0);
+    assert!(place.run("pause", &["all"]).expect_code(0).stdout.contains("1 server paused"));
+    let listed = place.run("list", &["--tags"]).expect_code(0).stdout;
+    assert!(listed.contains("paused") && listed.contains("single"), "{listed}");
+    assert!(place.run("pause", &[]).expect_code(0).stdout.contains("0 servers paused"));
+    assert!(place.run("resume", &["paused"]).expect_code(0).stdout.contains("1 server resumed"));
+    run(&mut connect(place.port), &doc! { "ping": 1 });
+    // A paused one is stopped all the same.
+    place.run("pause", &[]).expect_code(0);
+    place.run("stop", &[]).expect_code(0);
+    assert!(place.processes().is_empty());
+}
+
+#[test]
+fn users_log_in_and_the_password_is_written_nowhere() {
+    let place = Place::new(1);
+    let made = place
+        .init(&[
+            "--single",
+            "--binarypath",
+            "fathom",
+            "--storageEngine",
+            "ephemeralForTest",
+            "--auth",
+            "--password",
+            "hunter2",
+        ])
+        .run()
+        .expect_code(0);
+    assert!(made.stdout.contains("mongodb://user:<password>@localhost"), "{}", made.stdout);
+    let state = fs::read_to_string(place.folder().join(".fathom_cluster")).unwrap();
+    assert!(!state.contains("hunter2") && state.contains("user"));
+    let uri = format!("mongodb://user:hunter2@127.0.0.1:{}/?authSource=admin", place.port);
+    let mut connection = fathom_client::Connection::connect(&uri.parse().unwrap()).unwrap();
+    connection.run("admin", &doc! { "listDatabases": 1 }).unwrap();
+    let nobody = connect(place.port).run("admin", &doc! { "listDatabases": 1 });
+    assert!(nobody.is_err());
+
+    let into = place.scratch.path().join("evidence");
+    place.run("collect", &[into.to_str().unwrap()]).expect_code(0);
+    let folder = into.join(format!("{}-mongod", place.port));
+    let status: Value =
+        serde_json::from_str(&fs::read_to_string(folder.join("serverStatus.json")).unwrap()).unwrap();
+    assert_eq!(status["ok"], 1.0);
+    assert!(fs::read_to_string(folder.join("mongod.log")).unwrap().contains("Waiting for connections"));
+    place.run("collect", &[into.to_str().unwrap()]).expect_code(3);
+}
+
+#[test]
+fn a_server_that_cannot_start_says_why_and_leaves_nothing() {
+    let place = Place::new(1);
+    let output = place
+        .init(&["--single", "--binarypath", "fathom", "--setParameter", "nonsense=1"])
+        .run()
+        .expect_code(3);
+    assert!(
+        output.stderr.contains("ended at once") && output.stderr.contains("nonsense"),
+        "{}",
+        output.stderr
+    );
+    assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
+    assert!(!place.folder().exists() && place.processes().is_empty());
+    // A folder that was there stays as it was.
+    fs::create_dir(place.folder()).unwrap();
+    fs::write(place.folder().join("notes"), "mine").unwrap();
+    place.init(&["--single", "--binarypath", "fathom", "--setParameter", "nonsense=1"]).run().expect_code(3);
+    let left: Vec<_> =
+        fs::read_dir(place.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["notes"]);
+}
+
+#[test]
+fn a_kill_in_the_middle_leaves_a_server_that_cleanup_knows() {
+    let place = Place::new(1);
+    let state = place.scratch.path().join("state");
+    // It answers nobody: `init` waits for it.
+    let program = place.scratch.path().join("mongod");
+    let script = "#!/bin/sh\ncase \"$1\" in\n--version) echo 'db version v4.4.0' ;;\n--help) echo '  --port arg' ;;\n*) exec sh -c 'read line < \"$0\"' \"$FATHOM_TEST_FIFO\" \"$@\" ;;\nesac\n";
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let fifo = place.scratch.path().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let start = |fifo: &Path| {
+        let folder = place.scratch.path();
+        let running = place
+            .init(&["--single", "--binarypath", folder.to_str().unwrap()])
+            .env("FATHOM_TEST_FIFO", fifo)
+            .spawn();
+        let begun = std::time::Instant::now();
+        let servers =
+            || place.processes().into_iter().filter(|pid| *pid != running.pid()).collect::<Vec<_>>();
+        // Its number is written down after it was let go.
+        let state = || fs::read_to_string(place.folder().join(".fathom_cluster")).unwrap_or_default();
+        let waits = |pid: &u32| {
+            fs::read(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|line| String::from_utf8_lossy(&line).contains("read line"))
+        };
+        while !servers().iter().any(waits) || !state().contains("\"pid\"") {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{}", running.stderr());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        running
+    };
+    // A signal: everything goes.
+    let running = start(&fifo);
+    running.signal(Signal::INT);
+    let output = running.wait().expect_code(3);
+    assert!(output.stderr.contains("interrupted by a signal"), "{}", output.stderr);
+    assert!(place.processes().is_empty() && !place.folder().exists());
+    // A kill: the ledger knows.
+    let running = start(&fifo);
+    running.signal(Signal::KILL);
+    running.wait();
+    assert_eq!(place.processes().len(), 1);
+    let undone = Fathom::new(env!("CARGO_BIN_EXE_fathom")).arg("cleanup").state(&state).run().expect_code(0);
+    assert!(undone.stdout.contains("undone: process"), "{}", undone.stdout);
+    assert!(place.processes().is_empty() && !place.folder().exists(), "{}", undone.stdout);
+}
