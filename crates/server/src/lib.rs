@@ -17,14 +17,11 @@ mod fail_points;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod instance;
-mod log;
 mod namespace;
 mod network;
 mod operation;
 mod parameters;
-mod parse;
 mod pid_file;
-mod random;
 mod server;
 mod sessions;
 mod startup_warnings;
@@ -34,6 +31,8 @@ mod write_gate;
 
 pub use config::Config;
 pub use server::Server;
+
+use fathom_service::{log, parse, random};
 
 /// What functions that answer a client return: the failure is what the client sees.
 pub(crate) type Result<T, E = fathom_wire::Failure> = std::result::Result<T, E>;

@@ -4,14 +4,16 @@ mod assemble;
 mod file;
 mod options;
 mod setting;
-pub(crate) mod version;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bson::Bson;
+use fathom_service::log::LogOptions;
 
 pub use assemble::Given;
+pub use fathom_service::log::LogRotate;
+pub(crate) use fathom_service::version;
 pub use options::SETTINGS;
 pub(crate) use setting::integer_value;
 pub use setting::{Flag, Sets, Setting, Shape};
@@ -55,16 +57,6 @@ pub struct Config {
     pub argv: Vec<String>,
     /// The options as given, nested by their file keys, for `getCmdLineOpts`.
     pub parsed: BTreeMap<String, Bson>,
-}
-
-/// What rotating does to the log file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogRotate {
-    /// The old file gets the time as a suffix, and a new one begins.
-    #[default]
-    Rename,
-    /// The file is opened again: somebody else has moved it.
-    Reopen,
 }
 
 /// Where and how a server listens.
@@ -200,6 +192,19 @@ pub struct RocksDbOptions {
     pub counters: bool,
     /// SingleDelete for standard indexes.
     pub single_delete_index: bool,
+}
+
+impl Config {
+    /// Where and how much is logged.
+    pub(crate) fn log_options(&self) -> LogOptions {
+        LogOptions {
+            path: self.log_path.clone(),
+            append: self.log_append,
+            rotate: self.log_rotate,
+            quiet: self.quiet,
+            verbosity: self.verbosity,
+        }
+    }
 }
 
 impl Default for Config {

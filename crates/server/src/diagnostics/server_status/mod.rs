@@ -16,7 +16,7 @@ use std::cell::OnceCell;
 use bson::{RawBsonRef, RawDocument};
 use fathom_wire::DocumentWriter;
 
-use super::process::ProcessFigures;
+use fathom_service::ProcessFigures;
 use crate::Result;
 use crate::instance::Instance;
 

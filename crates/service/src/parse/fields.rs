@@ -11,7 +11,7 @@ use crate::Result;
 const LISTED: usize = 16;
 
 /// What has fields with names.
-pub(crate) trait Fields<'d>: Copy {
+pub trait Fields<'d>: Copy {
     /// The field of this name; of several, the first.
     fn named(self, name: &str) -> Option<RawBsonRef<'d>>;
 }
@@ -25,7 +25,7 @@ impl<'d> Fields<'d> for &'d RawDocument {
 
 /// A document with the places of its fields.
 #[derive(Debug)]
-pub(crate) struct Listed<'d> {
+pub struct Listed<'d> {
     document: &'d RawDocument,
     fields: [Option<(&'d str, RawBsonRef<'d>)>; LISTED],
     /// How many of the fields are used.
@@ -45,7 +45,7 @@ fn mark(name: &str) -> u64 {
 
 impl<'d> Listed<'d> {
     /// Lists the fields of a document; fails where it is none.
-    pub(crate) fn of(document: &'d RawDocument) -> Result<Listed<'d>> {
+    pub fn of(document: &'d RawDocument) -> Result<Listed<'d>> {
         let mut listed = Listed { document, fields: [None; LISTED], count: 0, more: false, marks: 0 };
         for element in document.iter_elements() {
             let element = element.map_err(|error| super::malformed(&error))?;
@@ -63,7 +63,7 @@ impl<'d> Listed<'d> {
     }
 
     /// The document.
-    pub(crate) fn document(&self) -> &'d RawDocument {
+    pub fn document(&self) -> &'d RawDocument {
         self.document
     }
 
@@ -72,12 +72,12 @@ impl<'d> Listed<'d> {
     }
 
     /// The first field.
-    pub(crate) fn first(&self) -> Option<(&'d str, RawBsonRef<'d>)> {
+    pub fn first(&self) -> Option<(&'d str, RawBsonRef<'d>)> {
         self.listed().next()
     }
 
     /// Calls `each` with the fields in their order; ends with its first failure, or where the document is malformed.
-    pub(crate) fn each(&self, mut each: impl FnMut(&'d str, RawBsonRef<'d>) -> Result<()>) -> Result<()> {
+    pub fn each(&self, mut each: impl FnMut(&'d str, RawBsonRef<'d>) -> Result<()>) -> Result<()> {
         for (name, value) in self.listed() {
             each(name, value)?;
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use bson::DateTime;
 use fathom_errors::{Error, Kind};
 
-use crate::config::LogRotate;
+use super::LogRotate;
 
 /// Where lines go.
 #[derive(Debug)]

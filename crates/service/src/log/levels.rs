@@ -10,7 +10,7 @@ use fathom_query::{Code, Failure};
 use crate::Result;
 
 /// The highest level.
-pub(crate) const LEVEL_MAX: i8 = 5;
+pub const LEVEL_MAX: i8 = 5;
 /// As the part above it, or as all.
 const INHERITED: i8 = -1;
 

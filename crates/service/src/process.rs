@@ -2,20 +2,24 @@
 
 /// One reading of `/proc/self/stat`; zeros where it cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ProcessFigures {
+pub struct ProcessFigures {
     /// Page faults that needed no disk.
-    pub(crate) minor_faults: u64,
+    pub minor_faults: u64,
     /// Page faults that did.
-    pub(crate) major_faults: u64,
-    pub(crate) user_micros: u64,
-    pub(crate) system_micros: u64,
-    pub(crate) virtual_bytes: u64,
-    pub(crate) resident_bytes: u64,
+    pub major_faults: u64,
+    /// Time in user space.
+    pub user_micros: u64,
+    /// Time in the kernel.
+    pub system_micros: u64,
+    /// Address space.
+    pub virtual_bytes: u64,
+    /// Memory in use.
+    pub resident_bytes: u64,
 }
 
 impl ProcessFigures {
     /// Of this process, now.
-    pub(crate) fn read() -> ProcessFigures {
+    pub fn read() -> ProcessFigures {
         let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         ProcessFigures::parse(
             &text,

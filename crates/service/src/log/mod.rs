@@ -8,6 +8,7 @@ mod line;
 mod sink;
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bson::{Document, doc};
@@ -15,23 +16,51 @@ use fathom_errors::Error;
 use parking_lot::Mutex;
 
 use crate::Result as Answer;
-use crate::config::{Config, LogRotate};
 use levels::Levels;
 use line::Line;
 use sink::Sink;
 
-pub(crate) use levels::LEVEL_MAX;
-pub(crate) use line::time_text;
+pub use levels::LEVEL_MAX;
+pub use line::time_text;
 
 /// Lines that `getLog` gives back at most.
 const KEPT_LINES: usize = 1024;
 
+/// What rotating does to the log file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogRotate {
+    /// The old file gets the time as a suffix, and a new one begins.
+    #[default]
+    Rename,
+    /// The file is opened again: somebody else has moved it.
+    Reopen,
+}
+
+/// Where and how much is logged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogOptions {
+    /// None is standard output.
+    pub path: Option<PathBuf>,
+    /// Whether an old log file is kept and added to.
+    pub append: bool,
+    /// What rotating does to the log file.
+    pub rotate: LogRotate,
+    /// Connections that come and go are not logged.
+    pub quiet: bool,
+    /// 0 to 5; debug messages up to this level are logged.
+    pub verbosity: u8,
+}
+
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Severity {
+pub enum Severity {
+    /// The process ends.
     Fatal,
+    /// Something failed.
     Error,
+    /// Something may fail.
     Warning,
+    /// Something happened.
     Info,
 }
 
@@ -60,7 +89,7 @@ static OF_CONNECTIONS: [i32; 3] = [22943, 22944, 51800];
 
 /// The log of a server.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub struct Log {
     state: Mutex<State>,
     levels: Levels,
     quiet: AtomicBool,
@@ -69,32 +98,32 @@ pub(crate) struct Log {
 
 impl Log {
     /// A log to a file, or to standard output.
-    pub(crate) fn open(config: &Config) -> Result<Log, Error> {
-        let sink = match config.log_path.as_deref() {
+    pub fn open(options: &LogOptions) -> Result<Log, Error> {
+        let sink = match options.path.as_deref() {
             None => Sink::Output,
-            Some(path) => Sink::file(path, config.log_append)?,
+            Some(path) => Sink::file(path, options.append)?,
         };
-        Ok(Log::to(sink, config))
+        Ok(Log::to(sink, options))
     }
 
     /// A log that only `getLog` shows.
-    pub(crate) fn quiet(config: &Config) -> Log {
-        Log::to(Sink::Quiet, config)
+    pub fn quiet(options: &LogOptions) -> Log {
+        Log::to(Sink::Quiet, options)
     }
 
-    fn to(sink: Sink, config: &Config) -> Log {
+    fn to(sink: Sink, options: &LogOptions) -> Log {
         let recent = VecDeque::with_capacity(KEPT_LINES);
         let state = State { sink, recent, startup_warnings: Vec::new(), total: 0, lost: 0 };
         Log {
             state: Mutex::new(state),
-            levels: Levels::new(config.verbosity),
-            quiet: AtomicBool::new(config.quiet),
-            rotate: config.log_rotate,
+            levels: Levels::new(options.verbosity),
+            quiet: AtomicBool::new(options.quiet),
+            rotate: options.rotate,
         }
     }
 
     /// Writes one line.
-    pub(crate) fn write(
+    pub fn write(
         &self,
         severity: Severity,
         component: &str,
@@ -126,12 +155,12 @@ impl Log {
     }
 
     /// Whether debug messages of this level are logged for a component.
-    pub(crate) fn shows(&self, component: &str, level: i8) -> bool {
+    pub fn shows(&self, component: &str, level: i8) -> bool {
         self.levels.of(component) >= level
     }
 
     /// A debug message, if the component logs that much; the attributes are made only then.
-    pub(crate) fn debug(
+    pub fn debug(
         &self,
         level: i8,
         component: &str,
@@ -149,37 +178,37 @@ impl Log {
     }
 
     /// The levels, as `logComponentVerbosity` shows them.
-    pub(crate) fn verbosity(&self) -> Document {
+    pub fn verbosity(&self) -> Document {
         self.levels.document()
     }
 
     /// Changes levels, all that `settings` names or none.
-    pub(crate) fn set_verbosity(&self, settings: &Document) -> Answer<()> {
+    pub fn set_verbosity(&self, settings: &Document) -> Answer<()> {
         self.levels.change(settings)
     }
 
     /// The level for all, `logLevel`.
-    pub(crate) fn level(&self) -> i8 {
+    pub fn level(&self) -> i8 {
         self.levels.default_level()
     }
 
     /// Whether connections that come and go are left out.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub fn is_quiet(&self) -> bool {
         self.quiet.load(Ordering::Relaxed)
     }
 
     /// Changes that.
-    pub(crate) fn set_quiet(&self, quiet: bool) {
+    pub fn set_quiet(&self, quiet: bool) {
         self.quiet.store(quiet, Ordering::Relaxed);
     }
 
     /// A line that tells.
-    pub(crate) fn info(&self, component: &str, id: i32, context: &str, message: &str, attributes: Document) {
+    pub fn info(&self, component: &str, id: i32, context: &str, message: &str, attributes: Document) {
         self.write(Severity::Info, component, id, context, message, attributes);
     }
 
     /// A line that warns.
-    pub(crate) fn warning(
+    pub fn warning(
         &self,
         component: &str,
         id: i32,
@@ -191,25 +220,25 @@ impl Log {
     }
 
     /// A warning about how the server was started, which `getLog: "startupWarnings"` repeats.
-    pub(crate) fn startup_warning(&self, component: &str, id: i32, message: &str) {
+    pub fn startup_warning(&self, component: &str, id: i32, message: &str) {
         let attributes = doc! { "tags": ["startupWarnings"] };
         let (severity, context) = (Severity::Warning.letter(), "initandlisten");
         self.put(Line { severity, component, id, context, message, attributes: &attributes }, true);
     }
 
     /// The last lines, and how many there were in all.
-    pub(crate) fn recent(&self) -> (Vec<String>, u64) {
+    pub fn recent(&self) -> (Vec<String>, u64) {
         let state = self.state.lock();
         (state.recent.iter().cloned().collect(), state.total)
     }
 
     /// The warnings of the start.
-    pub(crate) fn startup_warnings(&self) -> Vec<String> {
+    pub fn startup_warnings(&self) -> Vec<String> {
         self.state.lock().startup_warnings.clone()
     }
 
     /// Begins a new file, as `systemLog.logRotate` says; the old one goes on where that fails.
-    pub(crate) fn rotate(&self) -> Result<(), Error> {
+    pub fn rotate(&self) -> Result<(), Error> {
         self.state.lock().sink.rotate(self.rotate)
     }
 }

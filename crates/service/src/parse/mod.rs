@@ -6,10 +6,10 @@ use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 use fathom_query::{Code, Failure, Filter, Variables};
 
 use crate::Result;
-pub(crate) use fields::{Fields, Listed};
+pub use fields::{Fields, Listed};
 
 /// MongoDB's name of a value's type, as its messages say it.
-pub(crate) fn type_name(value: RawBsonRef<'_>) -> &'static str {
+pub fn type_name(value: RawBsonRef<'_>) -> &'static str {
     match value {
         RawBsonRef::Double(_) => "double",
         RawBsonRef::String(_) => "string",
@@ -36,7 +36,7 @@ pub(crate) fn type_name(value: RawBsonRef<'_>) -> &'static str {
 }
 
 /// The failure for a field of the wrong type.
-pub(crate) fn wrong_type(name: &str, value: RawBsonRef<'_>, expected: &str) -> Failure {
+pub fn wrong_type(name: &str, value: RawBsonRef<'_>, expected: &str) -> Failure {
     Failure::new(
         Code::TypeMismatch,
         format!("BSON field '{name}' is the wrong type '{}', expected type '{expected}'", type_name(value)),
@@ -44,12 +44,12 @@ pub(crate) fn wrong_type(name: &str, value: RawBsonRef<'_>, expected: &str) -> F
 }
 
 /// A field of a document or of a listed body.
-pub(crate) fn field<'d>(fields: impl Fields<'d>, name: &str) -> Option<RawBsonRef<'d>> {
+pub fn field<'d>(fields: impl Fields<'d>, name: &str) -> Option<RawBsonRef<'d>> {
     fields.named(name)
 }
 
 /// A number of any type that is whole, as an integer.
-pub(crate) fn integer_of(value: RawBsonRef<'_>) -> Option<i64> {
+pub fn integer_of(value: RawBsonRef<'_>) -> Option<i64> {
     match value {
         RawBsonRef::Int32(value) => Some(i64::from(value)),
         RawBsonRef::Int64(value) => Some(value),
@@ -63,7 +63,7 @@ pub(crate) fn integer_of(value: RawBsonRef<'_>) -> Option<i64> {
 }
 
 /// Whether a value counts as true, as mongod reads booleans that may be numbers.
-pub(crate) fn truth_of(value: RawBsonRef<'_>) -> bool {
+pub fn truth_of(value: RawBsonRef<'_>) -> bool {
     match value {
         RawBsonRef::Boolean(value) => value,
         RawBsonRef::Null | RawBsonRef::Undefined => false,
@@ -73,7 +73,7 @@ pub(crate) fn truth_of(value: RawBsonRef<'_>) -> bool {
 }
 
 /// An optional integer field; null counts as absent.
-pub(crate) fn integer<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<i64>> {
+pub fn integer<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<i64>> {
     match field(document, name) {
         None | Some(RawBsonRef::Null) => Ok(None),
         Some(value) => match integer_of(value) {
@@ -84,7 +84,7 @@ pub(crate) fn integer<'d>(document: impl Fields<'d>, name: &str) -> Result<Optio
 }
 
 /// An optional integer field that may not be negative.
-pub(crate) fn natural<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<u64>> {
+pub fn natural<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<u64>> {
     let Some(value) = integer(document, name)? else { return Ok(None) };
     let refused = || {
         Failure::new(
@@ -96,7 +96,7 @@ pub(crate) fn natural<'d>(document: impl Fields<'d>, name: &str) -> Result<Optio
 }
 
 /// An optional boolean field; absent is false.
-pub(crate) fn boolean<'d>(document: impl Fields<'d>, name: &str) -> Result<bool> {
+pub fn boolean<'d>(document: impl Fields<'d>, name: &str) -> Result<bool> {
     match field(document, name) {
         None => Ok(false),
         Some(
@@ -111,7 +111,7 @@ pub(crate) fn boolean<'d>(document: impl Fields<'d>, name: &str) -> Result<bool>
 }
 
 /// An optional string field.
-pub(crate) fn string<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<&'d str>> {
+pub fn string<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<&'d str>> {
     match field(document, name) {
         None | Some(RawBsonRef::Null) => Ok(None),
         Some(RawBsonRef::String(text)) => Ok(Some(text)),
@@ -120,22 +120,22 @@ pub(crate) fn string<'d>(document: impl Fields<'d>, name: &str) -> Result<Option
 }
 
 /// A string field that must be there.
-pub(crate) fn required_string<'d>(document: impl Fields<'d>, name: &str) -> Result<&'d str> {
+pub fn required_string<'d>(document: impl Fields<'d>, name: &str) -> Result<&'d str> {
     string(document, name)?.ok_or_else(|| missing(name))
 }
 
 /// The failure for a field that must be there.
-pub(crate) fn missing(name: &str) -> Failure {
+pub fn missing(name: &str) -> Failure {
     Failure::new(Code(40414), format!("BSON field '{name}' is missing but a required field"))
 }
 
 /// The failure for a field that nobody knows; `path` leads to it (`update.updates`).
-pub(crate) fn unknown_field(path: &str, name: &str) -> Failure {
+pub fn unknown_field(path: &str, name: &str) -> Failure {
     Failure::new(Code(40415), format!("BSON field '{path}.{name}' is an unknown field."))
 }
 
 /// Refuses a document that has other fields than the `known` ones.
-pub(crate) fn only_fields(document: &RawDocument, known: &[&str], path: &str) -> Result<()> {
+pub fn only_fields(document: &RawDocument, known: &[&str], path: &str) -> Result<()> {
     for element in document {
         let (name, _) = element.map_err(|error| malformed(&error))?;
         if !known.contains(&name.as_str()) {
@@ -146,7 +146,7 @@ pub(crate) fn only_fields(document: &RawDocument, known: &[&str], path: &str) ->
 }
 
 /// An optional document field.
-pub(crate) fn document<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<&'d RawDocument>> {
+pub fn document<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<&'d RawDocument>> {
     match field(document, name) {
         None | Some(RawBsonRef::Null) => Ok(None),
         Some(RawBsonRef::Document(inner)) => Ok(Some(inner)),
@@ -155,7 +155,7 @@ pub(crate) fn document<'d>(document: impl Fields<'d>, name: &str) -> Result<Opti
 }
 
 /// The documents of an optional array field.
-pub(crate) fn documents<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<Vec<&'d RawDocument>>> {
+pub fn documents<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<Vec<&'d RawDocument>>> {
     let items = match field(document, name) {
         None | Some(RawBsonRef::Null) => return Ok(None),
         Some(RawBsonRef::Array(items)) => items,
@@ -172,40 +172,40 @@ pub(crate) fn documents<'d>(document: impl Fields<'d>, name: &str) -> Result<Opt
 }
 
 /// An empty document that lives as long as one wants.
-pub(crate) fn empty() -> &'static RawDocument {
+pub fn empty() -> &'static RawDocument {
     static EMPTY: std::sync::LazyLock<RawDocumentBuf> = std::sync::LazyLock::new(RawDocumentBuf::new);
     &EMPTY
 }
 
 /// A document as bytes.
-pub(crate) fn bytes_of(document: &Document) -> Result<Vec<u8>> {
+pub fn bytes_of(document: &Document) -> Result<Vec<u8>> {
     document
         .to_vec()
         .map_err(|error| Failure::new(Code::BadValue, format!("a document cannot be encoded: {error}")))
 }
 
 /// A document as raw BSON.
-pub(crate) fn raw_of(document: &Document) -> Result<RawDocumentBuf> {
+pub fn raw_of(document: &Document) -> Result<RawDocumentBuf> {
     RawDocumentBuf::try_from(document)
         .map_err(|error| Failure::new(Code::BadValue, format!("a document cannot be encoded: {error}")))
 }
 
 /// Raw BSON as a document.
-pub(crate) fn owned(document: &RawDocument) -> Result<Document> {
+pub fn owned(document: &RawDocument) -> Result<Document> {
     Document::try_from(document).map_err(|error| malformed(&error))
 }
 
 /// A raw value as an owned one.
-pub(crate) fn owned_value(value: RawBsonRef<'_>) -> Result<Bson> {
+pub fn owned_value(value: RawBsonRef<'_>) -> Result<Bson> {
     Bson::try_from(value).map_err(|error| malformed(&error))
 }
 
 /// A filter that the catalog keeps (of a partial index, a validator).
-pub(crate) fn filter_of(filter: &Document) -> Result<Filter> {
+pub fn filter_of(filter: &Document) -> Result<Filter> {
     Filter::parse(&raw_of(filter)?, &Variables::at(bson::DateTime::now()))
 }
 
 /// The failure for bytes that are not BSON.
-pub(crate) fn malformed(error: &dyn std::fmt::Display) -> Failure {
+pub fn malformed(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Code::InvalidBSON, format!("invalid BSON: {error}"))
 }

@@ -8,16 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::doc;
-use fathom_engine::Session;
-use fathom_wire::{Codec, Compressor, Header, Message, OpCode, OpMsg, OpMsgWriter, OpQuery, OpReplyWriter};
+use fathom_wire::{
+    Code, Codec, Compressor, Failure, Header, Message, OpCode, OpMsg, OpMsgWriter, OpQuery, OpReplyWriter,
+};
 use rustls::ServerConfig;
 
-use super::stream::{Socket, Stream};
-use crate::Result;
-use crate::auth::Conversation;
-use crate::client::Client;
-use crate::dispatch::{self, Answer, Incoming};
-use crate::instance::Instance;
+use crate::stream::{Socket, Stream};
+use crate::{Answer, Incoming, Result, Service};
 
 /// Room for the first message of a connection, a hello: who sends less than that keeps no more memory busy.
 const FIRST_BYTES: usize = 1 << 10;
@@ -66,9 +63,11 @@ fn wants_tls(socket: &Socket) -> io::Result<bool> {
 }
 
 /// A connection and what it keeps between messages.
-pub(super) struct Connection {
-    instance: Arc<Instance>,
-    client: Arc<Client>,
+pub(super) struct Connection<S: Service> {
+    service: Arc<S>,
+    id: u64,
+    remote: String,
+    peer: S::Peer,
     stream: Stream,
     /// Room for bytes that are read; the first `filled` are, and are not used yet.
     input: Vec<u8>,
@@ -76,34 +75,37 @@ pub(super) struct Connection {
     output: Vec<u8>,
     plain: Vec<u8>,
     codec: Codec,
-    session: Option<Box<dyn Session>>,
-    conversation: Option<Conversation>,
     requests: i32,
 }
 
-impl Connection {
-    pub(super) fn new(instance: Arc<Instance>, client: Arc<Client>, stream: Stream) -> Connection {
+impl<S: Service> Connection<S> {
+    pub(super) fn new(
+        service: Arc<S>,
+        (id, remote): (u64, String),
+        peer: S::Peer,
+        stream: Stream,
+    ) -> Connection<S> {
         Connection {
-            instance,
-            client,
+            service,
+            id,
+            remote,
+            peer,
             stream,
             input: vec![0; FIRST_BYTES],
             filled: 0,
             output: Vec::new(),
             plain: Vec::new(),
             codec: Codec::default(),
-            session: None,
-            conversation: None,
             requests: 0,
         }
     }
 
     /// Answers messages until the peer goes, sends nonsense, or the server stops.
     pub(super) fn serve(mut self) {
-        while !self.instance.is_stopping() {
+        while !self.service.is_stopping() {
             let Ok(Some(length)) = self.read_frame() else { break };
-            self.instance.counters.network.received(length);
-            if !self.answer(length) || self.client.close.load(std::sync::atomic::Ordering::Relaxed) {
+            self.service.traffic().received(length);
+            if !self.answer(length) || self.service.is_over(&self.peer) {
                 break;
             }
             self.input.copy_within(length..self.filled, 0);
@@ -124,7 +126,7 @@ impl Connection {
             let filled = self.input.get(..self.filled).unwrap_or_default();
             if self.requests == 0 && is_handshake(filled) == Some(true) {
                 let what = "SSL handshake received but server is started without SSL support";
-                return Err(self.protest(&fathom_wire::Failure::new(fathom_wire::Code::ProtocolError, what)));
+                return Err(self.protest(&Failure::new(Code::ProtocolError, what)));
             }
             if let Some(header) = filled.first_chunk::<{ Header::BYTES }>() {
                 let header = Header::parse(header).map_err(|failure| self.protest(&failure))?;
@@ -155,7 +157,7 @@ impl Connection {
         self.input = input;
         match result {
             Ok(true) => {
-                self.instance.counters.network.sent(self.output.len());
+                self.service.traffic().sent(self.output.len());
                 self.output.is_empty() || self.stream.write_all(&self.output).is_ok()
             }
             Ok(false) => false,
@@ -174,7 +176,7 @@ impl Connection {
         }
         let mut plain = std::mem::take(&mut self.plain);
         let compressor = self.codec.decompress(frame, &mut plain)?;
-        self.instance.counters.network.decompressed(compressor, frame.len(), plain.len());
+        self.service.traffic().decompressed(compressor, frame.len(), plain.len());
         let result = self.answer_plain(&plain, header.request_id, Some(compressor));
         plain.clear();
         plain.shrink_to(KEPT_BYTES);
@@ -192,7 +194,7 @@ impl Connection {
             Message::Msg(message) => self.answer_message(&message, request_id, compressor),
             Message::Query(query) => self.answer_query(&query, request_id),
             Message::Reply(_) => {
-                Err(fathom_wire::Failure::new(fathom_wire::Code::ProtocolError, "a client sent an OP_REPLY"))
+                Err(Failure::new(Code::ProtocolError, "a client sent an OP_REPLY"))
             }
         }
     }
@@ -219,7 +221,7 @@ impl Connection {
             let mut packed = std::mem::take(&mut self.plain);
             packed.clear();
             self.codec.compress(&self.output, compressor, &mut packed)?;
-            self.instance.counters.network.compressed(compressor, length, packed.len());
+            self.service.traffic().compressed(compressor, length, packed.len());
             std::mem::swap(&mut self.output, &mut packed);
             self.plain = packed;
         }
@@ -238,27 +240,14 @@ impl Connection {
     }
 
     fn run(&mut self, incoming: &Incoming<'_>, out: &mut Vec<u8>) -> Result<Answer> {
-        if self.session.is_none() {
-            self.session = Some(self.instance.engine.session()?);
-        }
-        let Some(session) = &self.session else { return Ok(Answer::Close) };
-        let surroundings =
-            dispatch::Surroundings { instance: &self.instance, session: &**session, client: &self.client };
-        Ok(dispatch::run(&surroundings, incoming, &mut self.conversation, out))
+        self.service.answer(&mut self.peer, incoming, out)
     }
 
-    fn protest(&self, failure: &fathom_wire::Failure) -> io::Error {
-        self.instance.log.info(
-            "NETWORK",
-            22988,
-            &format!("conn{}", self.client.id),
-            "Error receiving request from client",
-            doc! {
-                "error": failure.message(),
-                "code": failure.code().0,
-                "remote": &self.client.remote,
-            },
-        );
+    fn protest(&self, failure: &Failure) -> io::Error {
+        let attributes =
+            doc! { "error": failure.message(), "code": failure.code().0, "remote": &self.remote };
+        let what = "Error receiving request from client";
+        self.service.log().info("NETWORK", 22988, &format!("conn{}", self.id), what, attributes);
         io::Error::from(io::ErrorKind::InvalidData)
     }
 }

@@ -10,7 +10,7 @@ use fathom_errors::{Error, Result};
 static SERIES: &[(u32, u32, i32, u32)] = &[(4, 0, 7, 28), (4, 2, 8, 25), (4, 4, 9, 29)];
 
 /// The full version that `text` (`4.4` or `4.4.29`) stands for.
-pub(super) fn claimed(text: &str) -> Result<String> {
+pub fn claimed(text: &str) -> Result<String> {
     let numbers: Option<Vec<u32>> = text.split('.').map(|part| part.parse().ok()).collect();
     let known = |major: u32, minor: u32| SERIES.iter().find(|one| (one.0, one.1) == (major, minor));
     let full = match numbers.as_deref() {
@@ -27,13 +27,13 @@ pub(super) fn claimed(text: &str) -> Result<String> {
 }
 
 /// The four numbers of `buildInfo.versionArray`.
-pub(crate) fn numbers(version: &str) -> [i32; 4] {
+pub fn numbers(version: &str) -> [i32; 4] {
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
     [parts.next().unwrap_or(0), parts.next().unwrap_or(0), parts.next().unwrap_or(0), 0]
 }
 
 /// The highest wire version of a claimed version.
-pub(crate) fn max_wire_version(version: &str) -> i32 {
+pub fn max_wire_version(version: &str) -> i32 {
     let [major, minor, ..] = numbers(version);
     let series =
         SERIES.iter().find(|one| (i64::from(one.0), i64::from(one.1)) == (major.into(), minor.into()));

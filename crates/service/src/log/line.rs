@@ -42,7 +42,7 @@ impl Line<'_> {
 }
 
 /// A time as mongod writes it: always with three digits of a second, by which readers cut.
-pub(crate) fn time_text(time: DateTime) -> String {
+pub fn time_text(time: DateTime) -> String {
     let text = time.try_to_rfc3339_string().unwrap_or_default();
     let seconds = text.get(..19).unwrap_or(&text);
     format!("{seconds}.{:03}+00:00", time.timestamp_millis().rem_euclid(1000))
