@@ -28,6 +28,8 @@ mod upkeep;
 mod write;
 
 pub use config::Config;
+pub use fathom_service::log::LogRotate;
+pub use fathom_service::version::claimed as claimed_version;
 pub use router::Router;
 
 /// What functions that answer a client return: the failure is what the client sees.

@@ -297,6 +297,7 @@ fn answer(
         ));
     }
     op.limit(request.max_time_ms);
+    let _inside = crate::sharding::check(op, request)?;
     let injected = op.instance.fail_points.before(op, request)?;
     // Writes of documents take theirs themselves, some of them several times.
     let changes_a_catalog =

@@ -24,6 +24,7 @@ mod parameters;
 mod pid_file;
 mod server;
 mod sessions;
+mod sharding;
 mod startup_warnings;
 mod storage;
 mod write_concern;
@@ -31,6 +32,7 @@ mod write_gate;
 
 pub use config::Config;
 pub use server::Server;
+pub use sharding::ClusterRole;
 
 use fathom_service::{log, parse, random};
 

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bson::Bson;
+
+use crate::sharding::ClusterRole;
 use fathom_service::log::LogOptions;
 
 pub use assemble::Given;
@@ -51,6 +53,8 @@ pub struct Config {
     pub key_file: Option<PathBuf>,
     /// `--setParameter`, as typed.
     pub set_parameters: BTreeMap<String, String>,
+    /// What it is in a cluster.
+    pub cluster_role: ClusterRole,
     /// The version that it says it is, such as `4.4.29`, which decides the highest wire version.
     pub claimed_version: String,
     /// The command line, for `getCmdLineOpts`.
@@ -255,6 +259,7 @@ impl Default for Config {
             auth: false,
             key_file: None,
             set_parameters: BTreeMap::new(),
+            cluster_role: ClusterRole::None,
             claimed_version: "4.4.29".to_owned(),
             argv: Vec::new(),
             parsed: BTreeMap::new(),
