@@ -28,9 +28,11 @@ impl Cluster {
     /// One shard for each engine that is named, not added yet.
     fn start(scratch: &Scratch, engines: &[&str]) -> Cluster {
         let config = server(scratch, "config", WIRED_TIGER, "--configsvr");
-        let number = |(place, engine): (usize, &&str)| server(scratch, &format!("s{place}"), engine, "--shardsvr");
+        let number =
+            |(place, engine): (usize, &&str)| server(scratch, &format!("s{place}"), engine, "--shardsvr");
         let shards = engines.iter().enumerate().map(number).collect();
-        let router = LabServer::route(PROGRAM, &config, &["--noBalancer"]).unwrap_or_else(|output| panic!("{output:?}"));
+        let router = LabServer::route(PROGRAM, &config, &["--noBalancer"])
+            .unwrap_or_else(|output| panic!("{output:?}"));
         Cluster { router, shards, config }
     }
 
@@ -76,7 +78,17 @@ fn ycsb_loads_and_runs_over_shards_of_different_engines() {
         Fathom::new(PROGRAM)
             .args(["ycsb", phase, "mongodb", "-P"])
             .arg(root().join("workloads/workloada"))
-            .args(["-p", &url, "-p", "recordcount=3000", "-p", "operationcount=3000", "-threads", "4", "--no-record"])
+            .args([
+                "-p",
+                &url,
+                "-p",
+                "recordcount=3000",
+                "-p",
+                "operationcount=3000",
+                "-threads",
+                "4",
+                "--no-record",
+            ])
             .limit(Duration::from_secs(300))
             .run()
             .expect_code(0)
@@ -133,7 +145,8 @@ fn mongosh_has_its_sharding_helpers() {
     let scratch = Scratch::new().unwrap();
     let cluster = Cluster::start(&scratch, &[WIRED_TIGER, WIRED_TIGER]);
     let programs = root().join("tests/clients/mongosh");
-    let shards: Vec<String> = cluster.shards.iter().map(|shard| format!("'127.0.0.1:{}'", shard.port())).collect();
+    let shards: Vec<String> =
+        cluster.shards.iter().map(|shard| format!("'127.0.0.1:{}'", shard.port())).collect();
     let call = Fathom::new("node")
         .env("HOME", scratch.path())
         .arg(installed.join("node_modules/@mongosh/cli-repl/bin/mongosh.js"))
@@ -147,7 +160,11 @@ fn mongosh_has_its_sharding_helpers() {
         .limit(Duration::from_secs(300));
     let output = call.run();
     let output = output.expect_code(0);
-    assert!(!output.stdout.contains("FAILED") && output.stdout.contains("ok sharding-status"), "{}", output.stdout);
+    assert!(
+        !output.stdout.contains("FAILED") && output.stdout.contains("ok sharding-status"),
+        "{}",
+        output.stdout
+    );
     cluster.stop();
 }
 
@@ -166,7 +183,10 @@ fn what_a_router_cannot_be_started_with_is_refused_in_one_sentence() {
     }
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let output = Fathom::new(PROGRAM).args(["route", "--configdb", "127.0.0.1:1", "--port", &port]).run().expect_code(3);
+    let output = Fathom::new(PROGRAM)
+        .args(["route", "--configdb", "127.0.0.1:1", "--port", &port])
+        .run()
+        .expect_code(3);
     assert!(output.stderr.contains("cannot listen on"), "{}", output.stderr);
     let version = Fathom::new(PROGRAM).args(["route", "--version"]).run().expect_code(0);
     assert!(version.stdout.starts_with("mongos version v4.4"), "{}", version.stdout);

@@ -138,9 +138,10 @@ impl Backend {
     pub(crate) fn unreachable(&self, error: &fathom_client::Error) -> Failure {
         match error {
             fathom_client::Error::Server(failure) => failure.clone(),
-            fathom_client::Error::Network(error) => {
-                Failure::new(Code::HostUnreachable, format!("the shard '{}' does not answer: {error}", self.id))
-            }
+            fathom_client::Error::Network(error) => Failure::new(
+                Code::HostUnreachable,
+                format!("the shard '{}' does not answer: {error}", self.id),
+            ),
         }
     }
 

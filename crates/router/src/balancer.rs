@@ -134,7 +134,9 @@ fn round(instance: &Arc<Instance>) -> Result<usize> {
     let shards = instance.cluster.shards();
     let mut moved = 0;
     for document in collections {
-        let Some(entry) = CollectionEntry::parse(&document)?.filter(|entry| !entry.no_balance) else { continue };
+        let Some(entry) = CollectionEntry::parse(&document)?.filter(|entry| !entry.no_balance) else {
+            continue;
+        };
         if instance.is_stopping() || mode(instance)? == Mode::Off {
             return Ok(moved);
         }

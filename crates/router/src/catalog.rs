@@ -74,7 +74,9 @@ impl Catalog {
             return Ok(Some(Arc::clone(known)));
         }
         let found = cluster.config().config_get("databases", name)?;
-        let Some(entry) = found.as_ref().and_then(DatabaseEntry::parse).map(Arc::new) else { return Ok(None) };
+        let Some(entry) = found.as_ref().and_then(DatabaseEntry::parse).map(Arc::new) else {
+            return Ok(None);
+        };
         self.databases.write().insert(name.to_owned(), Arc::clone(&entry));
         Ok(Some(entry))
     }
@@ -84,8 +86,12 @@ impl Catalog {
         if let Some(known) = self.database(cluster, name)? {
             return Ok(known);
         }
-        let primary = least_loaded(cluster)
-            .map_err(|failure| Failure::new(failure.code(), format!("Database {name} could not be created :: caused by :: {failure}")))?;
+        let primary = least_loaded(cluster).map_err(|failure| {
+            Failure::new(
+                failure.code(),
+                format!("Database {name} could not be created :: caused by :: {failure}"),
+            )
+        })?;
         self.create(cluster, name, &primary, false)
     }
 
@@ -98,7 +104,8 @@ impl Catalog {
         partitioned: bool,
     ) -> Result<Arc<DatabaseEntry>> {
         let version = doc! { "uuid": Uuid::new(), "lastMod": 1 };
-        let document = doc! { "_id": name, "primary": primary, "partitioned": partitioned, "version": version };
+        let document =
+            doc! { "_id": name, "primary": primary, "partitioned": partitioned, "version": version };
         match cluster.config().config_insert("databases", vec![document]) {
             Err(failure) if failure.code() != Code::DuplicateKey => return Err(failure),
             _ => {}
@@ -177,7 +184,8 @@ pub(crate) fn read_table(cluster: &Cluster, namespace: &str) -> Result<Option<Ro
     loop {
         let Some(document) = cluster.config().config_get("collections", namespace)? else { return Ok(None) };
         let Some(entry) = CollectionEntry::parse(&document)? else { return Ok(None) };
-        let documents = cluster.config().config_find("chunks", doc! { "ns": namespace }, doc! { "lastmod": 1 })?;
+        let documents =
+            cluster.config().config_find("chunks", doc! { "ns": namespace }, doc! { "lastmod": 1 })?;
         let epoch = entry.epoch;
         let chunks = documents.iter().map(|document| Chunk::parse(document, epoch)).collect::<Result<_>>()?;
         match RoutingTable::new(entry, chunks) {

@@ -25,7 +25,12 @@ pub(crate) struct Changed {
 
 impl Backend {
     /// All documents of a collection of `config` that match.
-    pub(crate) fn config_find(&self, collection: &str, filter: Document, sort: Document) -> Result<Vec<Document>> {
+    pub(crate) fn config_find(
+        &self,
+        collection: &str,
+        filter: Document,
+        sort: Document,
+    ) -> Result<Vec<Document>> {
         self.find_all(CONFIG, &doc! { "find": collection, "filter": filter, "sort": sort })
     }
 
@@ -41,9 +46,8 @@ impl Backend {
         let sending = Sending::read();
         let mut outgoing = Outgoing::of(command)?;
         loop {
-            let (id, collection) = call::call(self, database, &outgoing, &sending, |reply| {
-                read_batch(reply, &mut found)
-            })?;
+            let (id, collection) =
+                call::call(self, database, &outgoing, &sending, |reply| read_batch(reply, &mut found))?;
             if id == 0 {
                 return Ok(found);
             }
@@ -56,7 +60,9 @@ impl Backend {
         let mut command = command;
         command.insert("writeConcern", doc! { "w": "majority" });
         let reply = self.command(database, &command, &Sending::write())?;
-        if let Some(Bson::Document(error)) = reply.get_array("writeErrors").ok().and_then(|errors| errors.first()) {
+        if let Some(Bson::Document(error)) =
+            reply.get_array("writeErrors").ok().and_then(|errors| errors.first())
+        {
             let code = Code(error.get_i32("code").unwrap_or(Code::UnknownError.0));
             return Err(Failure::new(code, error.get_str("errmsg").unwrap_or_default().to_owned()));
         }

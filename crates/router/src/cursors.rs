@@ -125,7 +125,8 @@ impl CursorTable {
                 continue;
             }
             let (namespace, single) = (cursor.namespace.clone(), cursor.source.is_single());
-            let place = Place { namespace, single, cursor: Some(cursor), used: Instant::now(), killed: false };
+            let place =
+                Place { namespace, single, cursor: Some(cursor), used: Instant::now(), killed: false };
             places.insert(id, place);
             return id;
         }
@@ -173,7 +174,9 @@ impl CursorTable {
     /// Ends a cursor; whether there was one.
     pub(crate) fn kill(&self, id: i64, namespace: &str) -> bool {
         let mut places = self.places.lock();
-        let Some(place) = places.get_mut(&id).filter(|place| place.namespace == namespace) else { return false };
+        let Some(place) = places.get_mut(&id).filter(|place| place.namespace == namespace) else {
+            return false;
+        };
         match place.cursor.take() {
             None => place.killed = true,
             Some(cursor) => {

@@ -66,11 +66,14 @@ impl<'a> Request<'a> {
     /// The `database.collection` that an administrative command names whole.
     pub(crate) fn named_namespace(&self) -> Result<&'a str> {
         match self.target {
-            RawBsonRef::String(name) if name.split_once('.').is_some_and(|(db, coll)| !db.is_empty() && !coll.is_empty()) => {
+            RawBsonRef::String(name)
+                if name.split_once('.').is_some_and(|(db, coll)| !db.is_empty() && !coll.is_empty()) =>
+            {
                 Ok(name)
             }
             _ => {
-                let what = format!("{} takes a namespace, such as \"database.collection\"", self.command.name);
+                let what =
+                    format!("{} takes a namespace, such as \"database.collection\"", self.command.name);
                 Err(Failure::new(Code::InvalidNamespace, what))
             }
         }
@@ -195,7 +198,9 @@ fn request_of<'a>(op: Operation<'_>, incoming: &Incoming<'a>, fields: &'a Listed
 /// Reads the fields that the router acts upon; the others are the shards' matter, or the command's.
 fn read_common(request: &mut Request<'_>) -> Result<()> {
     if let Some(value) = request.field("$db") {
-        let RawBsonRef::String(database) = value else { return Err(parse::wrong_type("$db", value, "string")) };
+        let RawBsonRef::String(database) = value else {
+            return Err(parse::wrong_type("$db", value, "string"));
+        };
         if database.is_empty() || database.contains(['/', '\\', '.', ' ', '"', '\0']) {
             return Err(Failure::new(Code::InvalidNamespace, format!("Invalid database name: '{database}'")));
         }
@@ -218,7 +223,10 @@ fn preference_of(document: &RawDocument) -> Result<ReadPreference> {
     let mode = parse::string(document, "mode")?.unwrap_or("primary");
     let mut preference = ReadPreference::from(mode.parse::<ReadMode>().map_err(refused)?);
     for tags in parse::documents(document, "tags")?.unwrap_or_default() {
-        let pairs = tags.iter().flatten().filter_map(|(name, value)| Some((name.as_str().to_owned(), value.as_str()?.to_owned())));
+        let pairs = tags
+            .iter()
+            .flatten()
+            .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.as_str()?.to_owned())));
         preference.tag_sets.push(pairs.collect());
     }
     if parse::integer(document, "maxStalenessSeconds")?.is_some_and(|seconds| seconds >= 0) {

@@ -55,7 +55,12 @@ pub(crate) fn try_hold<'i>(
         "when": DateTime::now(),
     };
     let held = || Held { instance, name: name.to_owned(), session };
-    let free = config.config_update("locks", doc! { "_id": name, "state": 0 }, doc! { "$set": taken.clone() }, false)?;
+    let free = config.config_update(
+        "locks",
+        doc! { "_id": name, "state": 0 },
+        doc! { "$set": taken.clone() },
+        false,
+    )?;
     if free.matched > 0 {
         return Ok(Ok(held()));
     }
@@ -69,7 +74,9 @@ pub(crate) fn try_hold<'i>(
     let Some(found) = config.config_get("locks", name)? else { return Ok(Err("somebody".to_owned())) };
     let holder = found.get_str("process").unwrap_or("somebody").to_owned();
     let ping = config.config_get("lockpings", holder.as_str())?;
-    let since = |document: &bson::Document, field: &str| document.get_datetime(field).map_or(0, |time| time.timestamp_millis());
+    let since = |document: &bson::Document, field: &str| {
+        document.get_datetime(field).map_or(0, |time| time.timestamp_millis())
+    };
     let heard = ping.map_or(0, |ping| since(&ping, "ping")).max(since(&found, "when"));
     if DateTime::now().timestamp_millis() - heard > SILENCE_MS {
         let same = doc! { "_id": name, "ts": found.get("ts").cloned().unwrap_or(Bson::Null) };

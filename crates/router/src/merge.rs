@@ -223,7 +223,8 @@ impl Drop for Merge {
 
 impl Stream {
     fn load(&mut self, reply: &RawDocument) -> Result<()> {
-        let wrong = || Failure::new(Code::InternalError, "a shard's reply that should have a cursor has none");
+        let wrong =
+            || Failure::new(Code::InternalError, "a shard's reply that should have a cursor has none");
         let cursor = parse::document(reply, "cursor")?.ok_or_else(wrong)?;
         let batch = match parse::documents(cursor, "firstBatch")? {
             Some(batch) => batch,

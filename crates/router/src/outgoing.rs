@@ -58,7 +58,11 @@ impl<'a> Outgoing<'a> {
 
     /// With documents beside it.
     #[must_use]
-    pub(crate) fn with_sequence(mut self, name: &'static str, documents: Vec<&'a RawDocument>) -> Outgoing<'a> {
+    pub(crate) fn with_sequence(
+        mut self,
+        name: &'static str,
+        documents: Vec<&'a RawDocument>,
+    ) -> Outgoing<'a> {
         self.sequence = Some((name, documents));
         self
     }

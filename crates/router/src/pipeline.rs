@@ -50,20 +50,27 @@ pub(crate) struct Split {
 
 /// The name of a stage.
 pub(crate) fn name_of(stage: &RawDocument) -> &str {
-    stage.iter_elements().next().and_then(std::result::Result::ok).map_or("", |element| element.key().as_str())
+    stage
+        .iter_elements()
+        .next()
+        .and_then(std::result::Result::ok)
+        .map_or("", |element| element.key().as_str())
 }
 
 /// Cuts a pipeline where a stage needs the documents of all shards.
 pub(crate) fn split(stages: &[&RawDocument], variables: &Variables) -> Result<Split> {
     let whole = Pipeline::parse(stages, variables)?;
-    if let Some(stage) = stages.iter().map(|stage| name_of(stage)).find(|name| {
-        matches!(*name, "$lookup" | "$graphLookup" | "$unionWith" | "$out" | "$merge")
-    }) {
+    if let Some(stage) = stages
+        .iter()
+        .map(|stage| name_of(stage))
+        .find(|name| matches!(*name, "$lookup" | "$graphLookup" | "$unionWith" | "$out" | "$merge"))
+    {
         let what = format!("{stage} is not in this router for a pipeline over several shards");
         return Err(Failure::new(Code::CommandNotSupported, what));
     }
     if !whole.collections_read().is_empty() {
-        let what = "a $facet that reads other collections is not in this router for a pipeline over several shards";
+        let what =
+            "a $facet that reads other collections is not in this router for a pipeline over several shards";
         return Err(Failure::new(Code::CommandNotSupported, what));
     }
     let names_shards = whole.has_source();
@@ -86,7 +93,8 @@ pub(crate) fn split(stages: &[&RawDocument], variables: &Variables) -> Result<Sp
     match rest.first().map(|stage| name_of(stage)) {
         Some("$sort") => {
             let sort = rest.remove(0);
-            gathering = Gathering::Documents(parse::document(sort, "$sort")?.map(Sort::parse).transpose()?.flatten());
+            gathering =
+                Gathering::Documents(parse::document(sort, "$sort")?.map(Sort::parse).transpose()?.flatten());
             on_shards.push(sort.to_owned());
             push_limit(&rest, &mut on_shards);
             here = Pipeline::parse(&rest, variables)?;
@@ -94,7 +102,8 @@ pub(crate) fn split(stages: &[&RawDocument], variables: &Variables) -> Result<Sp
         Some("$limit") => push_limit(&rest, &mut on_shards),
         Some("$group" | "$sortByCount" | "$bucket" | "$bucketAuto") => {
             if let Some(fields) = here.needed_fields().filter(|fields| !fields.is_empty()) {
-                let mut wanted: Document = fields.iter().map(|field| (field.clone(), Bson::Int32(1))).collect();
+                let mut wanted: Document =
+                    fields.iter().map(|field| (field.clone(), Bson::Int32(1))).collect();
                 wanted.entry("_id".to_owned()).or_insert(Bson::Int32(0));
                 let stage = parse::raw_of(&doc! { "$project": wanted })?;
                 // Names that no projection takes are sent with everything else.
@@ -148,7 +157,10 @@ impl Host for RouterHost {
 }
 
 fn not_here() -> Failure {
-    Failure::new(Code::CommandNotSupported, "a pipeline over several shards reads and writes one collection only")
+    Failure::new(
+        Code::CommandNotSupported,
+        "a pipeline over several shards reads and writes one collection only",
+    )
 }
 
 #[cfg(test)]
@@ -172,7 +184,10 @@ mod tests {
         let (only, make) = (doc! { "$match": { "a": 1 } }, doc! { "$addFields": { "b": 1 } });
         let (sort, limit) = (doc! { "$sort": { "a": 1 } }, doc! { "$limit": 3 });
         let group = doc! { "$group": { "_id": "$a", "s": { "$sum": "$b" } } };
-        assert_eq!(pushed(&[only.clone(), make.clone(), sort.clone(), limit.clone()]), ["$match", "$addFields", "$sort", "$limit"]);
+        assert_eq!(
+            pushed(&[only.clone(), make.clone(), sort.clone(), limit.clone()]),
+            ["$match", "$addFields", "$sort", "$limit"]
+        );
         assert_eq!(pushed(&[limit.clone(), only.clone()]), ["$limit"]);
         assert_eq!(pushed(&[only.clone(), group.clone()]), ["$match", "$project"]);
         assert_eq!(pushed(&[only.clone(), doc! { "$count": "n" }]), ["$match", "$group"]);
@@ -185,7 +200,10 @@ mod tests {
     fn what_needs_other_collections_is_refused_by_name() {
         for (stage, name) in [
             (doc! { "$out": "x" }, "$out"),
-            (doc! { "$lookup": { "from": "x", "localField": "a", "foreignField": "b", "as": "c" } }, "$lookup"),
+            (
+                doc! { "$lookup": { "from": "x", "localField": "a", "foreignField": "b", "as": "c" } },
+                "$lookup",
+            ),
             (doc! { "$unionWith": "x" }, "$unionWith"),
         ] {
             let failure = cut(&[stage]).unwrap_err();

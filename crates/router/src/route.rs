@@ -15,9 +15,16 @@ use crate::outgoing::Versions;
 /// How often a command is routed before its staleness is the client's, as in mongos.
 const ATTEMPTS: u32 = 10;
 
-/// Whether a shard refused because the router's knowledge is old.
+/// Whether the router's knowledge is old: a shard said so, or there is no such shard any more.
 pub(crate) fn is_stale(code: Code) -> bool {
-    [Code::StaleConfig, Code::StaleShardVersion, Code::StaleEpoch, Code::StaleDbVersion].contains(&code)
+    let all = [
+        Code::StaleConfig,
+        Code::StaleShardVersion,
+        Code::StaleEpoch,
+        Code::StaleDbVersion,
+        Code::ShardNotFound,
+    ];
+    all.contains(&code)
 }
 
 /// Where a collection lives.

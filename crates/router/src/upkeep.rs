@@ -36,7 +36,8 @@ pub(crate) fn begin(instance: &Instance) -> Result<()> {
 
 /// The indexes that MongoDB's config servers have.
 fn make_indexes(instance: &Instance) -> Result<()> {
-    let index = |name: &str, key: bson::Document| Bson::Document(doc! { "name": name, "key": key, "unique": true });
+    let index =
+        |name: &str, key: bson::Document| Bson::Document(doc! { "name": name, "key": key, "unique": true });
     for (collection, indexes) in [
         (
             "chunks",
@@ -47,7 +48,10 @@ fn make_indexes(instance: &Instance) -> Result<()> {
         ),
         ("shards", vec![index("host_1", doc! { "host": 1 })]),
     ] {
-        instance.cluster.config().change("config", doc! { "createIndexes": collection, "indexes": indexes })?;
+        instance
+            .cluster
+            .config()
+            .change("config", doc! { "createIndexes": collection, "indexes": indexes })?;
     }
     Ok(())
 }
@@ -79,7 +83,13 @@ pub(crate) fn run(instance: &Arc<Instance>) {
         let round = ping(instance).and_then(|()| instance.cluster.reload());
         if let Err(failure) = round {
             let attributes = doc! { "error": failure.message() };
-            instance.log.warning("SHARDING", 22741, "Uptime-reporter", "The config servers do not answer", attributes);
+            instance.log.warning(
+                "SHARDING",
+                22741,
+                "Uptime-reporter",
+                "The config servers do not answer",
+                attributes,
+            );
         }
     }
 }

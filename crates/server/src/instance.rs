@@ -1,7 +1,7 @@
 //! One running server: everything that its connections and background threads share.
 
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use bson::doc;

@@ -44,7 +44,12 @@ impl Service for Instance {
         self.clients.reject();
     }
 
-    fn answer(self: &Arc<Self>, peer: &mut Peer, incoming: &Incoming<'_>, out: &mut Vec<u8>) -> Result<Answer> {
+    fn answer(
+        self: &Arc<Self>,
+        peer: &mut Peer,
+        incoming: &Incoming<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Answer> {
         if peer.session.is_none() {
             peer.session = Some(self.engine.session()?);
         }

@@ -42,8 +42,7 @@ pub fn write_failure(reply: &mut DocumentWriter<'_>, failure: &Failure, unsaid: 
     reply.i32("code", failure.code().0);
     reply.string("codeName", &failure.code().name());
     reply.extend(failure.extra());
-    let labels: Vec<&str> =
-        failure.labels().iter().copied().filter(|label| unsaid != Some(*label)).collect();
+    let labels: Vec<&str> = failure.labels().iter().copied().filter(|label| unsaid != Some(*label)).collect();
     if !labels.is_empty() {
         let mut array = reply.begin_array("errorLabels");
         labels.iter().for_each(|label| array.string(label));

@@ -193,9 +193,7 @@ impl<S: Service> Connection<S> {
         match Message::parse(frame)? {
             Message::Msg(message) => self.answer_message(&message, request_id, compressor),
             Message::Query(query) => self.answer_query(&query, request_id),
-            Message::Reply(_) => {
-                Err(Failure::new(Code::ProtocolError, "a client sent an OP_REPLY"))
-            }
+            Message::Reply(_) => Err(Failure::new(Code::ProtocolError, "a client sent an OP_REPLY")),
         }
     }
 

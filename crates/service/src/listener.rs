@@ -133,7 +133,12 @@ impl Listener {
         for listener in listeners {
             let failed = |error| Error::new(Kind::Io, "cannot start the listener").because(error);
             listener.set_nonblocking(true).map_err(failed)?;
-            let door = Door { service: Arc::clone(service), sockets: Arc::clone(&sockets), limits, tls: tls.clone() };
+            let door = Door {
+                service: Arc::clone(service),
+                sockets: Arc::clone(&sockets),
+                limits,
+                tls: tls.clone(),
+            };
             let run = move || door.accept_all(&listener);
             accepting
                 .push(std::thread::Builder::new().name("listener".to_owned()).spawn(run).map_err(failed)?);

@@ -106,7 +106,9 @@ mod tests {
         let chunks = made(None, 2);
         let seen: Vec<_> = chunks
             .iter()
-            .map(|chunk| (chunk.range.min.get("_id").unwrap().clone(), chunk.shard.as_str(), chunk.version.minor))
+            .map(|chunk| {
+                (chunk.range.min.get("_id").unwrap().clone(), chunk.shard.as_str(), chunk.version.minor)
+            })
             .collect();
         let expected = [
             (Bson::MinKey, "sh1", 0),

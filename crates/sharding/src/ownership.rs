@@ -53,7 +53,10 @@ impl Ownership {
     /// Whether the bytes of a key are the shard's.
     pub fn owns_key(&self, key: &[u8]) -> bool {
         let place = self.ranges.partition_point(|(min, _)| min.as_slice() <= key);
-        place.checked_sub(1).and_then(|place| self.ranges.get(place)).is_some_and(|(_, max)| key < max.as_slice())
+        place
+            .checked_sub(1)
+            .and_then(|place| self.ranges.get(place))
+            .is_some_and(|(_, max)| key < max.as_slice())
     }
 
     /// Whether a document is the shard's; one whose key is an array is nobody's.

@@ -32,7 +32,10 @@ impl CollectionEntry {
     /// Reads a document of `config.collections`; none if the collection was dropped.
     pub fn parse(document: &Document) -> Result<Option<CollectionEntry>> {
         let wrong = |what: &str| {
-            Failure::new(Code::UnsupportedFormat, format!("a document of config.collections has no good '{what}'"))
+            Failure::new(
+                Code::UnsupportedFormat,
+                format!("a document of config.collections has no good '{what}'"),
+            )
         };
         if document.get_bool("dropped").unwrap_or(false) {
             return Ok(None);

@@ -54,8 +54,9 @@ impl ShardKey {
 
     /// The same of a document.
     pub fn of(key: &Document) -> Result<ShardKey> {
-        let raw = RawDocumentBuf::try_from(key)
-            .map_err(|error| Failure::new(Code::BadValue, format!("a shard key cannot be encoded: {error}")))?;
+        let raw = RawDocumentBuf::try_from(key).map_err(|error| {
+            Failure::new(Code::BadValue, format!("a shard key cannot be encoded: {error}"))
+        })?;
         ShardKey::parse(&raw)
     }
 
@@ -125,7 +126,8 @@ impl ShardKey {
             let value = value_at(document, &field.path).map_err(|()| self.not_in(document))?;
             let value = match field.kind {
                 FieldKind::Hashed => Bson::Int64(hash64(value)),
-                _ => Bson::try_from(value).map_err(|error| Failure::new(Code::InvalidBSON, error.to_string()))?,
+                _ => Bson::try_from(value)
+                    .map_err(|error| Failure::new(Code::InvalidBSON, error.to_string()))?,
             };
             values.insert(field.path.clone(), value);
         }
@@ -172,7 +174,8 @@ impl ShardKey {
     }
 
     fn not_in(&self, document: &RawDocument) -> Failure {
-        let id = document.get("_id").ok().flatten().and_then(|id| Bson::try_from(id).ok()).unwrap_or(Bson::Null);
+        let id =
+            document.get("_id").ok().flatten().and_then(|id| Bson::try_from(id).ok()).unwrap_or(Bson::Null);
         let what = format!(
             "document with _id {id} does not contain a shard key for pattern {}: a field of it is an array",
             self.document
@@ -209,7 +212,10 @@ fn held(equalities: &[(String, Bson)], path: &str) -> Option<Bson> {
         } else {
             let rest = path.strip_prefix(named.as_str()).and_then(|rest| rest.strip_prefix('.'));
             rest.map(|rest| {
-                rest.split('.').try_fold(value, |value, name| value.as_document()?.get(name)).cloned().unwrap_or(Bson::Null)
+                rest.split('.')
+                    .try_fold(value, |value, name| value.as_document()?.get(name))
+                    .cloned()
+                    .unwrap_or(Bson::Null)
             })
         };
         if let Some(found) = found {
@@ -281,9 +287,13 @@ mod tests {
 
     #[test]
     fn other_keys_are_refused() {
-        for refused in
-            [doc! {}, doc! { "a": -1 }, doc! { "a": "text" }, doc! { "a": "hashed", "b": 1 }, doc! { "a": true }]
-        {
+        for refused in [
+            doc! {},
+            doc! { "a": -1 },
+            doc! { "a": "text" },
+            doc! { "a": "hashed", "b": 1 },
+            doc! { "a": true },
+        ] {
             assert!(ShardKey::of(&refused).is_err(), "{refused}");
         }
         assert_eq!(ShardKey::of(&doc! { "a": 1.0 }).unwrap().to_document(), &doc! { "a": 1 });

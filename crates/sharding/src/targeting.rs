@@ -145,13 +145,15 @@ mod tests {
     }
 
     fn query() -> impl Strategy<Value = Document> {
-        let comparison = prop_oneof![Just("$gt"), Just("$gte"), Just("$lt"), Just("$lte"), Just("$eq"), Just("$ne")];
+        let comparison =
+            prop_oneof![Just("$gt"), Just("$gte"), Just("$lt"), Just("$lte"), Just("$eq"), Just("$ne")];
         let leaf = (prop_oneof![Just("x"), Just("y")], comparison, value())
             .prop_map(|(field, how, value)| doc! { field: { how: value } });
         let list = prop::collection::vec(value(), 0..3).prop_map(|values| doc! { "x": { "$in": values } });
         prop_oneof![3 => leaf, 1 => list].prop_recursive(2, 8, 3, |inner| {
             let parts = prop::collection::vec(inner, 1..3);
-            (prop_oneof![Just("$and"), Just("$or"), Just("$nor")], parts).prop_map(|(how, parts)| doc! { how: parts })
+            (prop_oneof![Just("$and"), Just("$or"), Just("$nor")], parts)
+                .prop_map(|(how, parts)| doc! { how: parts })
         })
     }
 

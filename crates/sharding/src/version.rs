@@ -86,7 +86,8 @@ impl ShardVersion {
 
     /// Reads the field `shardVersion`.
     pub fn parse(value: RawBsonRef<'_>) -> Result<ShardVersion> {
-        let refused = || Failure::new(Code::BadValue, "shardVersion must be an array of a timestamp and an ObjectId");
+        let refused =
+            || Failure::new(Code::BadValue, "shardVersion must be an array of a timestamp and an ObjectId");
         let RawBsonRef::Array(items) = value else { return Err(refused()) };
         let mut items = items.into_iter();
         let (Some(Ok(RawBsonRef::Timestamp(timestamp))), Some(Ok(RawBsonRef::ObjectId(epoch))), None) =
@@ -121,7 +122,8 @@ impl fmt::Display for ShardVersion {
 
 /// The failure of a command whose version is not the shard's, as mongod 4.0 words it.
 pub fn stale_config(namespace: &str, received: ShardVersion, wanted: ShardVersion) -> Failure {
-    let what = format!("version mismatch detected for {namespace}: received {received}, and {wanted} is wanted");
+    let what =
+        format!("version mismatch detected for {namespace}: received {received}, and {wanted} is wanted");
     let (received, received_epoch) = received.parts();
     let (wanted, wanted_epoch) = wanted.parts();
     Failure::new(Code::StaleConfig, what)

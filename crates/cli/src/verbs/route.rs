@@ -50,7 +50,12 @@ pub(crate) struct Config {
     #[arg(long = "maxConns", value_name = "N", default_value_t = 65_536, value_parser = value_parser!(u32).range(1..=1_000_000))]
     max_connections: u32,
     /// What messages may be compressed with, with commas between; `disabled` for nothing
-    #[arg(long = "networkMessageCompressors", value_name = "NAMES", value_delimiter = ',', default_value = "snappy,zstd,zlib")]
+    #[arg(
+        long = "networkMessageCompressors",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "snappy,zstd,zlib"
+    )]
     compressors: Vec<String>,
     /// Log to this file; an old one is moved aside
     #[arg(long, value_name = "FILE")]
@@ -147,7 +152,8 @@ fn compressors(names: Vec<String>) -> Result<Vec<String>> {
     }
     match names.iter().find(|name| !["snappy", "zlib", "zstd"].contains(&name.as_str())) {
         Some(name) => {
-            let what = format!("--networkMessageCompressors takes snappy, zlib, zstd or disabled, not '{name}'");
+            let what =
+                format!("--networkMessageCompressors takes snappy, zlib, zstd or disabled, not '{name}'");
             Err(Error::usage(what).into())
         }
         None => Ok(names),
@@ -158,7 +164,8 @@ fn compressors(names: Vec<String>) -> Result<Vec<String>> {
 fn parsed(config: &RouterConfig) -> BTreeMap<String, Bson> {
     let net = bson::doc! { "bindIp": config.bind_ip.join(","), "port": i32::from(config.port) };
     let sharding = bson::doc! { "configDB": config.config_db.to_string() };
-    let mut parsed = BTreeMap::from([("net".to_owned(), net.into()), ("sharding".to_owned(), sharding.into())]);
+    let mut parsed =
+        BTreeMap::from([("net".to_owned(), net.into()), ("sharding".to_owned(), sharding.into())]);
     if let Some(path) = &config.log.path {
         let log = bson::doc! { "destination": "file", "path": path.display().to_string() };
         parsed.insert("systemLog".to_owned(), log.into());

@@ -32,7 +32,10 @@ pub(crate) fn add_shard(instance: &Arc<Instance>, hosts: &str, name: Option<&str
     check_role(&backend)?;
     let name = match name {
         Some("config" | "admin" | "local") => {
-            return Err(Failure::new(Code::BadValue, "use of shard replica set with name 'config' is not allowed"));
+            return Err(Failure::new(
+                Code::BadValue,
+                "use of shard replica set with name 'config' is not allowed",
+            ));
         }
         Some(name) => name.to_owned(),
         None => hosts.set.clone().unwrap_or_else(|| free_name(instance)),
@@ -68,10 +71,7 @@ fn known(instance: &Instance, hosts: &AddressList, name: Option<&str>) -> Result
             return Ok(Some(shard.backend.id().to_owned()));
         }
         if same_set || shared || name == Some(shard.backend.id()) {
-            let what = format!(
-                "A shard named {} with hosts '{theirs}' is there already",
-                shard.backend.id()
-            );
+            let what = format!("A shard named {} with hosts '{theirs}' is there already", shard.backend.id());
             return Err(Failure::new(Code::IllegalOperation, what));
         }
     }
@@ -116,7 +116,8 @@ fn databases_of(backend: &Backend) -> Result<Vec<String>> {
 fn identify(instance: &Instance, backend: &Backend, name: &str) -> Result<()> {
     let version = instance.cluster.config().config_get("version", 1)?;
     let cluster = version.and_then(|version: Document| version.get_object_id("clusterId").ok());
-    let cluster = cluster.ok_or_else(|| Failure::new(Code::InternalError, "config.version has no clusterId"))?;
+    let cluster =
+        cluster.ok_or_else(|| Failure::new(Code::InternalError, "config.version has no clusterId"))?;
     let identity = doc! {
         "_id": "shardIdentity",
         "shardName": name,

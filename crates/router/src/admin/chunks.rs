@@ -82,11 +82,15 @@ pub(crate) fn split(instance: &Arc<Instance>, namespace: &str, place: &Where) ->
     };
     let (at, (min, max)) = (table.key().bound(&middle)?, chunk.bounds(table.key())?);
     if at <= min || at >= max {
-        let what = format!("new split key {middle} is a boundary key of existing chunk [{}, {})", chunk.range.min, chunk.range.max);
+        let what = format!(
+            "new split key {middle} is a boundary key of existing chunk [{}, {})",
+            chunk.range.min, chunk.range.max
+        );
         return Err(Failure::new(Code::BadValue, what));
     }
     let newest = table.version();
-    let version = |step: u32| ChunkVersion::new(newest.major, newest.minor.saturating_add(step), newest.epoch);
+    let version =
+        |step: u32| ChunkVersion::new(newest.major, newest.minor.saturating_add(step), newest.epoch);
     let upper = Chunk {
         range: ChunkRange { min: middle.clone(), max: chunk.range.max.clone() },
         shard: chunk.shard.clone(),
@@ -125,7 +129,8 @@ fn median(instance: &Instance, namespace: &str, table: &RoutingTable, chunk: &Ch
     }
     let backend = instance.cluster.shard(&chunk.shard)?;
     let (database, collection) = namespace.split_once('.').unwrap_or_default();
-    let cannot = || Failure::new(Code::CannotSplit, format!("cannot find a middle of the chunk {}", chunk.range.min));
+    let cannot =
+        || Failure::new(Code::CannotSplit, format!("cannot find a middle of the chunk {}", chunk.range.min));
     let fields: Document = key.paths().map(|path| (path.to_owned(), Bson::Int32(1))).collect();
     let mut projection = fields.clone();
     projection.entry("_id".to_owned()).or_insert(Bson::Int32(0));
@@ -134,7 +139,10 @@ fn median(instance: &Instance, namespace: &str, table: &RoutingTable, chunk: &Ch
         "hint": key.to_document().clone(), "projection": projection, "sort": fields,
     };
     let documents = backend.find_all(database, &find)?;
-    let keys = documents.iter().map(|document| key.values_of(&*parse::raw_of(document)?)).collect::<Result<Vec<_>>>()?;
+    let keys = documents
+        .iter()
+        .map(|document| key.values_of(&*parse::raw_of(document)?))
+        .collect::<Result<Vec<_>>>()?;
     let middle = keys.get(keys.len() / 2).ok_or_else(cannot)?;
     // Documents with the same key stay together.
     keys.iter().find(|other| *other == middle && **other != chunk.range.min).cloned().ok_or_else(cannot)

@@ -46,7 +46,9 @@ pub(crate) fn drop_database(instance: &Arc<Instance>, database: &str) -> Result<
     let Some(entry) = instance.catalog.database(&instance.cluster, database)? else { return Ok(false) };
     note(instance, "dropDatabase.start", database, doc! {});
     let config = instance.cluster.config();
-    for collection in config.config_find("collections", doc! { "dropped": { "$ne": true } }, doc! { "_id": 1 })? {
+    for collection in
+        config.config_find("collections", doc! { "dropped": { "$ne": true } }, doc! { "_id": 1 })?
+    {
         let namespace = collection.get_str("_id").unwrap_or_default().to_owned();
         if namespace.split_once('.').is_some_and(|(name, _)| name == database) {
             let _held = locks::hold(instance, &namespace, "dropDatabase")?;

@@ -40,12 +40,18 @@ fn invalid<T>(what: String) -> Result<T> {
 }
 
 /// Shards a collection; its UUID.
-pub(crate) fn shard_collection(instance: &Arc<Instance>, asked: &ShardCollection<'_>) -> Result<Option<Bson>> {
+pub(crate) fn shard_collection(
+    instance: &Arc<Instance>,
+    asked: &ShardCollection<'_>,
+) -> Result<Option<Bson>> {
     let namespace = asked.namespace;
     let Some((database, collection)) = namespace.split_once('.') else { return Ok(None) };
     let key = ShardKey::parse(asked.key)?;
     if matches!(database, "admin" | "local" | "config") || collection.starts_with("system.") {
-        return Err(Failure::new(Code::IllegalOperation, format!("can't shard system namespaces: {namespace}")));
+        return Err(Failure::new(
+            Code::IllegalOperation,
+            format!("can't shard system namespaces: {namespace}"),
+        ));
     }
     if asked.unique && key.is_hashed() {
         let what = "Hashed shard keys cannot be declared unique. It's possible to ensure uniqueness on the hashed value by declaring an additional (non-hashed) unique index on the field.";
@@ -56,7 +62,8 @@ pub(crate) fn shard_collection(instance: &Arc<Instance>, asked: &ShardCollection
     }
     let _held = locks::hold(instance, namespace, "shardCollection")?;
     instance.catalog.forget_database(database);
-    let not_enabled = || Failure::new(Code::IllegalOperation, format!("sharding not enabled for db {database}"));
+    let not_enabled =
+        || Failure::new(Code::IllegalOperation, format!("sharding not enabled for db {database}"));
     let entry = instance.catalog.database(&instance.cluster, database)?.ok_or_else(not_enabled)?;
     if !entry.partitioned {
         return Err(not_enabled());
@@ -97,7 +104,12 @@ fn cut(
     };
     let chunks = initial.make(key, &shards, &entry.primary, ObjectId::new(), now())?;
     let epoch = chunks.first().map(|chunk: &Chunk| chunk.version.epoch).unwrap_or_default();
-    note(instance, "shardCollection.start", namespace, doc! { "shardKey": key.to_document().clone(), "numChunks": i64::try_from(chunks.len()).unwrap_or(0) });
+    note(
+        instance,
+        "shardCollection.start",
+        namespace,
+        doc! { "shardKey": key.to_document().clone(), "numChunks": i64::try_from(chunks.len()).unwrap_or(0) },
+    );
     let mut others: Vec<&str> = chunks.iter().map(|chunk| chunk.shard.as_str()).collect();
     others.sort_unstable();
     others.dedup();
@@ -129,7 +141,12 @@ fn cut(
 }
 
 /// Sees to it that the collection and an index on the key are there.
-fn prepare(primary: &Backend, (database, collection): (&str, &str), key: &ShardKey, unique: bool) -> Result<There> {
+fn prepare(
+    primary: &Backend,
+    (database, collection): (&str, &str),
+    key: &ShardKey,
+    unique: bool,
+) -> Result<There> {
     let list = doc! { "listCollections": 1, "filter": { "name": collection } };
     let mut found = primary.find_all(database, &list)?.into_iter().next();
     if found.is_none() {
@@ -144,7 +161,8 @@ fn prepare(primary: &Backend, (database, collection): (&str, &str), key: &ShardK
     if options.get_bool("capped").unwrap_or(false) {
         return invalid("can't shard a capped collection".to_owned());
     }
-    let first = primary.find_all(database, &doc! { "find": collection, "limit": 1, "projection": { "_id": 1 } })?;
+    let first =
+        primary.find_all(database, &doc! { "find": collection, "limit": 1, "projection": { "_id": 1 } })?;
     let empty = first.is_empty();
     let list = doc! { "listIndexes": collection };
     let mut indexes = primary.find_all(database, &list)?;
@@ -158,13 +176,19 @@ fn prepare(primary: &Backend, (database, collection): (&str, &str), key: &ShardK
         let name: Vec<String> = key
             .to_document()
             .iter()
-            .map(|(path, kind)| format!("{path}_{}", kind.as_str().map_or_else(|| "1".to_owned(), str::to_owned)))
+            .map(|(path, kind)| {
+                format!("{path}_{}", kind.as_str().map_or_else(|| "1".to_owned(), str::to_owned))
+            })
             .collect();
         let mut index = doc! { "name": name.join("_"), "key": key.to_document().clone() };
         if unique {
             index.insert("unique", true);
         }
-        primary.command(database, &doc! { "createIndexes": collection, "indexes": [index] }, &Sending::write())?;
+        primary.command(
+            database,
+            &doc! { "createIndexes": collection, "indexes": [index] },
+            &Sending::write(),
+        )?;
         indexes = primary.find_all(database, &list)?;
     }
     let uuid = found.get_document("info").ok().and_then(|info| info.get("uuid")).cloned();
@@ -182,7 +206,8 @@ fn serves(index: &Document, key: &ShardKey, unique: bool) -> bool {
         path == other && same
     });
     let is_id = pattern.len() == 1 && pattern.contains_key("_id") && !key.is_hashed();
-    let is_unique = is_id || (index.get_bool("unique").unwrap_or(false) && pattern.len() == key.to_document().len());
+    let is_unique =
+        is_id || (index.get_bool("unique").unwrap_or(false) && pattern.len() == key.to_document().len());
     begins
         && pattern.len() >= key.to_document().len()
         && !index.get_bool("sparse").unwrap_or(false)
@@ -199,7 +224,8 @@ fn copy_collection(shard: &Backend, (database, collection): (&str, &str), there:
         _ => {}
     }
     // A collection of that name may be left of an earlier life.
-    let left = shard.find_all(database, &doc! { "find": collection, "limit": 1, "projection": { "_id": 1 } })?;
+    let left =
+        shard.find_all(database, &doc! { "find": collection, "limit": 1, "projection": { "_id": 1 } })?;
     if !left.is_empty() {
         let what = format!(
             "the shard {} has documents of a collection {database}.{collection} that is not its own: drop it there first",
@@ -214,7 +240,11 @@ fn copy_collection(shard: &Backend, (database, collection): (&str, &str), there:
         .map(|index| index.clone().into_iter().filter(|(name, _)| name != "ns").collect())
         .collect();
     if !indexes.is_empty() {
-        shard.command(database, &doc! { "createIndexes": collection, "indexes": indexes }, &Sending::write())?;
+        shard.command(
+            database,
+            &doc! { "createIndexes": collection, "indexes": indexes },
+            &Sending::write(),
+        )?;
     }
     Ok(())
 }

@@ -117,7 +117,9 @@ fn check_other_collections(
     for collection in &others {
         let namespace = format!("{}.{collection}", request.database);
         if op.instance.catalog.table(&op.instance.cluster, &namespace)?.is_some() {
-            let what = format!("{namespace} cannot be sharded to be read or written by a stage of another collection's pipeline");
+            let what = format!(
+                "{namespace} cannot be sharded to be read or written by a stage of another collection's pipeline"
+            );
             return Err(Failure::new(Code(28769), what));
         }
     }

@@ -13,8 +13,17 @@ use crate::outgoing::Outgoing;
 /// What is summed of `collStats`.
 const OF_COLLECTIONS: &[&str] = &["count", "size", "storageSize", "totalIndexSize"];
 /// What is summed of `dbStats`.
-const OF_DATABASES: &[&str] =
-    &["collections", "views", "objects", "dataSize", "storageSize", "numExtents", "indexes", "indexSize", "fileSize"];
+const OF_DATABASES: &[&str] = &[
+    "collections",
+    "views",
+    "objects",
+    "dataSize",
+    "storageSize",
+    "numExtents",
+    "indexes",
+    "indexSize",
+    "fileSize",
+];
 
 /// `collStats`.
 pub(super) fn collection(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
@@ -37,14 +46,20 @@ pub(super) fn collection(op: Operation<'_>, request: &Request<'_>, reply: &mut R
         let mut sizes = Document::new();
         for (_, answer) in &replies {
             for (name, _) in answer.get_document("indexSizes").into_iter().flatten() {
-                let of_one = |answer: &Document| answer.get_document("indexSizes").map_or(0.0, |sizes| number(sizes, name));
+                let of_one = |answer: &Document| {
+                    answer.get_document("indexSizes").map_or(0.0, |sizes| number(sizes, name))
+                };
                 sizes.insert(name.clone(), whole(replies.iter().map(|(_, answer)| of_one(answer)).sum()));
             }
         }
         reply.bson("indexSizes", &Bson::Document(sizes));
         let most = replies.iter().map(|(_, answer)| number(answer, "nindexes")).fold(0.0, f64::max);
         write_number(reply, "nindexes", whole(most));
-        write_number(reply, "nchunks", route.table.as_ref().map_or(0, |table| i64::try_from(table.chunks().len()).unwrap_or(0)));
+        write_number(
+            reply,
+            "nchunks",
+            route.table.as_ref().map_or(0, |table| i64::try_from(table.chunks().len()).unwrap_or(0)),
+        );
         let mut shards = reply.begin_document("shards");
         replies.iter().for_each(|(shard, answer)| shards.bson(shard, &Bson::Document(answer.clone())));
         Ok(())

@@ -19,7 +19,8 @@ use crate::route::Route;
 pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.namespace()?;
     op.instance.counters.commands.add(1);
-    let counted = op.instance.with_route(request.database, &namespace, |route| answer(op, request, route, reply))?;
+    let counted =
+        op.instance.with_route(request.database, &namespace, |route| answer(op, request, route, reply))?;
     if counted.is_none() {
         reply.i32("n", 0);
     }

@@ -16,7 +16,9 @@ pub(super) fn current(op: Operation<'_>, request: &Request<'_>, reply: &mut Repl
     let shards = op.instance.cluster.shards();
     let commands: Vec<_> = shards.into_iter().map(|shard| (shard.backend, command.clone())).collect();
     let mut array = reply.begin_array("inprog");
-    for (answer, (backend, _)) in call::ask_all("admin", &commands, &request.sending()).into_iter().zip(&commands) {
+    for (answer, (backend, _)) in
+        call::ask_all("admin", &commands, &request.sending()).into_iter().zip(&commands)
+    {
         let answer = parse::owned(&answer?)?;
         for running in answer.get_array("inprog").into_iter().flatten().filter_map(Bson::as_document) {
             let mut running = running.clone();

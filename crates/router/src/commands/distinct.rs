@@ -24,7 +24,8 @@ const MOST_BYTES: usize = 16 << 20;
 pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.namespace()?;
     op.instance.counters.commands.add(1);
-    let found = op.instance.with_route(request.database, &namespace, |route| answer(op, request, route, reply))?;
+    let found =
+        op.instance.with_route(request.database, &namespace, |route| answer(op, request, route, reply))?;
     if found.is_none() {
         reply.begin_array("values").end();
     }

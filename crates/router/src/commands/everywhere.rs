@@ -32,7 +32,9 @@ pub(super) fn validate(op: Operation<'_>, request: &Request<'_>, reply: &mut Rep
         reply.bson("raw", &Bson::Document(raw));
         Ok(())
     })?;
-    found.ok_or_else(|| Failure::new(Code::NamespaceNotFound, format!("Collection '{namespace}' does not exist to validate.")))
+    found.ok_or_else(|| {
+        Failure::new(Code::NamespaceNotFound, format!("Collection '{namespace}' does not exist to validate."))
+    })
 }
 
 /// `dataSize`: sums.

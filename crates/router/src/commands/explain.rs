@@ -7,8 +7,8 @@ use fathom_query::{Filter, Sort, Variables};
 use fathom_service::parse;
 use fathom_wire::{Code, Failure};
 
-use super::everywhere::number;
 use super::Reply;
+use super::everywhere::number;
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
@@ -57,7 +57,10 @@ fn shards_of(name: &str, inner: &RawDocument, route: &Route) -> Result<Vec<Strin
             return Err(Failure::new(Code::CommandNotSupported, what));
         }
         other => {
-            return Err(Failure::new(Code::CommandNotFound, format!("Explain failed due to unknown command: {other}")));
+            return Err(Failure::new(
+                Code::CommandNotFound,
+                format!("Explain failed due to unknown command: {other}"),
+            ));
         }
     };
     let variables = Variables::at(bson::DateTime::now());
@@ -116,7 +119,8 @@ fn answer(
 fn executed(stage: &str, statistics: Vec<(String, Document)>) -> Document {
     #[expect(clippy::cast_possible_truncation, reason = "a saturating cast of a sum of counts")]
     let sum = |field: &str| statistics.iter().map(|(_, found)| number(found, field)).sum::<f64>() as i64;
-    let longest = statistics.iter().map(|(_, found)| number(found, "executionTimeMillis")).fold(0.0, f64::max);
+    let longest =
+        statistics.iter().map(|(_, found)| number(found, "executionTimeMillis")).fold(0.0, f64::max);
     #[expect(clippy::cast_possible_truncation, reason = "milliseconds")]
     let longest = longest as i64;
     let totals = (sum("nReturned"), sum("totalKeysExamined"), sum("totalDocsExamined"));

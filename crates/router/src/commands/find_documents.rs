@@ -23,7 +23,8 @@ pub(super) const FIRST_BATCH: u64 = 101;
 pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.namespace()?;
     op.instance.counters.queries.add(1);
-    let found = op.instance.with_route(request.database, &namespace, |route| answer(op, request, route, reply))?;
+    let found =
+        op.instance.with_route(request.database, &namespace, |route| answer(op, request, route, reply))?;
     if found.is_none() {
         write_empty_cursor(&namespace, reply);
     }
@@ -83,7 +84,8 @@ impl Query {
             _ => None,
         };
         if projection.is_some() && parse::boolean(fields, "showRecordId")? {
-            let what = "showRecordId is not in this router for a sorted query of several shards with a projection";
+            let what =
+                "showRecordId is not in this router for a sorted query of several shards with a projection";
             return Err(Failure::new(Code::CommandNotSupported, what));
         }
         let projection = match projection {

@@ -14,7 +14,8 @@ use crate::outgoing::{Outgoing, copy};
 /// Writes the next batch.
 pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     op.instance.counters.getmores.add(1);
-    let id = parse::integer_of(request.target).ok_or_else(|| parse::wrong_type("getMore", request.target, "long"))?;
+    let id = parse::integer_of(request.target)
+        .ok_or_else(|| parse::wrong_type("getMore", request.target, "long"))?;
     let collection = parse::required_string(request.fields, "collection")?;
     let namespace = format!("{}.{collection}", request.database);
     let mut cursor = op.instance.cursors.take(id, &namespace)?;
@@ -79,9 +80,12 @@ pub(super) fn kill(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'
         let id = parse::integer_of(id).ok_or_else(|| parse::wrong_type("cursors", id, "long"))?;
         if op.instance.cursors.kill(id, &namespace) { killed.push(id) } else { unknown.push(id) }
     }
-    for (name, ids) in
-        [("cursorsKilled", killed), ("cursorsNotFound", unknown), ("cursorsAlive", vec![]), ("cursorsUnknown", vec![])]
-    {
+    for (name, ids) in [
+        ("cursorsKilled", killed),
+        ("cursorsNotFound", unknown),
+        ("cursorsAlive", vec![]),
+        ("cursorsUnknown", vec![]),
+    ] {
         let mut array = reply.begin_array(name);
         ids.iter().for_each(|id| array.i64(*id));
     }

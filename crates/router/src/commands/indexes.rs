@@ -30,8 +30,9 @@ pub(super) fn create(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply
 /// `dropIndexes` and `collMod`.
 pub(super) fn change(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.namespace()?;
-    let done =
-        op.instance.with_route(request.database, &namespace, |route| everywhere(op, request, route, reply))?;
+    let done = op
+        .instance
+        .with_route(request.database, &namespace, |route| everywhere(op, request, route, reply))?;
     done.ok_or_else(|| Failure::new(Code::NamespaceNotFound, format!("ns not found {namespace}")))
 }
 
@@ -43,14 +44,16 @@ pub(crate) fn check_unique(index: &RawDocument, shard_key: &Document) -> Result<
         return Ok(());
     }
     let names = key.iter().flatten().map(|(name, _)| name.as_str().to_owned());
-    let begins = shard_key.keys().cloned().zip(names.chain(std::iter::repeat(String::new()))).all(|(one, other)| one == other);
+    let begins = shard_key
+        .keys()
+        .cloned()
+        .zip(names.chain(std::iter::repeat(String::new())))
+        .all(|(one, other)| one == other);
     if begins && shard_key.values().all(|value| !matches!(value, Bson::String(_))) {
         return Ok(());
     }
-    let what = format!(
-        "cannot create unique index over {} with shard key pattern {shard_key}",
-        parse::owned(key)?
-    );
+    let what =
+        format!("cannot create unique index over {} with shard key pattern {shard_key}", parse::owned(key)?);
     Err(Failure::new(Code::CannotCreateIndex, what))
 }
 

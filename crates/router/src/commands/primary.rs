@@ -9,7 +9,11 @@ use crate::dispatch::{Operation, Request};
 use crate::outgoing::Outgoing;
 
 /// `listCollections`: the primary shard has each collection of its database, sharded or not.
-pub(super) fn list_collections(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn list_collections(
+    op: Operation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let namespace = format!("{}.$cmd.listCollections", request.database);
     let Some(route) = op.instance.route(request.database, &namespace)? else {
         write_empty_cursor(&namespace, reply);
@@ -26,7 +30,9 @@ pub(super) fn list_indexes(op: Operation<'_>, request: &Request<'_>, reply: &mut
     let namespace = request.namespace()?;
     let found = op.instance.with_route(request.database, &namespace, |route| {
         let shard = route.shards().into_iter().next().unwrap_or_else(|| route.primary.id().to_owned());
-        send_to(op, request, route, &shard, |backend, answer| pass_cursor_on(op, request, backend, answer, reply))
+        send_to(op, request, route, &shard, |backend, answer| {
+            pass_cursor_on(op, request, backend, answer, reply)
+        })
     })?;
     found.ok_or_else(|| Failure::new(Code::NamespaceNotFound, format!("ns does not exist: {namespace}")))
 }
@@ -41,7 +47,8 @@ pub(super) fn rename(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply
     };
     for (namespace, database) in [(from, &source), (to, &target)] {
         if op.instance.route(database, namespace)?.is_some_and(|route| route.table.is_some()) {
-            let what = format!("{namespace} is sharded, and a sharded collection cannot be renamed or replaced");
+            let what =
+                format!("{namespace} is sharded, and a sharded collection cannot be renamed or replaced");
             return Err(Failure::new(Code::IllegalOperation, what));
         }
     }

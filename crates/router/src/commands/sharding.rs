@@ -9,6 +9,36 @@ use crate::Result;
 use crate::admin::{self, Removal, ShardCollection, Where};
 use crate::balancer::{self, Mode};
 use crate::dispatch::{Operation, Request};
+use crate::outgoing::fields_of;
+
+/// Fields that every command may have.
+const GENERIC: &[&str] = &[
+    "$db",
+    "lsid",
+    "$clusterTime",
+    "$readPreference",
+    "comment",
+    "maxTimeMS",
+    "writeConcern",
+    "readConcern",
+    "apiVersion",
+    "apiStrict",
+    "apiDeprecationErrors",
+    "$audit",
+    "$client",
+    "$configServerState",
+    "$queryOptions",
+];
+
+/// Refuses fields that the command does not know: what they ask for would not be done.
+fn only(request: &Request<'_>, known: &[&str]) -> Result<()> {
+    let unknown =
+        fields_of(request.body()).skip(1).find(|(name, _)| !known.contains(name) && !GENERIC.contains(name));
+    match unknown {
+        Some((name, _)) => Err(parse::unknown_field(request.command.name, name)),
+        None => Ok(()),
+    }
+}
 
 fn text<'a>(request: &Request<'a>) -> Result<&'a str> {
     match request.target {
@@ -19,6 +49,7 @@ fn text<'a>(request: &Request<'a>) -> Result<&'a str> {
 
 /// `addShard`.
 pub(super) fn add_shard(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    only(request, &["name"])?;
     let name = parse::string(request.fields, "name")?;
     reply.string("shardAdded", &admin::add_shard(op.instance, text(request)?, name)?);
     Ok(())
@@ -26,6 +57,7 @@ pub(super) fn add_shard(op: Operation<'_>, request: &Request<'_>, reply: &mut Re
 
 /// `removeShard`.
 pub(super) fn remove_shard(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    only(request, &[])?;
     let shard = text(request)?;
     let (state, message, left) = match admin::remove_shard(op.instance, shard)? {
         Removal::Started(left) => ("started", "draining started successfully", Some(left)),
@@ -83,12 +115,18 @@ pub(super) fn shard_map(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_
 
 /// `enableSharding`.
 pub(super) fn enable(op: Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+    only(request, &["primaryShard"])?;
     let primary = parse::string(request.fields, "primaryShard")?;
     admin::enable_sharding(op.instance, text(request)?, primary)
 }
 
 /// `shardCollection`.
-pub(super) fn shard_collection(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn shard_collection(
+    op: Operation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    only(request, &["key", "unique", "numInitialChunks", "collation", "presplitHashedZones"])?;
     let namespace = request.named_namespace()?;
     let key = parse::document(request.fields, "key")?.ok_or_else(|| parse::missing("key"))?;
     if let Some(collation) = parse::document(request.fields, "collation")?
@@ -97,7 +135,10 @@ pub(super) fn shard_collection(op: Operation<'_>, request: &Request<'_>, reply: 
         return Err(Failure::new(Code::CommandNotSupported, "this router has the simple collation only"));
     }
     if parse::boolean(request.fields, "presplitHashedZones")? {
-        return Err(Failure::new(Code::CommandNotSupported, "presplitHashedZones is not here: this router has no zones"));
+        return Err(Failure::new(
+            Code::CommandNotSupported,
+            "presplitHashedZones is not here: this router has no zones",
+        ));
     }
     let asked = ShardCollection {
         namespace,
@@ -147,13 +188,27 @@ fn chunk_of(request: &Request<'_>) -> Result<Where> {
 
 /// `split`.
 pub(super) fn split(op: Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+    only(request, &["find", "bounds", "middle"])?;
     admin::split(op.instance, request.named_namespace()?, &chunk_of(request)?)
 }
 
 /// `moveChunk`.
 pub(super) fn move_chunk(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    only(
+        request,
+        &[
+            "find",
+            "bounds",
+            "to",
+            "_waitForDelete",
+            "waitForDelete",
+            "_secondaryThrottle",
+            "secondaryThrottle",
+        ],
+    )?;
     let to = parse::required_string(request.fields, "to")?;
-    let wait = parse::boolean(request.fields, "_waitForDelete")? || parse::boolean(request.fields, "waitForDelete")?;
+    let wait =
+        parse::boolean(request.fields, "_waitForDelete")? || parse::boolean(request.fields, "waitForDelete")?;
     let began = std::time::Instant::now();
     let place = chunk_of(request)?;
     if matches!(place, Where::Middle(_)) {

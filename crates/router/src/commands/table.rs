@@ -4,44 +4,92 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    Command, Kind, Run, aggregate, collection_statistics, count, create, currentop, distinct, drop, everywhere,
-    explain, find_and_modify, find_documents, get_more, hello, indexes, information, list_databases, primary, refused,
-    server_status, sessions, sharding, writes,
+    Command, Kind, Run, aggregate, collection_statistics, count, create, currentop, distinct, drop,
+    everywhere, explain, find_and_modify, find_documents, get_more, hello, indexes, information,
+    list_databases, primary, refused, server_status, sessions, sharding, writes,
 };
 
 /// Name with other spellings, how it is sent, whether only against `admin`, function, help.
 type Row = (&'static [&'static str], Kind, bool, Run, &'static str);
 
 static ROWS: &[Row] = &[
-    (&["abortTransaction"], Kind::Admin, true, sessions::no_transaction, "refused: there are no transactions"),
+    (
+        &["abortTransaction"],
+        Kind::Admin,
+        true,
+        sessions::no_transaction,
+        "refused: there are no transactions",
+    ),
     (&["addShard", "addshard"], Kind::Admin, true, sharding::add_shard, "adds a shard to the cluster"),
     (&["aggregate"], Kind::Read, false, aggregate::run, "runs a pipeline"),
     (&["balancerStart"], Kind::Admin, true, sharding::balancer_start, "lets the balancer move chunks"),
-    (&["balancerStatus"], Kind::Admin, true, sharding::balancer_status, "whether the balancer may work, and does"),
+    (
+        &["balancerStatus"],
+        Kind::Admin,
+        true,
+        sharding::balancer_status,
+        "whether the balancer may work, and does",
+    ),
     (&["balancerStop"], Kind::Admin, true, sharding::balancer_stop, "has the balancer rest"),
     (&["buildInfo", "buildinfo"], Kind::Admin, false, information::build_info, "the version of the router"),
     (&["collMod"], Kind::Write, false, indexes::change, "changes a collection on all its shards"),
-    (&["collStats", "collstats"], Kind::Read, false, collection_statistics::collection, "sizes of a collection"),
-    (&["commitTransaction"], Kind::Admin, true, sessions::no_transaction, "refused: there are no transactions"),
+    (
+        &["collStats", "collstats"],
+        Kind::Read,
+        false,
+        collection_statistics::collection,
+        "sizes of a collection",
+    ),
+    (
+        &["commitTransaction"],
+        Kind::Admin,
+        true,
+        sessions::no_transaction,
+        "refused: there are no transactions",
+    ),
     (&["connPoolStats"], Kind::Admin, false, information::pools, "connections to the shards"),
     (&["connectionStatus"], Kind::Admin, false, information::connection, "who this connection is"),
     (&["count"], Kind::Read, false, count::run, "counts documents"),
     (&["create"], Kind::Write, false, create::run, "makes a collection"),
     (&["createIndexes"], Kind::Write, false, indexes::create, "makes indexes on all shards of a collection"),
     (&["currentOp"], Kind::Read, true, currentop::current, "what runs on the shards"),
-    (&["dataSize", "datasize"], Kind::Read, false, everywhere::data_size, "the size of a collection's documents"),
+    (
+        &["dataSize", "datasize"],
+        Kind::Read,
+        false,
+        everywhere::data_size,
+        "the size of a collection's documents",
+    ),
     (&["dbStats", "dbstats"], Kind::Read, false, collection_statistics::database, "sizes of a database"),
     (&["delete"], Kind::Write, false, writes::delete, "deletes documents"),
     (&["distinct"], Kind::Read, false, distinct::run, "the different values of a field"),
     (&["drop"], Kind::Write, false, drop::collection, "drops a collection"),
     (&["dropDatabase"], Kind::Write, false, drop::database, "drops a database"),
     (&["dropIndexes", "deleteIndexes"], Kind::Write, false, indexes::change, "drops indexes on all shards"),
-    (&["enableSharding", "enablesharding"], Kind::Admin, true, sharding::enable, "lets collections of a database be sharded"),
+    (
+        &["enableSharding", "enablesharding"],
+        Kind::Admin,
+        true,
+        sharding::enable,
+        "lets collections of a database be sharded",
+    ),
     (&["endSessions"], Kind::Admin, false, sessions::noted, "ends sessions"),
     (&["explain"], Kind::Read, false, explain::run, "how the shards would answer"),
     (&["find"], Kind::Read, false, find_documents::run, "runs a query"),
-    (&["findAndModify", "findandmodify"], Kind::Write, false, find_and_modify::run, "changes one document and returns it"),
-    (&["flushRouterConfig", "flushrouterconfig"], Kind::Admin, true, sharding::flush, "forgets where collections live"),
+    (
+        &["findAndModify", "findandmodify"],
+        Kind::Write,
+        false,
+        find_and_modify::run,
+        "changes one document and returns it",
+    ),
+    (
+        &["flushRouterConfig", "flushrouterconfig"],
+        Kind::Admin,
+        true,
+        sharding::flush,
+        "forgets where collections live",
+    ),
     (&["getCmdLineOpts"], Kind::Admin, true, information::command_line, "what the router was started with"),
     (&["getLog"], Kind::Admin, true, information::log, "the last lines of the log"),
     (&["getMore"], Kind::Read, false, get_more::run, "the next batch of a cursor"),
@@ -63,11 +111,23 @@ static ROWS: &[Row] = &[
     (&["ping"], Kind::Admin, false, information::ping, "answers"),
     (&["profile"], Kind::Admin, false, primary::only_on_shards, "refused: a matter of each shard"),
     (&["refreshSessions"], Kind::Admin, false, sessions::noted, "keeps sessions"),
-    (&["removeShard", "removeshard"], Kind::Admin, true, sharding::remove_shard, "drains a shard and removes it"),
+    (
+        &["removeShard", "removeshard"],
+        Kind::Admin,
+        true,
+        sharding::remove_shard,
+        "drains a shard and removes it",
+    ),
     (&["renameCollection"], Kind::Write, true, primary::rename, "renames a collection that is not sharded"),
     (&["serverStatus"], Kind::Admin, false, server_status::run, "counters of the router"),
     (&["setParameter"], Kind::Admin, true, information::set_parameter, "changes logLevel or quiet"),
-    (&["shardCollection", "shardcollection"], Kind::Admin, true, sharding::shard_collection, "splits a collection over the shards"),
+    (
+        &["shardCollection", "shardcollection"],
+        Kind::Admin,
+        true,
+        sharding::shard_collection,
+        "splits a collection over the shards",
+    ),
     (&["shutdown"], Kind::Admin, true, information::shutdown, "stops the router"),
     (&["split"], Kind::Admin, true, sharding::split, "splits a chunk"),
     (&["startSession"], Kind::Admin, false, sessions::start, "a new session"),
@@ -104,7 +164,9 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
 pub(crate) fn find(name: &str) -> Option<&'static Command> {
     static BY_NAME: LazyLock<HashMap<&'static str, &'static Command>> = LazyLock::new(|| {
         let all = COMMANDS.iter().flat_map(|command| {
-            std::iter::once(command.name).chain(command.aliases.iter().copied()).map(move |name| (name, command))
+            std::iter::once(command.name)
+                .chain(command.aliases.iter().copied())
+                .map(move |name| (name, command))
         });
         all.collect()
     });

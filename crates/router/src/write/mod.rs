@@ -17,8 +17,8 @@ use fathom_wire::limits::MAX_WRITE_BATCH;
 use fathom_wire::{Code, DocumentWriter, Failure};
 
 pub(crate) use outcome::Outcome;
-pub(crate) use statements::Verb;
 use statements::Batch;
+pub(crate) use statements::Verb;
 
 use crate::Result;
 use crate::backend::Backend;
@@ -59,7 +59,11 @@ pub(crate) fn run(
     if run.route.table.is_none() && !run.forward(reply)? {
         return Ok(());
     }
-    if batch.ordered { run.in_order()? } else { run.all_at_once()? }
+    if batch.ordered {
+        run.in_order()?
+    } else {
+        run.all_at_once()?
+    }
     run.outcome.write(verb, reply);
     Ok(())
 }
@@ -211,14 +215,23 @@ impl Run<'_, '_> {
     fn send(&mut self, parts: &[Part]) -> Result<Vec<usize>> {
         let mut commands: Vec<(Arc<Backend>, Outgoing<'_>)> = Vec::with_capacity(parts.len());
         for part in parts {
-            let backend = self.op.instance.cluster.shard(&part.shard)?;
+            let backend = match self.op.instance.cluster.shard(&part.shard) {
+                Ok(backend) => backend,
+                // It was removed since the route was read: nothing has been sent yet.
+                Err(failure) if is_stale(failure.code()) => {
+                    self.outcome.refused = parts.iter().map(|part| part.shard.clone()).collect();
+                    return Ok(parts.iter().flat_map(|part| part.places.iter().copied()).collect());
+                }
+                Err(failure) => return Err(failure),
+            };
             let command = self.batch.command(self.request, &part.places)?;
             commands.push((backend, command.with_versions(self.route.versions(&part.shard))));
         }
         let replies = call::ask_all(self.request.database, &commands, &self.request.sending());
         let mut stale = Vec::new();
         self.outcome.refused.clear();
-        let alone = parts.len() == 1 && parts.iter().all(|part| part.places.len() == self.batch.statements.len());
+        let alone =
+            parts.len() == 1 && parts.iter().all(|part| part.places.len() == self.batch.statements.len());
         for (reply, part) in replies.into_iter().zip(parts) {
             match reply {
                 Err(failure) if is_stale(failure.code()) => {

@@ -102,9 +102,16 @@ impl Outcome {
             [] => {}
             [one] => reply.bson("writeConcernError", &Bson::Document(one.clone())),
             several => {
-                let texts: Vec<&str> = several.iter().filter_map(|error| error.get_str("errmsg").ok()).collect();
+                let texts: Vec<&str> =
+                    several.iter().filter_map(|error| error.get_str("errmsg").ok()).collect();
                 let mut error = reply.begin_document("writeConcernError");
-                error.i32("code", several.first().and_then(|error| error.get_i32("code").ok()).unwrap_or(Code::WriteConcernFailed.0));
+                error.i32(
+                    "code",
+                    several
+                        .first()
+                        .and_then(|error| error.get_i32("code").ok())
+                        .unwrap_or(Code::WriteConcernFailed.0),
+                );
                 error.string("errmsg", &format!("multiple errors reported : {}", texts.join(" :: and :: ")));
             }
         }

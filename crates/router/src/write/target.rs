@@ -84,7 +84,11 @@ fn at(table: &RoutingTable, key: &[u8]) -> Result<Vec<String>> {
 
 /// Whether an update names no operator.
 fn is_replacement(update: &RawDocument) -> bool {
-    update.iter().next().and_then(std::result::Result::ok).is_none_or(|(name, _)| !name.as_str().starts_with('$'))
+    update
+        .iter()
+        .next()
+        .and_then(std::result::Result::ok)
+        .is_none_or(|(name, _)| !name.as_str().starts_with('$'))
 }
 
 /// Whether a filter holds `_id` to one value, among other things.

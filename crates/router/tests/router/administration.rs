@@ -25,6 +25,7 @@ fn shards_are_added_once_and_only_if_they_fit() {
     assert_eq!(client.refused("admin", doc! { "removeShard": "nobody" }).0, 70);
     assert_eq!(client.refused("admin", doc! { "removeShard": "s1" }).0, 20);
     assert_eq!(client.refused("a", doc! { "listShards": 1 }).0, 13);
+    assert_eq!(client.refused("admin", doc! { "addShard": "127.0.0.1:1", "maxSize": 1 }).0, 40415);
     // A server with data brings its databases with it; one that another shard has is refused.
     let (fresh, clashing) = (server(ClusterRole::Shard), server(ClusterRole::Shard));
     connect(fresh.port()).ok("brought", doc! { "insert": "c", "documents": [{ "_id": 1 }] });
@@ -59,7 +60,8 @@ fn a_collection_is_sharded_only_if_it_can_be() {
     client.ok("admin", shard("a.b", doc! { "x": 1 }));
     assert_eq!(client.refused("admin", shard("a.b", doc! { "y": 1 })).0, 23);
     assert_eq!(client.count("a", "b"), 1);
-    let index = doc! { "createIndexes": "b", "indexes": [{ "key": { "z": 1 }, "name": "z", "unique": true }] };
+    let index =
+        doc! { "createIndexes": "b", "indexes": [{ "key": { "z": 1 }, "name": "z", "unique": true }] };
     assert_eq!(client.refused("a", index).0, 67);
     assert_eq!(client.refused("admin", doc! { "renameCollection": "a.b", "to": "a.c" }).0, 20);
     client.ok("a", doc! { "create": "capped", "capped": true, "size": 4096 });
@@ -88,4 +90,40 @@ fn a_dropped_collection_can_be_sharded_again() {
     stale.ok("a", doc! { "insert": "c", "documents": [{ "_id": 1 }] });
     assert_eq!(number(&cluster.shard(1).ok("a", doc! { "count": "c" }), "n"), 1);
     assert_eq!(client.count("a", "c"), 1);
+}
+
+#[test]
+fn a_collection_is_sharded_while_it_is_written() {
+    let mut cluster = Cluster::new(2);
+    let other = cluster.add_router(false);
+    let mut client = cluster.client();
+    client.insert(vec![doc! { "_id": -1 }]);
+    client.ok("admin", doc! { "enableSharding": "a" });
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let order = std::sync::atomic::Ordering::Relaxed;
+    let written = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut client = cluster.client_of(other);
+            let mut id = 0;
+            while !stop.load(order) {
+                client.insert(vec![doc! { "_id": id }]);
+                id += 1;
+            }
+            id
+        });
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        client.ok("admin", doc! { "shardCollection": "a.b", "key": { "_id": 1 } });
+        client.ok("admin", doc! { "split": "a.b", "middle": { "_id": 20 } });
+        let from =
+            client.all("config", doc! { "find": "databases" })[0].get_str("primary").unwrap().to_owned();
+        let to = if from == "s1" { "s2" } else { "s1" };
+        client.ok(
+            "admin",
+            doc! { "moveChunk": "a.b", "find": { "_id": 20 }, "to": to, "_waitForDelete": true },
+        );
+        stop.store(true, order);
+        writer.join().unwrap()
+    });
+    assert_eq!(client.all("a", doc! { "find": "b" }).len(), usize::try_from(written).unwrap() + 1);
+    assert_eq!(cluster.counts().iter().sum::<i64>(), i64::from(written) + 1);
 }

@@ -22,7 +22,8 @@ fn chunks_are_split_where_one_says() {
     client.ok("admin", doc! { "split": "a.b", "find": { "k": 5 } });
     client.ok("admin", doc! { "split": "a.b", "bounds": [{ "k": 50 }, { "k": 100 }] });
     let chunks = client.all("config", doc! { "find": "chunks", "sort": { "min": 1 } });
-    let ends: Vec<Bson> = chunks.iter().map(|chunk| chunk.get_document("max").unwrap().get("k").unwrap().clone()).collect();
+    let ends: Vec<Bson> =
+        chunks.iter().map(|chunk| chunk.get_document("max").unwrap().get("k").unwrap().clone()).collect();
     assert_eq!(ends, [Bson::Int32(50), Bson::Int32(75), Bson::Int32(100), Bson::MaxKey]);
     assert!(chunks.iter().all(|chunk| chunk.get_timestamp("lastmod").unwrap().time == 1));
     assert_eq!(client.refused("admin", doc! { "split": "a.b", "middle": { "k": 50 } }).0, 2);
@@ -55,7 +56,12 @@ fn another_router_follows_a_chunk_that_moved() {
     let cache = status.get_document("shardingStatistics").unwrap().get_document("catalogCache").unwrap();
     assert!(number(cache, "countStaleConfigErrors") > 0);
     let chunk = &first.all("config", doc! { "find": "chunks", "filter": { "shard": "s3" } })[0];
-    let had: Vec<&str> = chunk.get_array("history").unwrap().iter().filter_map(|item| item.as_document()?.get_str("shard").ok()).collect();
+    let had: Vec<&str> = chunk
+        .get_array("history")
+        .unwrap()
+        .iter()
+        .filter_map(|item| item.as_document()?.get_str("shard").ok())
+        .collect();
     assert_eq!((chunk.get_timestamp("lastmod").unwrap().time, had), (3, vec!["s3", "s2", "s1"]));
 }
 
@@ -90,8 +96,14 @@ fn a_chunk_moves_under_writes_and_nothing_is_lost_or_seen_twice() {
         }
         let mut mover = cluster.client();
         for to in ["s2", "s1", "s2"] {
-            mover.ok("admin", doc! { "moveChunk": "a.b", "find": { "k": 1500 }, "to": to, "_waitForDelete": true });
-            let seen = mover.all("a", doc! { "find": "b", "projection": { "_id": 1 }, "filter": { "_id": { "$lt": 2000 } } });
+            mover.ok(
+                "admin",
+                doc! { "moveChunk": "a.b", "find": { "k": 1500 }, "to": to, "_waitForDelete": true },
+            );
+            let seen = mover.all(
+                "a",
+                doc! { "find": "b", "projection": { "_id": 1 }, "filter": { "_id": { "$lt": 2000 } } },
+            );
             assert_eq!(seen.len(), 2000);
         }
         stop.store(true, Ordering::Relaxed);
@@ -142,7 +154,9 @@ fn the_balancer_spreads_chunks_and_drains_a_shard() {
     let balancing = cluster.add_router(true);
     let until = Instant::now() + Duration::from_secs(240);
     let per_shard = |client: &mut super::cluster::Client| -> Vec<usize> {
-        ["s1", "s2", "s3"].map(|shard| client.all("config", doc! { "find": "chunks", "filter": { "shard": shard } }).len()).to_vec()
+        ["s1", "s2", "s3"]
+            .map(|shard| client.all("config", doc! { "find": "chunks", "filter": { "shard": shard } }).len())
+            .to_vec()
     };
     while per_shard(&mut client).iter().max().unwrap() - per_shard(&mut client).iter().min().unwrap() >= 2 {
         assert!(Instant::now() < until, "{:?}", per_shard(&mut client));
@@ -155,7 +169,62 @@ fn the_balancer_spreads_chunks_and_drains_a_shard() {
         std::thread::sleep(Duration::from_millis(300));
     }
     assert_eq!(client.all("a", doc! { "find": "b" }).len(), 90);
+    client.insert((1000..1010).map(|k| doc! { "_id": k, "k": k - 1000 }).collect());
+    assert_eq!(client.count("a", "b"), 100);
     assert_eq!(client.ok("admin", doc! { "listShards": 1 }).get_array("shards").unwrap().len(), 2);
     let status = cluster.client_of(balancing).ok("admin", doc! { "balancerStatus": 1 });
     assert!(number(&status, "numBalancerRounds") > 0);
+}
+
+#[test]
+fn a_move_that_fails_leaves_everything_as_it_was() {
+    let mut cluster = ranged(3);
+    let mut client = cluster.client();
+    client.insert((0..60).map(|k| doc! { "_id": k, "k": k }).collect());
+    client.ok("admin", doc! { "split": "a.b", "middle": { "k": 30 } });
+    let before = client.all("config", doc! { "find": "chunks", "sort": { "min": 1 } });
+    let gone = cluster.shards.remove(2);
+    gone.stop().unwrap();
+    let to_the_dead = doc! { "moveChunk": "a.b", "find": { "k": 40 }, "to": "s3" };
+    assert_eq!(client.refused("admin", to_the_dead).0, 6);
+    assert_eq!(
+        client.refused("admin", doc! { "moveChunk": "a.b", "find": { "k": 40 }, "to": "nobody" }).0,
+        70
+    );
+    assert_eq!(client.refused("admin", doc! { "moveChunk": "a.b", "find": { "x": 40 }, "to": "s2" }).0, 2);
+    let wrong = doc! { "moveChunk": "a.b", "bounds": [{ "k": 31 }, { "k": Bson::MaxKey }], "to": "s2" };
+    assert_eq!(client.refused("admin", wrong).0, 2);
+    assert_eq!(client.all("config", doc! { "find": "chunks", "sort": { "min": 1 } }), before);
+    client.insert(vec![doc! { "_id": 100, "k": 40 }]);
+    assert_eq!(client.all("a", doc! { "find": "b", "filter": { "k": { "$gte": 30 } } }).len(), 31);
+    client.ok("admin", doc! { "moveChunk": "a.b", "find": { "k": 40 }, "to": "s2", "_waitForDelete": true });
+    assert_eq!(cluster.counts(), [30, 31]);
+}
+
+#[test]
+fn a_cursor_reads_on_what_was_there_when_it_began() {
+    let cluster = ranged(2);
+    let mut client = cluster.client();
+    client.insert((0..300).map(|k| doc! { "_id": k, "k": k }).collect());
+    client.ok("admin", doc! { "split": "a.b", "middle": { "k": 100 } });
+    let first = client.ok("a", doc! { "find": "b", "batchSize": 10 });
+    let id = first.get_document("cursor").unwrap().get_i64("id").unwrap();
+    let away = doc! { "moveChunk": "a.b", "find": { "k": 150 }, "to": "s2" };
+    client.ok("admin", away.clone());
+    assert_eq!(client.all("a", doc! { "find": "b" }).len(), 300);
+    let rest = client.ok("a", doc! { "getMore": id, "collection": "b" });
+    let cursor = rest.get_document("cursor").unwrap();
+    assert_eq!((cursor.get_array("nextBatch").unwrap().len(), number(cursor, "id")), (290, 0));
+    // Now what has gone may be deleted; what comes back meanwhile may not.
+    for _ in 0..3 {
+        client.ok("admin", doc! { "moveChunk": "a.b", "find": { "k": 150 }, "to": "s1" });
+        client.ok("admin", away.clone());
+    }
+    client.ok("admin", doc! { "moveChunk": "a.b", "find": { "k": 150 }, "to": "s1" });
+    let until = Instant::now() + Duration::from_secs(60);
+    while cluster.counts() != [300, 0] {
+        assert!(Instant::now() < until, "{:?}", cluster.counts());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(client.all("a", doc! { "find": "b" }).len(), 300);
 }

@@ -19,7 +19,9 @@ fn value() -> impl Strategy<Value = Bson> {
 fn documents() -> impl Strategy<Value = Vec<Document>> {
     prop::collection::vec((value(), value()), 0..60).prop_map(|values| {
         let numbered = values.into_iter().enumerate();
-        numbered.map(|(id, (x, y))| doc! { "_id": i32::try_from(id).unwrap(), "x": x, "n": { "y": y } }).collect()
+        numbered
+            .map(|(id, (x, y))| doc! { "_id": i32::try_from(id).unwrap(), "x": x, "n": { "y": y } })
+            .collect()
     })
 }
 
@@ -48,16 +50,19 @@ fn find() -> impl Strategy<Value = Document> {
         Just(Some(doc! { "x": 0 })),
         Just(Some(doc! { "x": { "$slice": 1 } })),
     ];
-    let (skip, limit, batch) = (0..12_i64, prop_oneof![Just(0_i64), 1..20_i64, -9..-1_i64], prop::option::of(1..9_i64));
-    (filter(), sort, projection, skip, limit, batch).prop_map(|(filter, sort, projection, skip, limit, batch)| {
-        let mut find = doc! { "find": "b", "filter": filter, "sort": sort, "skip": skip };
-        find.extend(projection.map(|projection| ("projection".to_owned(), Bson::Document(projection))));
-        if limit != 0 {
-            find.insert("limit", limit);
-        }
-        find.extend(batch.map(|batch| ("batchSize".to_owned(), Bson::Int64(batch))));
-        find
-    })
+    let (skip, limit, batch) =
+        (0..12_i64, prop_oneof![Just(0_i64), 1..20_i64, -9..-1_i64], prop::option::of(1..9_i64));
+    (filter(), sort, projection, skip, limit, batch).prop_map(
+        |(filter, sort, projection, skip, limit, batch)| {
+            let mut find = doc! { "find": "b", "filter": filter, "sort": sort, "skip": skip };
+            find.extend(projection.map(|projection| ("projection".to_owned(), Bson::Document(projection))));
+            if limit != 0 {
+                find.insert("limit", limit);
+            }
+            find.extend(batch.map(|batch| ("batchSize".to_owned(), Bson::Int64(batch))));
+            find
+        },
+    )
 }
 
 fn fill(one: &mut Client, other: &mut Client, documents: &[Document]) {
@@ -96,16 +101,30 @@ fn counts_values_and_pipelines_of_several_shards_are_those_of_one_server() {
     cluster.shard_collection(doc! { "_id": "hashed" });
     let alone = server(ClusterRole::None);
     let (mut routed, mut direct) = (cluster.client(), connect(alone.port()));
-    let documents: Vec<Document> = (0..400).map(|id| doc! { "_id": id, "x": id % 11, "y": [id % 3, id % 5], "s": format!("v{}", id % 4) }).collect();
+    let documents: Vec<Document> = (0..400)
+        .map(|id| doc! { "_id": id, "x": id % 11, "y": [id % 3, id % 5], "s": format!("v{}", id % 4) })
+        .collect();
     fill(&mut routed, &mut direct, &documents);
     let pipelines: Vec<Vec<Document>> = vec![
-        vec![doc! { "$match": { "x": { "$gt": 4 } } }, doc! { "$group": { "_id": "$s", "n": { "$sum": "$x" }, "a": { "$avg": "$x" } } }, doc! { "$sort": { "_id": 1 } }],
-        vec![doc! { "$sort": { "x": -1, "_id": 1 } }, doc! { "$skip": 7 }, doc! { "$limit": 30 }, doc! { "$project": { "x": 1 } }],
+        vec![
+            doc! { "$match": { "x": { "$gt": 4 } } },
+            doc! { "$group": { "_id": "$s", "n": { "$sum": "$x" }, "a": { "$avg": "$x" } } },
+            doc! { "$sort": { "_id": 1 } },
+        ],
+        vec![
+            doc! { "$sort": { "x": -1, "_id": 1 } },
+            doc! { "$skip": 7 },
+            doc! { "$limit": 30 },
+            doc! { "$project": { "x": 1 } },
+        ],
         vec![doc! { "$match": { "x": 3 } }, doc! { "$count": "all" }],
         vec![doc! { "$match": { "x": 3 } }, doc! { "$group": { "_id": 1, "n": { "$sum": 1 } } }],
         vec![doc! { "$unwind": "$y" }, doc! { "$sortByCount": "$y" }, doc! { "$sort": { "_id": 1 } }],
         vec![doc! { "$match": { "_id": 17 } }, doc! { "$addFields": { "z": { "$add": ["$x", 1] } } }],
-        vec![doc! { "$sort": { "_id": 1 } }, doc! { "$facet": { "low": [{ "$limit": 2 }], "all": [{ "$count": "n" }] } }],
+        vec![
+            doc! { "$sort": { "_id": 1 } },
+            doc! { "$facet": { "low": [{ "$limit": 2 }], "all": [{ "$count": "n" }] } },
+        ],
     ];
     for pipeline in pipelines {
         let command = doc! { "aggregate": "b", "pipeline": pipeline, "cursor": { "batchSize": 9 } };
@@ -122,12 +141,14 @@ fn counts_values_and_pipelines_of_several_shards_are_those_of_one_server() {
         assert_eq!(number(&one, "n"), number(&other, "n"), "{command}");
     }
     let values = |client: &mut Client| {
-        let mut values = client.ok("a", doc! { "distinct": "b", "key": "y" }).get_array("values").unwrap().clone();
+        let mut values =
+            client.ok("a", doc! { "distinct": "b", "key": "y" }).get_array("values").unwrap().clone();
         values.sort_by_key(|value| value.as_i32());
         values
     };
     assert_eq!(values(&mut routed), values(&mut direct));
-    let (code, text) = routed.refused("a", doc! { "aggregate": "b", "pipeline": [{ "$out": "c" }], "cursor": {} });
+    let (code, text) =
+        routed.refused("a", doc! { "aggregate": "b", "pipeline": [{ "$out": "c" }], "cursor": {} });
     assert!(code == 115 && text.contains("$out"), "{code} {text}");
     // Cursors end when they are killed, here and on the shards.
     let first = routed.ok("a", doc! { "find": "b", "batchSize": 2 });

@@ -6,7 +6,11 @@ use super::cluster::{Cluster, number};
 
 fn places(reply: &Document) -> Vec<(i64, i64)> {
     let errors = reply.get_array("writeErrors").map(|errors| errors.to_vec()).unwrap_or_default();
-    errors.iter().filter_map(Bson::as_document).map(|error| (number(error, "index"), number(error, "code"))).collect()
+    errors
+        .iter()
+        .filter_map(Bson::as_document)
+        .map(|error| (number(error, "index"), number(error, "code")))
+        .collect()
 }
 
 #[test]
@@ -14,7 +18,8 @@ fn a_hashed_collection_spreads_over_all_shards() {
     let cluster = Cluster::new(3);
     cluster.shard_collection(doc! { "_id": "hashed" });
     let mut client = cluster.client();
-    client.insert((0..3000).map(|number| doc! { "_id": format!("user{number}"), "field0": number }).collect());
+    client
+        .insert((0..3000).map(|number| doc! { "_id": format!("user{number}"), "field0": number }).collect());
     let counts = cluster.counts();
     assert_eq!(counts.iter().sum::<i64>(), 3000);
     assert!(counts.iter().all(|count| *count > 700), "{counts:?}");
@@ -32,9 +37,11 @@ fn a_targeted_read_asks_one_shard_and_another_asks_all() {
     cluster.shard_collection(doc! { "_id": "hashed" });
     let mut client = cluster.client();
     client.insert((0..60).map(|number| doc! { "_id": number, "x": number }).collect());
-    let queries = || -> Vec<i64> { (0..3).map(|place| number(&cluster.shard(place).operations(), "query")).collect() };
+    let queries =
+        || -> Vec<i64> { (0..3).map(|place| number(&cluster.shard(place).operations(), "query")).collect() };
     let before = queries();
-    (0..30).for_each(|id| assert_eq!(client.all("a", doc! { "find": "b", "filter": { "_id": id } }).len(), 1));
+    (0..30)
+        .for_each(|id| assert_eq!(client.all("a", doc! { "find": "b", "filter": { "_id": id } }).len(), 1));
     let targeted: i64 = queries().iter().zip(&before).map(|(after, before)| after - before).sum();
     assert_eq!(targeted, 30);
     let before = queries();
@@ -80,7 +87,8 @@ fn updates_and_deletes_reach_what_they_mean() {
     let upserted = reply.get_array("upserted").unwrap()[0].as_document().unwrap().clone();
     assert_eq!((number(&upserted, "index"), number(&upserted, "_id")), (2, 1000));
     assert_eq!(client.all("a", doc! { "find": "b", "filter": { "y": 2 } }).len(), 30);
-    let refused = client.ok("a", doc! { "update": "b", "updates": [{ "q": { "x": 1 }, "u": { "$set": { "y": 9 } } }] });
+    let refused =
+        client.ok("a", doc! { "update": "b", "updates": [{ "q": { "x": 1 }, "u": { "$set": { "y": 9 } } }] });
     assert_eq!(places(&refused), [(0, 72)]);
     let refused = client.ok("a", doc! { "update": "b", "updates": [{ "q": { "x": 77 }, "u": { "$set": { "y": 9 } }, "upsert": true }] });
     assert_eq!(places(&refused), [(0, 61)]);
@@ -89,7 +97,10 @@ fn updates_and_deletes_reach_what_they_mean() {
     let deletes = doc! { "delete": "b", "deletes": [{ "q": { "x": 1 }, "limit": 0 }, { "q": { "_id": 3 }, "limit": 1 }] };
     assert_eq!(number(&client.ok("a", deletes), "n"), 31);
     assert_eq!(client.count("a", "b"), 60);
-    let found = client.ok("a", doc! { "findAndModify": "b", "query": { "_id": 6 }, "update": { "$inc": { "x": 10 } }, "new": true });
+    let found = client.ok(
+        "a",
+        doc! { "findAndModify": "b", "query": { "_id": 6 }, "update": { "$inc": { "x": 10 } }, "new": true },
+    );
     assert_eq!(found.get_document("value").unwrap().get_i32("x").unwrap(), 10);
     assert_eq!(client.refused("a", doc! { "findAndModify": "b", "query": { "x": 2 }, "remove": true }).0, 61);
 }
@@ -100,7 +111,8 @@ fn the_shard_key_of_a_document_stays() {
     cluster.shard_collection(doc! { "k": 1 });
     let mut client = cluster.client();
     client.insert(vec![doc! { "_id": 1, "k": 5 }]);
-    let change = |change: Document| doc! { "update": "b", "updates": [{ "q": { "_id": 1, "k": 5 }, "u": change }] };
+    let change =
+        |change: Document| doc! { "update": "b", "updates": [{ "q": { "_id": 1, "k": 5 }, "u": change }] };
     assert_eq!(places(&client.ok("a", change(doc! { "$set": { "k": 6 } }))), [(0, 66)]);
     assert_eq!(number(&client.ok("a", change(doc! { "$set": { "k": 5, "y": 1 } })), "nModified"), 1);
     let refused = client.ok("a", doc! { "insert": "b", "documents": [{ "_id": 2, "k": [1, 2] }] });

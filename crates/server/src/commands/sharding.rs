@@ -92,25 +92,18 @@ pub(super) fn receive(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Rep
 /// `_recvChunkAbort`: it does not come; what came of it goes.
 pub(super) fn abort(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     let namespace = named(request)?;
-    let (min, max) = (document(request, "min")?, document(request, "max")?);
-    if let Some(owned) = sharding::ownership(op, namespace)? {
-        sharding::delete_range(op, &owned, &min, &max)?;
-    }
-    Ok(())
+    sharding::give_up_range(op, namespace, &document(request, "min")?, &document(request, "max")?)
 }
 
-/// `_recvChunkCommit`: it has come, and is read again when it is wanted.
+/// `_recvChunkCommit`: it has come.
 pub(super) fn received(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
-    op.instance.sharding.known.forget(named(request)?);
-    Ok(())
+    let namespace = named(request)?;
+    sharding::note_received(op, namespace, &document(request, "min")?, &document(request, "max")?)
 }
 
 /// `cleanupOrphaned`: deletes what is here of a collection and not the shard's own.
 pub(super) fn clean_up(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    let namespace = named(request)?;
-    let not_sharded = || Failure::new(Code::NamespaceNotSharded, format!("Collection {namespace} is not sharded."));
-    let owned = sharding::ownership(op, namespace)?.ok_or_else(not_sharded)?;
-    let deleted = sharding::clean_up(op, &owned)?;
+    let deleted = sharding::clean_up(op, named(request)?)?;
     reply.i64("deleted", i64::try_from(deleted).unwrap_or(i64::MAX));
     Ok(())
 }
@@ -138,13 +131,20 @@ pub(super) fn state(op: &mut Operation<'_>, _: &Request<'_>, reply: &mut Reply<'
         reply.string("configServer", &identity.config.hosts().to_string());
         reply.string("shardName", &identity.shard);
         reply.object_id("clusterId", identity.cluster);
-        let versions: Document = op.instance.sharding.known.versions().into_iter().map(|(namespace, version)| {
-            let timestamp = match version {
-                ShardVersion::Unsharded => Timestamp { time: 0, increment: 0 },
-                ShardVersion::Sharded(version) => version.timestamp(),
-            };
-            (namespace, timestamp.into())
-        }).collect();
+        let versions: Document = op
+            .instance
+            .sharding
+            .known
+            .versions()
+            .into_iter()
+            .map(|(namespace, version)| {
+                let timestamp = match version {
+                    ShardVersion::Unsharded => Timestamp { time: 0, increment: 0 },
+                    ShardVersion::Sharded(version) => version.timestamp(),
+                };
+                (namespace, timestamp.into())
+            })
+            .collect();
         reply.bson("versions", &Bson::Document(versions));
     }
     Ok(())

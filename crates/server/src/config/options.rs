@@ -670,7 +670,11 @@ pub static SETTINGS: &[Setting] = &[
         shape: Shape::Choice(&["shardsvr", "configsvr"]),
         default: "none",
         flags: &[
-            flag!("shardsvr", Sets::Always("shardsvr"), "Be a shard of a cluster; the port is 27018 unless given"),
+            flag!(
+                "shardsvr",
+                Sets::Always("shardsvr"),
+                "Be a shard of a cluster; the port is 27018 unless given"
+            ),
             flag!(
                 "configsvr",
                 Sets::Always("configsvr"),

@@ -64,7 +64,9 @@ fn namespace_of(request: &Request<'_>) -> Result<String> {
         };
     }
     match request.target {
-        RawBsonRef::String(name) if matches!(request.command.name, "dataSize" | "moveChunk") => Ok(name.to_owned()),
+        RawBsonRef::String(name) if matches!(request.command.name, "dataSize" | "moveChunk") => {
+            Ok(name.to_owned())
+        }
         _ => request.namespace(),
     }
 }

@@ -1,4 +1,4 @@
-//! What the primary shard does when a collection is sharded, and what a shard does when a chunk is coming.
+//! What the primary shard does when a collection is sharded.
 
 use std::sync::Arc;
 
@@ -7,7 +7,6 @@ use fathom_query::{Code, Failure};
 use fathom_sharding::Ownership;
 
 use super::known::Collection;
-use super::ranges::delete_range;
 use crate::Result;
 use crate::operation::Operation;
 
@@ -41,19 +40,4 @@ pub(crate) fn commit_collection(
     op.instance.sharding.known.note_clean(namespace);
     drop(shut);
     written.map(drop)
-}
-
-/// Makes room for a chunk that is coming: what is left of an earlier attempt goes. A chunk that the shard owns does not come.
-pub(crate) fn expect_range(op: &mut Operation<'_>, namespace: &str, min: &Document, max: &Document) -> Result<()> {
-    op.instance.sharding.known.soil(namespace);
-    let Some(owned) = ownership(op, namespace)? else {
-        let what = format!("Collection {namespace} is not sharded.");
-        return Err(Failure::new(Code::NamespaceNotSharded, what));
-    };
-    op.instance.sharding.known.soil(namespace);
-    if owned.overlaps(&owned.key().bound(min)?, &owned.key().bound(max)?) {
-        let what = format!("the chunk [{min}, {max}) of {namespace} is this shard's own");
-        return Err(Failure::new(Code::ConflictingOperationInProgress, what));
-    }
-    delete_range(op, &owned, min, max).map(drop)
 }

@@ -31,7 +31,8 @@ pub(super) fn connect(hosts: &AddressList) -> Result<Connection, Error> {
     }
     let deployment = Deployment::discover(&target)?;
     let address = deployment.writable()?.into_iter().next();
-    let address = address.ok_or_else(|| fathom_errors::Error::new(fathom_errors::Kind::NotFound, "no primary"))?;
+    let address =
+        address.ok_or_else(|| fathom_errors::Error::new(fathom_errors::Kind::NotFound, "no primary"))?;
     Connection::open(&address, deployment.target())
 }
 
@@ -39,7 +40,9 @@ pub(super) fn connect(hosts: &AddressList) -> Result<Connection, Error> {
 pub(super) fn unreachable(whom: &str, error: &Error) -> Failure {
     match error {
         Error::Server(failure) => failure.clone(),
-        Error::Network(error) => Failure::new(Code::HostUnreachable, format!("{whom} cannot be reached: {error}")),
+        Error::Network(error) => {
+            Failure::new(Code::HostUnreachable, format!("{whom} cannot be reached: {error}"))
+        }
     }
 }
 
@@ -134,7 +137,13 @@ impl ConfigServers {
     }
 
     /// Changes one document with a majority; how many matched. An error says nothing of whether it was done.
-    pub(super) fn update(&self, collection: &str, filter: Document, change: Document, upsert: bool) -> Result<i64> {
+    pub(super) fn update(
+        &self,
+        collection: &str,
+        filter: Document,
+        change: Document,
+        upsert: bool,
+    ) -> Result<i64> {
         let update = doc! { "q": filter, "u": change, "upsert": upsert };
         let command = doc! {
             "update": collection, "updates": [update], "writeConcern": { "w": "majority" },
@@ -142,7 +151,9 @@ impl ConfigServers {
         self.run(false, |connection| {
             let reply = connection.run("config", &command)?;
             let failed = reply.get_array("writeErrors").ok().and_then(|errors| errors.into_iter().next());
-            if let Some(error) = failed.and_then(std::result::Result::ok).and_then(|error| error.as_document()) {
+            if let Some(error) =
+                failed.and_then(std::result::Result::ok).and_then(|error| error.as_document())
+            {
                 let code = Code(error.get_i32("code").unwrap_or(Code::UnknownError.0));
                 let what = error.get_str("errmsg").unwrap_or_default().to_owned();
                 return Err(Failure::new(code, what).into());

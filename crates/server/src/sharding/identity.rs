@@ -16,8 +16,11 @@ const COLLECTION: &str = "admin.system.version";
 const ID: &str = "shardIdentity";
 
 fn of_document(document: &Document) -> Result<Identity> {
-    let wrong = |what: &str| Failure::new(Code::UnsupportedFormat, format!("the shardIdentity document has no good '{what}'"));
-    let hosts = document.get_str("configsvrConnectionString").map_err(|_| wrong("configsvrConnectionString"))?;
+    let wrong = |what: &str| {
+        Failure::new(Code::UnsupportedFormat, format!("the shardIdentity document has no good '{what}'"))
+    };
+    let hosts =
+        document.get_str("configsvrConnectionString").map_err(|_| wrong("configsvrConnectionString"))?;
     let hosts: AddressList = hosts.parse().map_err(|_| wrong("configsvrConnectionString"))?;
     Ok(Identity {
         shard: document.get_str("shardName").map_err(|_| wrong("shardName"))?.to_owned(),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use bson::Document;
 use fathom_query::{Code, Failure};
-use fathom_sharding::{Ownership, RoutingTable, ShardVersion};
+use fathom_sharding::{Ownership, ShardVersion};
 use parking_lot::Mutex;
 
 use super::Identity;
@@ -30,67 +30,95 @@ impl Collection {
     }
 }
 
+/// A collection, and how often it was forgotten: what was read before it was forgotten is not kept after.
+#[derive(Debug, Default)]
+struct Entry {
+    known: Option<Collection>,
+    forgotten: u64,
+}
+
+/// What was read of a collection, and may still be read by.
+#[derive(Debug, Default)]
+struct Issued {
+    last: u64,
+    alive: Vec<(u64, Weak<Ownership>)>,
+}
+
 /// What is known.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    collections: Mutex<HashMap<String, Collection>>,
+    collections: Mutex<HashMap<String, Entry>>,
     databases: Mutex<HashMap<String, Option<Document>>>,
-    /// Ownerships that somebody may still read by, for each collection.
-    issued: Mutex<HashMap<String, Vec<Weak<Ownership>>>>,
+    /// Ownerships that somebody may still read by, for each collection, numbered as they were read.
+    issued: Mutex<HashMap<String, Issued>>,
     /// Whether no document that is not the shard's own can be here of a collection; one that is not listed may have any.
     clean: Mutex<HashMap<String, bool>>,
 }
 
 impl Known {
     /// A collection, read if it is not known.
-    pub(crate) fn collection(&self, instance: &Instance, identity: &Identity, namespace: &str) -> Result<Collection> {
-        if let Some(known) = self.collections.lock().get(namespace) {
-            return Ok(known.clone());
+    pub(crate) fn collection(
+        &self,
+        instance: &Instance,
+        identity: &Identity,
+        namespace: &str,
+    ) -> Result<Collection> {
+        if let Some(known) = self.collections.lock().get(namespace).and_then(|entry| entry.known.clone()) {
+            return Ok(known);
         }
         self.read(instance, identity, namespace)
     }
 
     /// Reads a collection again.
-    pub(crate) fn read(&self, instance: &Instance, identity: &Identity, namespace: &str) -> Result<Collection> {
-        let table = identity.config.table(namespace)?;
-        Ok(self.keep(instance, identity, namespace, table.as_ref()))
-    }
-
-    fn keep(
+    pub(crate) fn read(
         &self,
         instance: &Instance,
         identity: &Identity,
         namespace: &str,
-        table: Option<&RoutingTable>,
-    ) -> Collection {
+    ) -> Result<Collection> {
+        let forgotten = self.collections.lock().get(namespace).map_or(0, |entry| entry.forgotten);
+        let table = identity.config.table(namespace)?;
         let collection = match table {
             None => Collection::Unsharded,
-            Some(table) => {
-                let owned = Arc::new(table.ownership(&identity.shard));
-                let mut issued = self.issued.lock();
-                let issued = issued.entry(namespace.to_owned()).or_default();
-                issued.retain(|one| one.strong_count() > 0);
-                issued.push(Arc::downgrade(&owned));
-                Collection::Sharded(owned)
-            }
+            Some(table) => Collection::Sharded(self.issue(namespace, table.ownership(&identity.shard))),
         };
         let empty = instance.catalog.get(namespace).is_none_or(|found| found.records() == 0);
         if empty && matches!(collection, Collection::Sharded(_)) {
             self.clean.lock().entry(namespace.to_owned()).or_insert(true);
         }
-        self.collections.lock().insert(namespace.to_owned(), collection.clone());
-        collection
+        let mut collections = self.collections.lock();
+        let entry = collections.entry(namespace.to_owned()).or_default();
+        if entry.forgotten == forgotten {
+            entry.known = Some(collection.clone());
+        }
+        Ok(collection)
+    }
+
+    fn issue(&self, namespace: &str, owned: Ownership) -> Arc<Ownership> {
+        let owned = Arc::new(owned);
+        let mut issued = self.issued.lock();
+        let issued = issued.entry(namespace.to_owned()).or_default();
+        issued.alive.retain(|(_, one)| one.strong_count() > 0);
+        issued.last += 1;
+        issued.alive.push((issued.last, Arc::downgrade(&owned)));
+        owned
     }
 
     /// Forgets a collection.
     pub(crate) fn forget(&self, namespace: &str) {
-        self.collections.lock().remove(namespace);
+        let mut collections = self.collections.lock();
+        let entry = collections.entry(namespace.to_owned()).or_default();
+        entry.known = None;
+        entry.forgotten += 1;
     }
 
     /// The collections that are known, with their versions.
     pub(crate) fn versions(&self) -> Vec<(String, ShardVersion)> {
         let collections = self.collections.lock();
-        let mut all: Vec<_> = collections.iter().map(|(name, known)| (name.clone(), known.version())).collect();
+        let mut all: Vec<_> = collections
+            .iter()
+            .filter_map(|(name, entry)| Some((name.clone(), entry.known.as_ref()?.version())))
+            .collect();
         all.sort_by(|one, other| one.0.cmp(&other.0));
         all
     }
@@ -115,15 +143,25 @@ impl Known {
         self.clean.lock().insert(namespace.to_owned(), true);
     }
 
-    /// Whether somebody still reads by an ownership that is older than `now`.
-    pub(crate) fn is_read_by_older(&self, namespace: &str, now: &Arc<Ownership>) -> bool {
+    /// The number of the newest ownership that was read of a collection: those before it are older.
+    pub(crate) fn newest(&self, namespace: &str) -> u64 {
+        self.issued.lock().get(namespace).map_or(0, |issued| issued.last)
+    }
+
+    /// Whether somebody still reads by an ownership from before a number.
+    pub(crate) fn is_read_by_older(&self, namespace: &str, number: u64) -> bool {
         let issued = self.issued.lock();
-        let older = issued.get(namespace).into_iter().flatten().filter_map(Weak::upgrade);
-        older.filter(|one| !Arc::ptr_eq(one, now)).count() > 0
+        let alive = issued.get(namespace).map_or(&[][..], |issued| issued.alive.as_slice());
+        alive.iter().any(|(other, one)| *other < number && one.strong_count() > 0)
     }
 
     /// Compares a router's version of a database with what the config servers say.
-    pub(crate) fn check_database(&self, identity: &Identity, database: &str, received: &Document) -> Result<()> {
+    pub(crate) fn check_database(
+        &self,
+        identity: &Identity,
+        database: &str,
+        received: &Document,
+    ) -> Result<()> {
         let known = self.databases.lock().get(database).cloned();
         let is_ours = |entry: Option<&Document>| {
             entry.is_some_and(|entry| {
@@ -141,9 +179,10 @@ impl Known {
         if ours {
             return Ok(());
         }
-        let mut failure = Failure::new(Code::StaleDbVersion, format!("version mismatch for database {database}"))
-            .with("db", database)
-            .with("vReceived", received.clone());
+        let mut failure =
+            Failure::new(Code::StaleDbVersion, format!("version mismatch for database {database}"))
+                .with("db", database)
+                .with("vReceived", received.clone());
         if let Some(wanted) = wanted {
             failure = failure.with("vWanted", wanted);
         }

@@ -15,14 +15,13 @@ use fathom_query::{Bound, Code, Failure, KeyBuilder};
 use fathom_sharding::{Chunk, ChunkVersion, Ownership};
 use sha2::{Digest, Sha256};
 
+use super::Identity;
 use super::config_servers::{connect, unreachable};
+use super::housekeeping::{Gone, delete_gone, delete_later};
 use super::known;
-use super::ranges::{KeyRange, delete_range, walk};
-use super::{Identity, Sharding};
+use super::ranges::{KeyRange, walk};
 use crate::Result;
-use crate::client::Client;
 use crate::execution::Flow;
-use crate::instance::Instance;
 use crate::operation::Operation;
 use crate::parse;
 
@@ -35,8 +34,6 @@ const FEW: usize = 100;
 const PASSES: usize = 4;
 /// How long the outcome of a commit whose answer was lost is asked for.
 const COMMIT: Duration = Duration::from_secs(60);
-/// How long those are waited for who read by what was.
-const READERS: Duration = Duration::from_mins(15);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What is to move.
@@ -89,16 +86,19 @@ pub(crate) fn move_chunk(op: &mut Operation<'_>, migration: &Migration) -> Resul
         return Err(failure);
     }
     let _ = taker.run("admin", &range_command("_recvChunkCommit", migration));
-    let now = match sharding.known.collection(instance, &identity, &migration.namespace)? {
-        known::Collection::Sharded(now) => now,
-        known::Collection::Unsharded => return Ok(()),
-    };
     drop(owned);
+    sharding.known.collection(instance, &identity, &migration.namespace)?;
+    let gone = Gone {
+        namespace: migration.namespace.clone(),
+        epoch: migration.epoch,
+        min: migration.min.clone(),
+        max: migration.max.clone(),
+        since: sharding.known.newest(&migration.namespace),
+    };
     if migration.wait {
-        wait_for_readers(sharding, &now, &|| op.check_interrupt())?;
-        return delete_range(op, &now, &migration.min, &migration.max).map(drop);
+        return delete_gone(op, &gone);
     }
-    delete_later(instance, now, migration);
+    delete_later(instance, gone);
     Ok(())
 }
 
@@ -135,8 +135,12 @@ fn prepare_taker(op: &Operation<'_>, migration: &Migration, taker: &mut Taker) -
     let Some(collection) = op.instance.catalog.get(&migration.namespace) else { return Ok(()) };
     let (options, indexes) = {
         let state = op.lock(&collection)?;
-        let indexes: Vec<Document> =
-            state.indexes.iter().filter(|index| !index.spec().is_id()).map(|index| index.document()).collect();
+        let indexes: Vec<Document> = state
+            .indexes
+            .iter()
+            .filter(|index| !index.spec().is_id())
+            .map(|index| index.document())
+            .collect();
         (state.options.document.clone(), indexes)
     };
     let (database, name) = (collection.database(), collection.name());
@@ -237,83 +241,71 @@ fn commit(op: &Operation<'_>, identity: &Identity, migration: &Migration, chunk:
     let newest = table.map_or(chunk.version, |table| table.version());
     let version = ChunkVersion::new(newest.major.saturating_add(1), 0, migration.epoch);
     let moved = chunk.moved(&migration.to, version, migration.now).to_document(&migration.namespace);
-    let same = doc! {
+    let field = |name: &str| moved.get(name).cloned().unwrap_or(Bson::Null);
+    let change = doc! {
+        "$set": { "shard": field("shard"), "lastmod": field("lastmod"), "history": field("history") },
+    };
+    match identity.config.update("chunks", same_chunk(identity, migration, chunk), change, false) {
+        Ok(1..) => Ok(()),
+        Ok(_) => {
+            let what = format!(
+                "the chunk {} of {} was changed by somebody else",
+                migration.min, migration.namespace
+            );
+            Err(Failure::new(Code::ConflictingOperationInProgress, what))
+        }
+        Err(failure) => settle(op, identity, migration, chunk, failure),
+    }
+}
+
+/// Finds out what became of a commit whose answer was lost, while the gate stays shut: a change of the chunk's version goes
+/// through only where the commit did not, and then it never will.
+fn settle(
+    op: &Operation<'_>,
+    identity: &Identity,
+    migration: &Migration,
+    chunk: &Chunk,
+    failure: Failure,
+) -> Result<()> {
+    let until = Instant::now() + COMMIT;
+    let version =
+        ChunkVersion::new(chunk.version.major, chunk.version.minor.saturating_add(1), migration.epoch);
+    let change = doc! { "$set": { "lastmod": version.timestamp() } };
+    loop {
+        let undone =
+            identity.config.update("chunks", same_chunk(identity, migration, chunk), change.clone(), false);
+        let found = identity.config.chunk(&migration.namespace, &migration.min);
+        match (undone, found) {
+            (Ok(1..), _) => return Err(failure),
+            (_, Ok(Some(found))) => {
+                let there = Chunk::parse(&found, migration.epoch)?;
+                if there.shard == migration.to {
+                    return Ok(());
+                }
+                if there.version != chunk.version {
+                    return Err(failure);
+                }
+            }
+            (_, Ok(None)) => return Err(failure),
+            (_, Err(_)) => {}
+        }
+        if Instant::now() >= until {
+            return Err(failure);
+        }
+        op.check_interrupt()?;
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// The document of a chunk, if it still is as it was.
+fn same_chunk(identity: &Identity, migration: &Migration, chunk: &Chunk) -> Document {
+    doc! {
         "ns": &migration.namespace,
         "min": migration.min.clone(),
         "shard": &identity.shard,
         "lastmod": chunk.version.timestamp(),
         "lastmodEpoch": migration.epoch,
-    };
-    let field = |name: &str| moved.get(name).cloned().unwrap_or(Bson::Null);
-    let change = doc! {
-        "$set": { "shard": field("shard"), "lastmod": field("lastmod"), "history": field("history") },
-    };
-    match identity.config.update("chunks", same, change, false) {
-        Ok(1..) => Ok(()),
-        Ok(_) => {
-            let what = format!("the chunk {} of {} was changed by somebody else", migration.min, migration.namespace);
-            Err(Failure::new(Code::ConflictingOperationInProgress, what))
-        }
-        // The answer was lost, and the gate stays shut until it is known.
-        Err(failure) => {
-            let until = Instant::now() + COMMIT;
-            loop {
-                match identity.config.chunk(&migration.namespace, &migration.min) {
-                    Ok(Some(found)) => {
-                        let there = Chunk::parse(&found, migration.epoch)?;
-                        return if there.shard == migration.to && there.version == version { Ok(()) } else { Err(failure) };
-                    }
-                    Ok(None) => return Err(failure),
-                    Err(_) if Instant::now() >= until => return Err(failure),
-                    Err(_) => {
-                        op.check_interrupt()?;
-                        std::thread::sleep(PAUSE);
-                    }
-                }
-            }
-        }
     }
-}
-
-/// Waits until nobody reads by an older ownership.
-fn wait_for_readers(sharding: &Sharding, now: &Arc<Ownership>, check: &dyn Fn() -> Result<()>) -> Result<()> {
-    let until = Instant::now() + READERS;
-    while sharding.known.is_read_by_older(now.namespace(), now) {
-        if Instant::now() >= until {
-            let what = "a cursor still reads what has gone; it stays until cleanupOrphaned is run";
-            return Err(Failure::new(Code::ExceededTimeLimit, what));
-        }
-        check()?;
-        std::thread::sleep(PAUSE);
-    }
-    Ok(())
-}
-
-/// Deletes what has gone, in a thread of its own.
-fn delete_later(instance: &Arc<Instance>, now: Arc<Ownership>, migration: &Migration) {
-    let (min, max) = (migration.min.clone(), migration.max.clone());
-    let weak = Arc::downgrade(instance);
-    let run = move || {
-        let Some(instance) = weak.upgrade() else { return };
-        let stopping = || {
-            if instance.is_stopping() {
-                return Err(Failure::new(Code::InterruptedAtShutdown, "interrupted at shutdown"));
-            }
-            Ok(())
-        };
-        let deleted = wait_for_readers(&instance.sharding, &now, &stopping).and_then(|()| {
-            let session = instance.engine.session()?;
-            let client = Client::internal();
-            delete_range(&mut Operation::new(&instance, &*session, &client), &now, &min, &max)
-        });
-        if let Err(failure) = deleted {
-            let attributes = doc! { "namespace": now.namespace(), "error": failure.message() };
-            let what = "Documents of a chunk that has gone are still here; cleanupOrphaned removes them";
-            instance.log.warning("SHARDING", 21990, "range-deleter", what, attributes);
-        }
-    };
-    // Without a thread they stay, and are kept out of every answer.
-    let _ = std::thread::Builder::new().name("range-deleter".to_owned()).spawn(run);
 }
 
 /// The shard that takes the chunk.
@@ -341,7 +333,10 @@ impl Taker {
         let updates = documents
             .into_iter()
             .map(|document| {
-                let id = parse::field(&*document, "_id").map(parse::owned_value).transpose()?.unwrap_or(Bson::Null);
+                let id = parse::field(&*document, "_id")
+                    .map(parse::owned_value)
+                    .transpose()?
+                    .unwrap_or(Bson::Null);
                 let mut update = parse::raw_of(&doc! { "q": { "_id": { "$eq": id } }, "upsert": true })?;
                 update.append(bson::cstr!("u"), document);
                 Ok(update)
@@ -380,7 +375,11 @@ impl Taker {
         match failed.and_then(std::result::Result::ok).and_then(|error| error.as_document()) {
             None => Ok(()),
             Some(error) => {
-                let what = format!("{} refused a document: {}", self.whom, error.get_str("errmsg").unwrap_or_default());
+                let what = format!(
+                    "{} refused a document: {}",
+                    self.whom,
+                    error.get_str("errmsg").unwrap_or_default()
+                );
                 Err(Failure::new(Code(error.get_i32("code").unwrap_or(Code::OperationFailed.0)), what))
             }
         }

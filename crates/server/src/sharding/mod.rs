@@ -7,6 +7,7 @@ mod check;
 mod commit;
 mod config_servers;
 mod gate;
+mod housekeeping;
 mod identity;
 mod known;
 mod migration;
@@ -21,13 +22,14 @@ use crate::Result;
 use crate::instance::Instance;
 use config_servers::ConfigServers;
 use gate::Gates;
+use housekeeping::Housekeeping;
 use known::Known;
 
 pub(crate) use check::check;
-pub(crate) use commit::{commit_collection, expect_range, ownership};
+pub(crate) use commit::{commit_collection, ownership};
+pub(crate) use housekeeping::{clean_up, expect_range, give_up_range, note_received};
 pub(crate) use identity::adopt;
 pub(crate) use migration::{Migration, move_chunk};
-pub(crate) use ranges::{clean_up, delete_range};
 
 /// What a server is in a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,6 +68,7 @@ pub(crate) struct Sharding {
     identity: Mutex<Option<Arc<Identity>>>,
     pub(crate) known: Known,
     gates: Gates,
+    housekeeping: Housekeeping,
     /// Held while a chunk is given away: one at a time.
     giving: Mutex<()>,
 }

@@ -7,7 +7,7 @@ use fathom_query::{Access, FieldKind, Filter, Plan, Range, Variables};
 use fathom_sharding::{Ownership, ShardKey};
 
 use crate::Result;
-use crate::execution::{DeleteRequest, Flow, Fetch, Scan, Target, delete};
+use crate::execution::{DeleteRequest, Fetch, Flow, Scan, Target, delete};
 use crate::operation::Operation;
 use crate::parse;
 use crate::storage::{Collection, State};
@@ -27,6 +27,11 @@ impl KeyRange {
     /// Of the ends of a chunk.
     pub(super) fn new(key: &ShardKey, min: &Document, max: &Document) -> Result<KeyRange> {
         Ok(KeyRange { key: key.clone(), min: key.bound(min)?, max: key.bound(max)? })
+    }
+
+    /// Whether the two have any key in common.
+    pub(super) fn overlaps(&self, other: &KeyRange) -> bool {
+        self.min < other.max && other.min < self.max
     }
 
     /// Whether a document lies in it.
@@ -77,29 +82,24 @@ pub(super) fn walk(
     })
 }
 
-/// Deletes the documents of a range that the shard does not own; how many there were.
-pub(crate) fn delete_range(
+/// Deletes the documents of a range that the shard does not own, but for those in the ranges to `spare`; how many there were.
+pub(super) fn delete_range(
     op: &mut Operation<'_>,
     owned: &Arc<Ownership>,
-    min: &Document,
-    max: &Document,
+    range: &KeyRange,
+    spare: &[KeyRange],
 ) -> Result<u64> {
-    let range = KeyRange::new(owned.key(), min, max)?;
     let mut deleted = 0;
     loop {
         let Some(collection) = op.instance.catalog.get(owned.namespace()) else { return Ok(deleted) };
         let mut ids = Vec::new();
-        walk(op, &collection, &range, &mut |document| {
-            if !owned.owns(document)
-                && let Some(id) = parse::field(document, "_id")
-            {
+        walk(op, &collection, range, &mut |document| {
+            let stays = owned.owns(document) || spare.iter().any(|range| range.holds(document));
+            if let (false, Some(id)) = (stays, parse::field(document, "_id")) {
                 ids.push(parse::owned_value(id)?);
             }
             Ok(if ids.len() < BATCH { Flow::More } else { Flow::Enough })
         })?;
-        if ids.is_empty() {
-            return Ok(deleted);
-        }
         let before = deleted;
         for id in ids {
             op.check_interrupt()?;
@@ -111,10 +111,4 @@ pub(crate) fn delete_range(
             return Ok(deleted);
         }
     }
-}
-
-/// Deletes all documents of a collection that the shard does not own.
-pub(crate) fn clean_up(op: &mut Operation<'_>, owned: &Arc<Ownership>) -> Result<u64> {
-    let (min, max) = (owned.key().outermost(bson::Bson::MinKey), owned.key().outermost(bson::Bson::MaxKey));
-    delete_range(op, owned, &min, &max)
 }

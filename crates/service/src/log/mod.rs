@@ -208,14 +208,7 @@ impl Log {
     }
 
     /// A line that warns.
-    pub fn warning(
-        &self,
-        component: &str,
-        id: i32,
-        context: &str,
-        message: &str,
-        attributes: Document,
-    ) {
+    pub fn warning(&self, component: &str, id: i32, context: &str, message: &str, attributes: Document) {
         self.write(Severity::Warning, component, id, context, message, attributes);
     }
 

@@ -16,9 +16,9 @@ use std::cell::OnceCell;
 use bson::{RawBsonRef, RawDocument};
 use fathom_wire::DocumentWriter;
 
-use fathom_service::ProcessFigures;
 use crate::Result;
 use crate::instance::Instance;
+use fathom_service::ProcessFigures;
 
 /// What a section is written from.
 pub(crate) struct Context<'a> {
