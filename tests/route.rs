@@ -169,6 +169,23 @@ fn mongosh_has_its_sharding_helpers() {
 }
 
 #[test]
+fn pymongo_sees_a_router() {
+    let Some(installed) = client("python") else { return };
+    let scratch = Scratch::new().unwrap();
+    let cluster = Cluster::start(&scratch, &[WIRED_TIGER, WIRED_TIGER, ROCKSDB]);
+    cluster.add_shards();
+    let call = Fathom::new("python3")
+        .env("PYTHONPATH", &installed)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .arg(root().join("tests/clients/python/main.py"))
+        .args(["sharding", &cluster.router.port().to_string()])
+        .limit(Duration::from_secs(300));
+    let output = call.run();
+    assert!(!output.stdout.contains("FAILED") && output.stdout.contains("ok sharding-drop"), "{output:?}");
+    cluster.stop();
+}
+
+#[test]
 fn what_a_router_cannot_be_started_with_is_refused_in_one_sentence() {
     for (flags, code, text) in [
         (vec![], 2, "--configdb"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bson::{RawDocument, RawDocumentBuf};
 use fathom_client::{Error, ReadMode, ReadPreference};
-use fathom_wire::Code;
+use fathom_wire::{Code, Failure};
 
 use crate::Result;
 use crate::backend::{Backend, Lease};
@@ -27,6 +27,9 @@ const NOT_PRIMARY: &[Code] = &[
     Code(10058),
 ];
 
+/// The label by which drivers know a write that may be sent again.
+const RETRYABLE: &str = "RetryableWriteError";
+
 /// How commands are sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Sending {
@@ -34,17 +37,19 @@ pub(crate) struct Sending {
     pub(crate) preference: ReadPreference,
     /// Whether it does no harm to send them twice.
     pub(crate) idempotent: bool,
+    /// Whether the client has numbered them, so that it may send them again itself.
+    pub(crate) numbered: bool,
 }
 
 impl Sending {
     /// Reads from primaries.
     pub(crate) fn read() -> Sending {
-        Sending { preference: ReadMode::Primary.into(), idempotent: true }
+        Sending { preference: ReadMode::Primary.into(), idempotent: true, numbered: false }
     }
 
     /// Writes.
     pub(crate) fn write() -> Sending {
-        Sending { preference: ReadMode::Primary.into(), idempotent: false }
+        Sending { preference: ReadMode::Primary.into(), idempotent: false, numbered: false }
     }
 }
 
@@ -60,6 +65,16 @@ fn may_retry(backend: &Backend, error: &Error, sending: &Sending) -> bool {
             elsewhere && backend.is_set()
         }
     }
+}
+
+/// What the client is told; a driver that numbered its write sends it again by the label.
+fn failure_of(backend: &Backend, error: &Error, sending: &Sending) -> Failure {
+    let failure = backend.unreachable(error);
+    let passes = error.is_network() || NOT_PRIMARY.contains(&failure.code());
+    if sending.numbered && passes && !failure.labels().contains(&RETRYABLE) {
+        return failure.labelled(RETRYABLE);
+    }
+    failure
 }
 
 fn no_connection() -> Error {
@@ -84,7 +99,7 @@ pub(crate) fn call<R>(
         match answered {
             Ok(reply) => return take(reply),
             Err(error) if attempt < ATTEMPTS && may_retry(backend, &error, sending) => attempt += 1,
-            Err(error) => return Err(backend.unreachable(&error)),
+            Err(error) => return Err(failure_of(backend, &error, sending)),
         }
     }
 }
@@ -131,7 +146,7 @@ pub(crate) fn ask_all(
                         drop(lease);
                         ask(backend, database, command, sending)
                     }
-                    Err(error) => Err(backend.unreachable(&error)),
+                    Err(error) => Err(failure_of(backend, &error, sending)),
                 }
             }
         });

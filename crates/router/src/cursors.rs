@@ -16,7 +16,7 @@ use crate::backend::Backend;
 use crate::merge::Merge;
 
 /// After how long an idle cursor goes (`cursorTimeoutMillis`).
-const TIMEOUT: Duration = Duration::from_mins(10);
+const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// Bytes of documents that one reply holds at most.
 const BATCH_BYTES: usize = 16 << 20;
 

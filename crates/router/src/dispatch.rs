@@ -109,9 +109,9 @@ impl<'a> Request<'a> {
     /// How it is sent to shards.
     pub(crate) fn sending(&self) -> Sending {
         match self.command.kind {
-            Kind::Read => Sending { preference: self.preference.clone(), idempotent: true },
+            Kind::Read => Sending { preference: self.preference.clone(), ..Sending::read() },
             Kind::Write | Kind::Admin => {
-                Sending { preference: ReadMode::Primary.into(), idempotent: self.is_numbered }
+                Sending { idempotent: self.is_numbered, numbered: self.is_numbered, ..Sending::write() }
             }
         }
     }

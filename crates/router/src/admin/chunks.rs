@@ -141,7 +141,7 @@ fn median(instance: &Instance, namespace: &str, table: &RoutingTable, chunk: &Ch
     let documents = backend.find_all(database, &find)?;
     let keys = documents
         .iter()
-        .map(|document| key.values_of(&*parse::raw_of(document)?))
+        .map(|document| key.values_of(&parse::raw_of(document)?))
         .collect::<Result<Vec<_>>>()?;
     let middle = keys.get(keys.len() / 2).ok_or_else(cannot)?;
     // Documents with the same key stay together.

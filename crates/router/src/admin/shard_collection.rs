@@ -167,7 +167,7 @@ fn prepare(
     let list = doc! { "listIndexes": collection };
     let mut indexes = primary.find_all(database, &list)?;
     for index in &indexes {
-        crate::commands::check_unique(&*parse::raw_of(index)?, key.to_document())?;
+        crate::commands::check_unique(&parse::raw_of(index)?, key.to_document())?;
     }
     if !indexes.iter().any(|index| serves(index, key, unique)) {
         if !empty {

@@ -16,6 +16,7 @@ static REFUSED: &[(&str, &str)] = &[
     ("authenticate", NO_USERS),
     ("clearJumboFlag", "no chunk is ever marked as too large here"),
     ("compact", "it is a matter of each shard: connect to it"),
+    ("configureFailPoint", "it is a matter of each shard: connect to it"),
     ("convertToCapped", "a collection is capped from its creation or never"),
     ("createRole", NO_USERS),
     ("createUser", NO_USERS),

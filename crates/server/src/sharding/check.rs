@@ -37,6 +37,7 @@ pub(crate) fn check(op: &mut Operation<'_>, request: &Request<'_>) -> Result<Opt
         collection = known.read(op.instance, &identity, &namespace)?;
     }
     if !received.is_compatible(collection.version()) {
+        op.instance.sharding.figures.stale.add(1);
         return Err(stale_config(&namespace, received, collection.version()));
     }
     if let Collection::Sharded(owned) = collection {

@@ -22,7 +22,7 @@ use crate::instance::Instance;
 use crate::operation::Operation;
 
 /// How long those are waited for who read by what was, before documents that have gone are left to `cleanupOrphaned`.
-const READERS: Duration = Duration::from_mins(15);
+const READERS: Duration = Duration::from_secs(15 * 60);
 /// The same before a chunk comes back: the giver waits for it.
 const READERS_OF_THE_COMING: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(50);

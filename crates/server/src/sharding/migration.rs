@@ -168,6 +168,9 @@ fn copy_and_commit(
     chunk: &Chunk,
     taker: &mut Taker,
 ) -> Result<()> {
+    let figures = &op.instance.sharding.figures;
+    figures.moves.add(1);
+    let began = Instant::now();
     let mut digests = Digests::new();
     for pass in 0..PASSES {
         let changes = copy(op, migration, range, &mut digests, u32::try_from(pass).unwrap_or(0), taker)?;
@@ -175,15 +178,24 @@ fn copy_and_commit(
             break;
         }
     }
+    figures.copying_ms.add(millis(began));
+    let began = Instant::now();
     let shut = op.instance.sharding.gates.shut(&migration.namespace, &|| op.check_interrupt())?;
     let last = u32::try_from(PASSES).unwrap_or(u32::MAX);
     copy(op, migration, range, &mut digests, last, taker)?;
     taker.make_durable(migration)?;
+    let committing = Instant::now();
     let committed = commit(op, identity, migration, chunk);
+    figures.committing_ms.add(millis(committing));
     // Whoever goes in now reads again who owns what.
     op.instance.sharding.known.forget(&migration.namespace);
     drop(shut);
+    figures.shut_ms.add(millis(began));
     committed
+}
+
+fn millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Sends what the taker has not, or has otherwise, and has it delete what is gone; how many documents that were.

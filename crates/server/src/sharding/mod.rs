@@ -16,6 +16,7 @@ mod ranges;
 use std::sync::Arc;
 
 use fathom_query::{Code, Failure};
+use fathom_service::Counter;
 use parking_lot::Mutex;
 
 use crate::Result;
@@ -62,11 +63,23 @@ pub(crate) struct Identity {
     pub(crate) config: ConfigServers,
 }
 
+/// What moving chunks cost, and how often routers knew too little.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) stale: Counter,
+    pub(crate) moves: Counter,
+    pub(crate) copying_ms: Counter,
+    /// While writes were held back, in all, and for the commit alone.
+    pub(crate) shut_ms: Counter,
+    pub(crate) committing_ms: Counter,
+}
+
 /// What a shard knows.
 #[derive(Debug, Default)]
 pub(crate) struct Sharding {
     identity: Mutex<Option<Arc<Identity>>>,
     pub(crate) known: Known,
+    pub(crate) figures: Figures,
     gates: Gates,
     housekeeping: Housekeeping,
     /// Held while a chunk is given away: one at a time.

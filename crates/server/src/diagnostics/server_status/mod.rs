@@ -10,6 +10,7 @@ mod metrics;
 mod network;
 mod operations;
 mod own;
+mod sharding;
 
 use std::cell::OnceCell;
 
@@ -66,6 +67,8 @@ static SECTIONS: &[Section] = &[
     section("opcountersRepl", operations::replicated),
     section("rocksdb", engine::engine),
     section("ephemeralForTest", engine::engine),
+    section("sharding", sharding::sharding),
+    section("shardingStatistics", sharding::statistics),
     section("storageEngine", engine::storage_engine),
     section("transactions", operations::transactions),
     section("wiredTiger", engine::engine),
