@@ -27,7 +27,7 @@ fn nonsense_is_a_usage_error_before_anything_is_made() {
         (vec!["--syncdelay", "-1"], "--syncdelay takes a number from 0"),
         (vec!["--storageEngine", "mmapv1"], "one of wiredTiger, rocksdb"),
         (vec!["--replSet", "rs0"], "fathom serve has no --replSet"),
-        (vec!["--shardsvr"], "fathom serve has no --shardsvr"),
+        (vec!["--shardsvr", "--configsvr"], "--shardsvr and --configsvr cannot both be given"),
         (vec!["--directoryperdb"], "all tables stand in one directory"),
         (vec!["--timeZoneInfo", "/usr/share/zoneinfo"], "no time zones"),
         (vec!["--fork"], "--fork needs --logpath"),

@@ -31,6 +31,7 @@ mod mongoperf;
 mod package;
 mod report;
 mod report_browser;
+mod route;
 mod runs;
 mod runs_serve;
 mod serve_background;

@@ -36,6 +36,20 @@ impl LabServer {
             .arg(db_path)
             .args(flags)
             .limit(Duration::from_secs(600));
+        LabServer::ready(call)
+    }
+
+    /// The same of a router (`fathom route`) in front of a config server.
+    pub fn route(program: impl AsRef<Path>, config: &LabServer, flags: &[&str]) -> Result<LabServer, Output> {
+        let call = Fathom::new(program.as_ref())
+            .args(["route", "--port", "0", "--configdb"])
+            .arg(format!("127.0.0.1:{}", config.port))
+            .args(flags)
+            .limit(Duration::from_secs(600));
+        LabServer::ready(call)
+    }
+
+    fn ready(call: Fathom) -> Result<LabServer, Output> {
         let mut running = call.spawn();
         // The line may still be on its way when its first words are there.
         let port = loop {

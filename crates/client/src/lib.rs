@@ -5,6 +5,7 @@
 //! ([`Deployment`]); nothing watches them in between.
 
 mod address;
+mod address_list;
 mod authentication;
 mod command;
 mod connection;
@@ -23,6 +24,7 @@ pub mod tls;
 mod transport;
 
 pub use address::Address;
+pub use address_list::AddressList;
 pub use command::Command;
 pub use connection::{Connection, Parts};
 pub use cursor::Cursor;

@@ -6,8 +6,9 @@ use std::time::Instant;
 use bson::{RawBsonRef, RawDocument};
 use fathom_engine::Session;
 use fathom_query::{Code, Failure};
+use fathom_service::{Answer, Incoming, body_of, write_failure};
 use fathom_wire::limits::MAX_WRITE_BATCH;
-use fathom_wire::{DocumentWriter, OpMsg, OpQuery};
+use fathom_wire::{DocumentWriter, OpMsg};
 
 use crate::Result;
 use crate::auth::{Access, Conversation};
@@ -19,25 +20,6 @@ use crate::operation::Operation;
 use crate::parse::Listed;
 use crate::sessions::SessionId;
 use crate::write_concern::WriteConcern;
-
-/// A request as it came.
-#[derive(Debug)]
-pub(crate) enum Incoming<'a> {
-    /// An OP_MSG.
-    Message(&'a OpMsg<'a>),
-    /// A command of an old driver's handshake.
-    Query(&'a OpQuery<'a>),
-}
-
-/// What becomes of the reply that was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    MayCompress,
-    /// It holds secrets or comes before compression is agreed.
-    Plain,
-    /// There is none; the connection ends.
-    Close,
-}
 
 /// Where a request came in.
 #[derive(Debug)]
@@ -143,7 +125,7 @@ pub(crate) fn run(
     if let Some(failure) = &failure {
         out.truncate(start);
         let mut reply = DocumentWriter::new(out);
-        write_failure(&mut reply, failure);
+        write_failure(&mut reply, failure, Some(CLOSE_CONNECTION));
     }
     let command = request.as_ref().map(|request| request.command);
     let finished =
@@ -161,14 +143,6 @@ pub(crate) fn run(
 
 /// The label that a fail point puts on a failure to have the connection closed instead of answered.
 pub(crate) const CLOSE_CONNECTION: &str = "FathomCloseConnection";
-
-fn body_of<'a>(incoming: &Incoming<'a>) -> Result<&'a RawDocument> {
-    match incoming {
-        Incoming::Message(message) => Ok(message.body),
-        Incoming::Query(query) if query.command_database().is_some() => Ok(query.command()),
-        Incoming::Query(_) => Err(Failure::new(Code(5_739_100), "OP_QUERY is supported for commands only")),
-    }
-}
 
 fn request_of<'a>(
     place: &Surroundings<'_>,
@@ -323,6 +297,7 @@ fn answer(
         ));
     }
     op.limit(request.max_time_ms);
+    let _inside = crate::sharding::check(op, request)?;
     let injected = op.instance.fail_points.before(op, request)?;
     // Writes of documents take theirs themselves, some of them several times.
     let changes_a_catalog =
@@ -341,21 +316,6 @@ fn answer(
     }
     reply.f64("ok", 1.0);
     Ok(())
-}
-
-/// A failed reply: `{ok: 0, errmsg, code, codeName}` and what else the failure carries.
-pub(crate) fn write_failure(reply: &mut DocumentWriter<'_>, failure: &Failure) {
-    reply.f64("ok", 0.0);
-    reply.string("errmsg", failure.message());
-    reply.i32("code", failure.code().0);
-    reply.string("codeName", &failure.code().name());
-    reply.extend(failure.extra());
-    let labels: Vec<&str> =
-        failure.labels().iter().copied().filter(|label| *label != CLOSE_CONNECTION).collect();
-    if !labels.is_empty() {
-        let mut array = reply.begin_array("errorLabels");
-        labels.iter().for_each(|label| array.string(label));
-    }
 }
 
 /// How long an operation took so far, in microseconds.

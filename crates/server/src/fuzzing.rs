@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use bson::{RawDocument, RawDocumentBuf};
 use fathom_engine::{Session, memory};
+use fathom_service::Incoming;
 use fathom_wire::{Header, Message, OpCode, validate_document};
 
 use crate::auth::Conversation;
 use crate::client::Client;
 use crate::config::{Config, EngineName};
-use crate::dispatch::{self, Incoming, Surroundings};
+use crate::dispatch::{self, Surroundings};
 use crate::instance::Instance;
 use crate::log::Log;
 
@@ -39,7 +40,7 @@ impl Harness {
         config.storage.engine = EngineName::Ephemeral;
         config.auth = auth;
         config.set_parameters.insert("enableTestCommands".to_owned(), "1".to_owned());
-        let log = Arc::new(Log::quiet(&config));
+        let log = Arc::new(Log::quiet(&config.log_options()));
         let (instance, _) = Instance::new(config, memory::open(), None, log).ok()?;
         let client = instance.clients.add("127.0.0.1:1".to_owned());
         let session = instance.engine.session().ok()?;

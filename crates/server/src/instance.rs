@@ -1,7 +1,7 @@
 //! One running server: everything that its connections and background threads share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use bson::doc;
@@ -18,6 +18,7 @@ use crate::fail_points::FailPoints;
 use crate::log::{Log, Severity};
 use crate::parameters::Parameters;
 use crate::sessions::Sessions;
+use crate::sharding::Sharding;
 use crate::storage::background::{Bell, CheckpointFigures};
 use crate::storage::{Catalog, Collection, DataDirectory, Journal, Tickets};
 use crate::write_gate::WriteGate;
@@ -40,12 +41,15 @@ pub(crate) struct Instance {
     pub(crate) fail_points: FailPoints,
     pub(crate) users: Users,
     pub(crate) sessions: Sessions,
+    pub(crate) sharding: Sharding,
     pub(crate) log: Arc<Log>,
     pub(crate) bell: Bell,
     pub(crate) started: Instant,
     /// The port that it really listens on.
     pub(crate) port: std::sync::OnceLock<u16>,
     pub(crate) directory: Option<Mutex<DataDirectory>>,
+    /// Itself, for what begins without a connection.
+    itself: Weak<Instance>,
     stopping: AtomicBool,
     /// Held while a checkpoint runs: one at a time.
     checkpointing: Mutex<()>,
@@ -67,7 +71,8 @@ impl Instance {
         let (catalog, recount) = Catalog::open(&engine).map_err(failed)?;
         let parameters = Parameters::new(&config)?;
         let users = Users::open(&config, &engine, &catalog, &log)?;
-        let instance = Instance {
+        let instance = Arc::new_cyclic(|itself| Instance {
+            itself: Weak::clone(itself),
             journal: Journal::new(Arc::clone(&engine)),
             catalog,
             engine,
@@ -81,6 +86,7 @@ impl Instance {
             fail_points: FailPoints::new(&config),
             users,
             sessions: Sessions::default(),
+            sharding: Sharding::default(),
             parameters,
             log,
             bell: Bell::default(),
@@ -92,8 +98,13 @@ impl Instance {
             checkpoints: Mutex::default(),
             fatal: Mutex::default(),
             config,
-        };
-        Ok((Arc::new(instance), recount))
+        });
+        Ok((instance, recount))
+    }
+
+    /// Itself, while it lives.
+    pub(crate) fn itself(&self) -> Option<Arc<Instance>> {
+        self.itself.upgrade()
     }
 
     /// Whether it is about to stop.

@@ -17,16 +17,14 @@ mod fail_points;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod instance;
-mod log;
 mod namespace;
 mod network;
 mod operation;
 mod parameters;
-mod parse;
 mod pid_file;
-mod random;
 mod server;
 mod sessions;
+mod sharding;
 mod startup_warnings;
 mod storage;
 mod write_concern;
@@ -34,6 +32,9 @@ mod write_gate;
 
 pub use config::Config;
 pub use server::Server;
+pub use sharding::ClusterRole;
+
+use fathom_service::{log, parse, random};
 
 /// What functions that answer a client return: the failure is what the client sees.
 pub(crate) type Result<T, E = fathom_wire::Failure> = std::result::Result<T, E>;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bson::{Bson, RawDocumentBuf};
 use fathom_engine::{Key, Session};
 use fathom_query::{Bound, Code, Failure, KeyBuilder, Variables};
+use fathom_sharding::Ownership;
 
 use crate::Result;
 use crate::buffers;
@@ -58,6 +59,8 @@ pub(crate) struct Operation<'a> {
     pub(crate) collection: Option<Arc<Collection>>,
     /// The command that opened the cursor that it went on with, if that cursor is gone now.
     pub(crate) originating: Option<RawDocumentBuf>,
+    /// What this shard owns of the command's collection, if that is sharded and a router asks.
+    pub(crate) ownership: Option<Arc<Ownership>>,
     tickets: Cell<TicketUse>,
     variables: Option<Variables>,
 }
@@ -78,6 +81,7 @@ impl<'a> Operation<'a> {
             figures: Figures::default(),
             collection: None,
             originating: None,
+            ownership: None,
             tickets: Cell::default(),
             variables: None,
         }
@@ -135,6 +139,13 @@ impl<'a> Operation<'a> {
             self.instance.write_gate.wait(self.deadline);
             self.check_interrupt()?;
         }
+    }
+
+    /// Whether a document of this `_id` is the shard's own, where the `_id` alone says so; none where it does not.
+    pub(crate) fn owns_id(&self, id: &Bson) -> Option<bool> {
+        let Some(owned) = &self.ownership else { return Some(true) };
+        let raw = bson::RawBson::try_from(id.clone()).ok()?;
+        owned.key().key_of_id(raw.as_raw_bson_ref()).map(|key| owned.owns_key(&key))
     }
 
     /// How many tickets it took.

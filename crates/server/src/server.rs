@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use bson::doc;
 use fathom_client::tls::ServerTls;
 use fathom_errors::{Error, Kind};
+use fathom_service::{Limits, Listener, bind};
 
 use crate::config::{Config, EngineName, TlsMode, TlsOptions};
 use crate::instance::Instance;
 use crate::log::{Log, Severity};
-use crate::network::{Listener, bind};
 use crate::parameters;
 use crate::pid_file::PidFile;
 use crate::startup_warnings;
@@ -30,13 +30,13 @@ pub struct Server {
 impl Server {
     /// Starts a server; when it returns, clients may connect.
     pub fn start(config: Config) -> Result<Server, Error> {
-        let log = Log::open(&config)?;
+        let log = Log::open(&config.log_options())?;
         Server::start_with(config, log)
     }
 
     /// As [`Server::start`], with a log that only `getLog` shows: for a server inside another program.
     pub fn start_quiet(config: Config) -> Result<Server, Error> {
-        let log = Log::quiet(&config);
+        let log = Log::quiet(&config.log_options());
         Server::start_with(config, log)
     }
 
@@ -60,7 +60,7 @@ impl Server {
         parameters::check_start(&config)?;
         config.net.max_connections = connections_that_fit(config.net.max_connections, log);
         let tls = tls_of(&config.net.tls)?;
-        let listeners = bind(&config.net)?;
+        let listeners = bind(&config.net.bind_ip, config.net.port)?;
         let pid_file = config.pid_file.as_deref().map(PidFile::write).transpose()?;
         let directory = match config.storage.engine {
             EngineName::Ephemeral => None,
@@ -93,7 +93,10 @@ impl Server {
         } else {
             threads.extend(counting);
         }
-        let listener = Listener::start(&instance, listeners, tls)?;
+        let net = &instance.config.net;
+        let may_be_plain = net.tls.mode != TlsMode::Require;
+        let limits = Limits { max_connections: net.max_connections, may_be_plain };
+        let listener = Listener::start(&instance, listeners, limits, tls)?;
         let port = doc! { "port": i32::from(instance.port.get().copied().unwrap_or(0)) };
         log.info("NETWORK", 23016, "listener", "Waiting for connections", port);
         Ok(Server { instance, listener, threads, _pid_file: pid_file })

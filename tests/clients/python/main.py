@@ -1,4 +1,4 @@
-"""pymongo against a server: main.py plain|auth|tls|compression PORT [CA file | compressors]."""
+"""pymongo against a server: main.py plain|auth|tls|compression|sharding PORT [CA file | compressors]."""
 
 import importlib
 import sys
@@ -13,6 +13,7 @@ MODULES = {
     "auth": ["authentication"],
     "tls": ["encryption"],
     "compression": ["compression"],
+    "sharding": ["sharding"],
 }
 
 

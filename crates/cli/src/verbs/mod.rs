@@ -14,6 +14,7 @@ mod mongoperf;
 #[cfg(test)]
 mod quoted;
 mod report;
+mod route;
 mod runs;
 mod serve;
 mod watch;
@@ -71,6 +72,7 @@ static VERBS: &[Verb] = &[
     Verb { command: ycsb::command, run: |matches| ycsb::run(ycsb::Config::from_arg_matches(matches)?) },
     Verb { command: serve::command, run: |matches| serve::run(serve::Config::from_matches(matches)?) },
     Verb { command: cluster::command, run: |matches| cluster::run(cluster::Config::from_matches(matches)?) },
+    Verb { command: route::command, run: |matches| route::run(route::Config::from_arg_matches(matches)?) },
     Verb {
         command: cleanup::command,
         run: |matches| cleanup::run(cleanup::Config::from_arg_matches(matches)?),

@@ -163,6 +163,17 @@ impl Connection {
         self.receive()
     }
 
+    /// Sends the message that `build` writes; [`Connection::finish`] takes the reply, before anything else is sent. So may one
+    /// thread have requests to several servers under way.
+    pub fn begin(&mut self, build: impl FnOnce(&mut OpMsgWriter<'_>)) -> Result<()> {
+        self.send(true, build)
+    }
+
+    /// The reply to the message of [`Connection::begin`], where it lies.
+    pub fn finish(&mut self) -> Result<&RawDocument> {
+        self.receive()
+    }
+
     /// Runs a command as drivers before OP_MSG did, by OP_QUERY and OP_REPLY.
     pub fn run_by_query(&mut self, database: &str, command: &RawDocument) -> Result<RawDocumentBuf> {
         self.next_request()?;

@@ -59,7 +59,12 @@ fn collect(op: &mut Operation<'_>, query: FindQuery, body: &RawDocument, values:
         }
         return Ok(());
     }
-    if query.filter.is_empty() && query.hint.is_none() && first_values(op, &collection, &state, values)? {
+    let all_own = op.ownership.is_none() || op.instance.sharding.known.is_clean(&op.figures.namespace);
+    if all_own
+        && query.filter.is_empty()
+        && query.hint.is_none()
+        && first_values(op, &collection, &state, values)?
+    {
         return Ok(());
     }
     FindState::new(op, &state, query)?.fill(op, &collection, &state, &mut |document| {

@@ -65,7 +65,7 @@ fn answer(
         let Options { batch_size, single_batch, .. } = *options;
         return super::aggregate::write_cursor(op, planned, batch_size, single_batch, request.body(), reply);
     }
-    if is_point_read(&query) {
+    if is_point_read(&query) && query.filter.only_id().and_then(|id| op.owns_id(id)) == Some(true) {
         return point_read(op, collection, &query, reply);
     }
     if options.tailable && !state.options.is_capped() {

@@ -34,6 +34,9 @@ pub(super) fn run(
         .flatten()
         .is_some_and(|(name, _)| name.as_str() != "hello");
     reply.bool(if old_name { "ismaster" } else { "isWritablePrimary" }, true);
+    if op.instance.config.cluster_role == crate::ClusterRole::Config {
+        reply.i32("configsvr", 2);
+    }
     reply.i32("maxBsonObjectSize", max_document_bytes());
     reply.i32("maxMessageSizeBytes", i32::try_from(MAX_MESSAGE_BYTES).unwrap_or(i32::MAX));
     reply.i32("maxWriteBatchSize", i32::try_from(MAX_WRITE_BATCH).unwrap_or(i32::MAX));

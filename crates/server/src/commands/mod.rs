@@ -56,6 +56,7 @@ mod server_status;
 mod sessions;
 mod set_feature_compatibility_version;
 mod set_parameter;
+mod sharding;
 mod shutdown;
 mod table;
 mod top;

@@ -54,12 +54,75 @@ macro_rules! refused {
 pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
     let mut all = vec![
         command!(
+            "_addShard",
+            Command,
+            Manage,
+            ["shardIdentity"],
+            super::sharding::add,
+            "internal: becomes a shard",
+            admin_only
+        ),
+        command!(
+            "_flushDatabaseCacheUpdates",
+            Command,
+            Manage,
+            ["syncFromConfig"],
+            super::sharding::flush_database,
+            "internal: forgets where a database lives",
+            admin_only
+        ),
+        command!(
+            "_flushRoutingTableCacheUpdates",
+            Command,
+            Manage,
+            ["syncFromConfig"],
+            super::sharding::flush,
+            "internal: forgets who has a collection's chunks",
+            admin_only
+        ),
+        command!(
             "_mergeAuthzCollections",
             Command,
             UserAdmin,
             ["tempUsersCollection", "tempRolesCollection", "drop", "db"],
             super::merge_users::run,
             "takes over users that mongorestore put into a collection",
+            admin_only
+        ),
+        command!(
+            "_recvChunkAbort",
+            Command,
+            Manage,
+            ["min", "max"],
+            super::sharding::abort,
+            "internal: a chunk does not come",
+            admin_only
+        ),
+        command!(
+            "_recvChunkCommit",
+            Command,
+            Manage,
+            ["min", "max"],
+            super::sharding::received,
+            "internal: a chunk has come",
+            admin_only
+        ),
+        command!(
+            "_recvChunkStart",
+            Command,
+            Manage,
+            ["min", "max"],
+            super::sharding::receive,
+            "internal: a chunk is coming",
+            admin_only
+        ),
+        command!(
+            "_shardsvrShardCollection",
+            Command,
+            Manage,
+            ["entry", "mustBeEmpty"],
+            super::sharding::commit,
+            "internal: a collection is sharded from now on",
             admin_only
         ),
         command!(
@@ -108,6 +171,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             [],
             super::build_info::run,
             "version and engines of the server"
+        ),
+        command!(
+            "cleanupOrphaned",
+            Command,
+            Manage,
+            ["startingFromKey", "secondaryThrottle"],
+            super::sharding::clean_up,
+            "deletes documents that are another shard's",
+            admin_only
         ),
         command!(
             "cloneCollectionAsCapped",
@@ -455,6 +527,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             any_fields
         ),
         command!(
+            "getShardVersion",
+            Command,
+            Manage,
+            ["fullMetadata"],
+            super::sharding::version,
+            "what the shard knows of a sharded collection",
+            admin_only
+        ),
+        command!(
             "grantPrivilegesToRole",
             Command,
             UserAdmin,
@@ -584,6 +665,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "begins a new log file",
             admin_only
         ),
+        command!(
+            "moveChunk",
+            Command,
+            Manage,
+            ["fromShard", "toShard", "toHost", "min", "max", "epoch", "chunkVersion", "now", "waitForDelete"],
+            super::sharding::move_chunk,
+            "internal: gives a chunk to another shard",
+            admin_only
+        ),
         command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
         command!(
             "profile",
@@ -700,6 +790,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "changes parameters of the server",
             admin_only,
             any_fields
+        ),
+        command!(
+            "shardingState",
+            Command,
+            Manage,
+            [],
+            super::sharding::state,
+            "which shard of which cluster the server is",
+            admin_only
         ),
         command!(
             "shutdown",

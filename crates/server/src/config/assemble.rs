@@ -12,6 +12,7 @@ use super::Config;
 use super::file;
 use super::options::SETTINGS;
 use super::setting::{Flag, Sets, Setting, Shape, refused};
+use crate::sharding::ClusterRole;
 
 /// A flag as it was typed: its name and its values, none for one that takes none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,6 +140,13 @@ fn check(config: &mut Config, values: &mut Values) -> Result<()> {
     }
     if config.log_rotate == super::LogRotate::Reopen && !config.log_append {
         return Err(Error::usage("--logRotate reopen needs --logappend, or a restart would empty the log"));
+    }
+    if !values.contains_key("net.port") {
+        config.net.port = match config.cluster_role {
+            ClusterRole::None => config.net.port,
+            ClusterRole::Shard => 27018,
+            ClusterRole::Config => 27019,
+        };
     }
     config.auth |= config.key_file.is_some();
     crate::parameters::check_start(config)

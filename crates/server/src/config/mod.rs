@@ -4,14 +4,18 @@ mod assemble;
 mod file;
 mod options;
 mod setting;
-pub(crate) mod version;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bson::Bson;
 
+use crate::sharding::ClusterRole;
+use fathom_service::log::LogOptions;
+
 pub use assemble::Given;
+pub use fathom_service::log::LogRotate;
+pub(crate) use fathom_service::version;
 pub use options::SETTINGS;
 pub(crate) use setting::integer_value;
 pub use setting::{Flag, Sets, Setting, Shape};
@@ -49,22 +53,14 @@ pub struct Config {
     pub key_file: Option<PathBuf>,
     /// `--setParameter`, as typed.
     pub set_parameters: BTreeMap<String, String>,
+    /// What it is in a cluster.
+    pub cluster_role: ClusterRole,
     /// The version that it says it is, such as `4.4.29`, which decides the highest wire version.
     pub claimed_version: String,
     /// The command line, for `getCmdLineOpts`.
     pub argv: Vec<String>,
     /// The options as given, nested by their file keys, for `getCmdLineOpts`.
     pub parsed: BTreeMap<String, Bson>,
-}
-
-/// What rotating does to the log file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogRotate {
-    /// The old file gets the time as a suffix, and a new one begins.
-    #[default]
-    Rename,
-    /// The file is opened again: somebody else has moved it.
-    Reopen,
 }
 
 /// Where and how a server listens.
@@ -202,6 +198,19 @@ pub struct RocksDbOptions {
     pub single_delete_index: bool,
 }
 
+impl Config {
+    /// Where and how much is logged.
+    pub(crate) fn log_options(&self) -> LogOptions {
+        LogOptions {
+            path: self.log_path.clone(),
+            append: self.log_append,
+            rotate: self.log_rotate,
+            quiet: self.quiet,
+            verbosity: self.verbosity,
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -250,6 +259,7 @@ impl Default for Config {
             auth: false,
             key_file: None,
             set_parameters: BTreeMap::new(),
+            cluster_role: ClusterRole::None,
             claimed_version: "4.4.29".to_owned(),
             argv: Vec::new(),
             parsed: BTreeMap::new(),

@@ -9,6 +9,7 @@ use fathom_errors::Error;
 
 use super::setting::{Flag, Sets, Setting, Shape, boolean, list, natural, number, path, text};
 use super::{EngineName, LogRotate, TlsMode};
+use crate::sharding::ClusterRole;
 
 macro_rules! flag {
     ($name:literal $(| $alias:literal)*, $sets:expr, $help:literal) => {
@@ -666,13 +667,27 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "sharding.clusterRole",
-        shape: Shape::Refused(NO_SETS),
-        default: "",
+        shape: Shape::Choice(&["shardsvr", "configsvr"]),
+        default: "none",
         flags: &[
-            flag!("shardsvr", Sets::Always("shardsvr"), "Refused: a server alone only"),
-            flag!("configsvr", Sets::Always("configsvr"), "Refused: a server alone only"),
+            flag!(
+                "shardsvr",
+                Sets::Always("shardsvr"),
+                "Be a shard of a cluster; the port is 27018 unless given"
+            ),
+            flag!(
+                "configsvr",
+                Sets::Always("configsvr"),
+                "Be the config server of a cluster; the port is 27019 unless given"
+            ),
         ],
-        set: |_, _| Ok(()),
+        set: |config, value| {
+            config.cluster_role = match value.as_str() {
+                Some("shardsvr") => ClusterRole::Shard,
+                _ => ClusterRole::Config,
+            };
+            Ok(())
+        },
     },
     Setting {
         key: "fathom.claimedVersion",

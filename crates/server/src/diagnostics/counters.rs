@@ -1,28 +1,12 @@
 //! Counters of the whole server, for `serverStatus`.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use fathom_wire::{Code, Compressor};
+use fathom_service::Traffic;
+use fathom_wire::Code;
 
 use super::LatencyHistogram;
 use crate::commands::{COMMANDS, Kind};
 
-/// A counter that only grows.
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(crate) fn add(&self, number: u64) {
-        // Most operations leave most counters alone, and an addition of nothing costs as much as any.
-        if number != 0 {
-            self.0.fetch_add(number, Ordering::Relaxed);
-        }
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+pub(crate) use fathom_service::Counter;
 
 /// `opcounters`.
 #[derive(Debug, Default)]
@@ -54,68 +38,6 @@ impl OperationCounters {
 
     pub(crate) fn getmore(&self, number: u64) {
         self.getmores.add(number);
-    }
-}
-
-/// Bytes before and after one compressor, both ways.
-#[derive(Debug, Default)]
-pub(crate) struct CompressionCounters {
-    pub(crate) compressor_in: Counter,
-    pub(crate) compressor_out: Counter,
-    pub(crate) decompressor_in: Counter,
-    pub(crate) decompressor_out: Counter,
-}
-
-/// `network`.
-#[derive(Debug, Default)]
-pub(crate) struct NetworkCounters {
-    /// Bytes of messages as they stand uncompressed.
-    pub(crate) bytes_in: Counter,
-    pub(crate) bytes_out: Counter,
-    pub(crate) physical_in: Counter,
-    pub(crate) physical_out: Counter,
-    pub(crate) requests: Counter,
-    compression: [CompressionCounters; 4],
-}
-
-impl NetworkCounters {
-    /// A frame came in.
-    pub(crate) fn received(&self, bytes: usize) {
-        self.requests.add(1);
-        self.physical_in.add(bytes as u64);
-        self.bytes_in.add(bytes as u64);
-    }
-
-    /// A frame went out.
-    pub(crate) fn sent(&self, bytes: usize) {
-        self.physical_out.add(bytes as u64);
-        self.bytes_out.add(bytes as u64);
-    }
-
-    /// The frame that came in was compressed.
-    pub(crate) fn decompressed(&self, compressor: Compressor, packed: usize, plain: usize) {
-        self.bytes_in.add((plain as u64).saturating_sub(packed as u64));
-        let counters = self.of(compressor);
-        counters.decompressor_in.add(packed as u64);
-        counters.decompressor_out.add(plain as u64);
-    }
-
-    /// The frame that goes out was compressed.
-    pub(crate) fn compressed(&self, compressor: Compressor, plain: usize, packed: usize) {
-        self.bytes_out.add((plain as u64).saturating_sub(packed as u64));
-        let counters = self.of(compressor);
-        counters.compressor_in.add(plain as u64);
-        counters.compressor_out.add(packed as u64);
-    }
-
-    /// The counters of one compressor.
-    pub(crate) fn of(&self, compressor: Compressor) -> &CompressionCounters {
-        match compressor {
-            Compressor::Noop => &self.compression[0],
-            Compressor::Snappy => &self.compression[1],
-            Compressor::Zlib => &self.compression[2],
-            Compressor::Zstd => &self.compression[3],
-        }
     }
 }
 
@@ -163,7 +85,7 @@ pub(crate) struct CommandCounter {
 #[derive(Debug)]
 pub(crate) struct Counters {
     pub(crate) operations: OperationCounters,
-    pub(crate) network: NetworkCounters,
+    pub(crate) network: Traffic,
     /// In the order of the table of commands.
     commands: Vec<CommandCounter>,
     pub(crate) unknown_commands: Counter,
@@ -187,7 +109,7 @@ impl Default for Counters {
     fn default() -> Self {
         Counters {
             operations: OperationCounters::default(),
-            network: NetworkCounters::default(),
+            network: Traffic::default(),
             commands: COMMANDS.iter().map(|_| CommandCounter::default()).collect(),
             unknown_commands: Counter::default(),
             reads: LatencyHistogram::default(),

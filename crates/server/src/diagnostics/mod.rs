@@ -8,7 +8,6 @@ pub(crate) mod database_stats;
 pub(crate) mod diagnostic_data;
 mod finish;
 mod latency;
-mod process;
 mod profiler;
 pub(crate) mod server_status;
 pub(crate) mod slow;

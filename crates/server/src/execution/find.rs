@@ -105,7 +105,7 @@ impl FindState {
             (Access::Id(_), true) => state.id_index().cloned(),
             _ => None,
         };
-        let scan = Scan::new(&plan, state, &query.filter, fetch)?;
+        let scan = Scan::new(&plan, state, &query.filter, fetch)?.owned_by(op.ownership.clone());
         let variables = op.variables().clone();
         op.figures.has_sort_stage = query.sort.is_some() && !plan.sorted;
         Ok(FindState {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bson::RawDocument;
 use fathom_query::{Access, Code, Failure, Filter, Matched, Plan, Range};
+use fathom_sharding::Ownership;
 
 use super::step::{KeyWalk, Pace, RecordWalk, Step};
 use crate::Result;
@@ -60,6 +61,8 @@ pub(crate) struct Scan {
     fetch: Fetch,
     /// Records that were seen, where a record can come up twice.
     seen: Option<HashSet<i64>>,
+    /// What the shard owns, where others' documents may be among those that it has.
+    owned: Option<Arc<Ownership>>,
     /// What each leg did, for explain.
     tallies: Vec<Tally>,
 }
@@ -103,7 +106,19 @@ impl Scan {
         let filter = (plan.filter && !filter.is_empty()).then(|| filter.clone());
         let fetch = if filter.is_some() { Fetch::Record } else { fetch };
         let tallies = vec![Tally::default(); legs.len()];
-        Ok(Scan { legs, leg: 0, filter, fetch, seen: (!unique_records).then(HashSet::new), tallies })
+        let seen = (!unique_records).then(HashSet::new);
+        Ok(Scan { legs, leg: 0, filter, fetch, seen, owned: None, tallies })
+    }
+
+    /// The same, leaving out what the shard does not own.
+    #[must_use]
+    pub(crate) fn owned_by(mut self, owned: Option<Arc<Ownership>>) -> Scan {
+        if owned.is_some() {
+            // A key need not hold the shard key.
+            self.fetch = Fetch::Record;
+        }
+        self.owned = owned;
+        self
     }
 
     /// What each leg did so far.
@@ -183,8 +198,9 @@ impl Scan {
         visit: &mut Visit<'_>,
     ) -> Result<Pause> {
         let (filter, fetch, seen) = (self.filter.as_ref(), self.fetch, self.seen.as_mut());
+        let owned = self.owned.as_deref();
         let Some(tally) = self.tallies.get_mut(self.leg) else { return Ok(Pause::End) };
-        let mut step = Step { filter, fetch, seen, tally, visit, pace: Pace::new(budget) };
+        let mut step = Step { filter, fetch, seen, owned, tally, visit, pace: Pace::new(budget) };
         match self.legs.get_mut(self.leg) {
             None => Ok(Pause::End),
             Some(Leg::Records { walk, after }) => step.records(op, collection, *walk, after),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use bson::{Bson, RawDocument};
 use fathom_engine::{Cursor, Key};
 use fathom_query::{Code, Failure, Filter, Matched, Range};
+use fathom_sharding::Ownership;
 
 use super::scan::{Fetch, Flow, Found, Pause, Tally, Visit, document_of};
 use crate::Result;
@@ -76,6 +77,7 @@ pub(super) struct Step<'s, 'v> {
     pub(super) filter: Option<&'s Filter>,
     pub(super) fetch: Fetch,
     pub(super) seen: Option<&'s mut HashSet<i64>>,
+    pub(super) owned: Option<&'s Ownership>,
     pub(super) tally: &'s mut Tally,
     pub(super) visit: &'s mut Visit<'v>,
     pub(super) pace: Pace,
@@ -228,6 +230,9 @@ impl Step<'_, '_> {
                 None => return Ok(Flow::More),
             },
         };
+        if self.owned.is_some_and(|owned| !owned.owns(document)) {
+            return Ok(Flow::More);
+        }
         let flow = (self.visit)(Found { record, document, matched })?;
         if flow != Flow::NotThis {
             self.tally.matched += 1;

@@ -28,7 +28,7 @@ fn open(engine: EngineName, path: &Path) -> Opened {
     config.storage.db_path = path.to_owned();
     config.storage.wired_tiger.cache_size_gb = Some(0.25);
     config.storage.rocksdb.cache_size_gb = Some(0.25);
-    let log = Arc::new(Log::quiet(&config));
+    let log = Arc::new(Log::quiet(&config.log_options()));
     std::fs::create_dir_all(path).unwrap();
     let engine = crate::engines::open(&config.storage, &log).unwrap();
     Instance::new(config, engine, None, log).unwrap()
@@ -167,7 +167,7 @@ fn a_failed_sync_stops_the_server_and_says_why() {
         let engine = fathom_engine::memory::open();
         let mut config = Config::default();
         config.storage.engine = EngineName::Ephemeral;
-        let log = Arc::new(Log::quiet(&config));
+        let log = Arc::new(Log::quiet(&config.log_options()));
         let (instance, _) = Instance::new(config, Arc::clone(&engine) as Arc<dyn Engine>, None, log).unwrap();
         insert(&instance, 0, 10);
         instance.journal.wait_until_durable().unwrap();

@@ -10,15 +10,16 @@ mod metrics;
 mod network;
 mod operations;
 mod own;
+mod sharding;
 
 use std::cell::OnceCell;
 
 use bson::{RawBsonRef, RawDocument};
 use fathom_wire::DocumentWriter;
 
-use super::process::ProcessFigures;
 use crate::Result;
 use crate::instance::Instance;
+use fathom_service::ProcessFigures;
 
 /// What a section is written from.
 pub(crate) struct Context<'a> {
@@ -66,6 +67,8 @@ static SECTIONS: &[Section] = &[
     section("opcountersRepl", operations::replicated),
     section("rocksdb", engine::engine),
     section("ephemeralForTest", engine::engine),
+    section("sharding", sharding::sharding),
+    section("shardingStatistics", sharding::statistics),
     section("storageEngine", engine::storage_engine),
     section("transactions", operations::transactions),
     section("wiredTiger", engine::engine),

@@ -7,9 +7,10 @@ use bson::{Document, doc};
 
 use crate::client::Client;
 use crate::config::{Config, EngineName};
-use crate::dispatch::{Incoming, Surroundings};
+use crate::dispatch::Surroundings;
 use crate::instance::Instance;
 use crate::log::Log;
+use fathom_service::Incoming;
 use fathom_wire::{Message, OpMsgWriter};
 
 /// Documents that are there, and operations that are measured.
@@ -64,7 +65,7 @@ fn writes_and_reads_of_documents_of_1_kb() {
         config.storage.db_path = directory.path().to_owned();
         config.storage.wired_tiger.cache_size_gb = Some(0.5);
         config.storage.rocksdb.cache_size_gb = Some(0.5);
-        let log = Arc::new(Log::quiet(&config));
+        let log = Arc::new(Log::quiet(&config.log_options()));
         let engine = crate::engines::open(&config.storage, &log).unwrap();
         let (instance, _) = Instance::new(config, engine, None, log).unwrap();
         let session = instance.engine.session().unwrap();

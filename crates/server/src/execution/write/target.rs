@@ -35,7 +35,9 @@ impl Target {
         collection: &Collection,
         state: &State,
     ) -> Result<Option<Located>> {
-        if let (Some(id), None) = (self.filter.only_id(), &self.hint) {
+        if let (Some(id), None) = (self.filter.only_id(), &self.hint)
+            && op.owns_id(id) == Some(true)
+        {
             op.figures.plan.get_or_insert("IDHACK".into());
             let mut bytes = buffers::take();
             let Some(record) = op.document_by_id(collection, id, &mut bytes)? else { return Ok(None) };
@@ -95,7 +97,7 @@ impl Target {
         let (plan, _) = choose(&self.filter, self.sort.as_ref(), None, self.hint.as_ref(), &indexes)?;
         crate::execution::no_table_scan::check(op, &plan)?;
         op.figures.plan.get_or_insert_with(|| plan_summary(&plan, state).into());
-        Ok((Scan::new(&plan, state, &self.filter, fetch)?, plan.sorted))
+        Ok((Scan::new(&plan, state, &self.filter, fetch)?.owned_by(op.ownership.clone()), plan.sorted))
     }
 }
 

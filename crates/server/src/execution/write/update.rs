@@ -139,6 +139,9 @@ fn change(
         variables: op.variables(),
     };
     let Applied::Changed(after) = request.update.apply(before, &moment)? else { return Ok(None) };
+    if let Some(owned) = &op.ownership {
+        owned.check_change(before, &after)?;
+    }
     if let (true, Some(validator)) = (request.validate, &state.validator) {
         validator.check(op, collection.namespace(), &after, Some(before))?;
     }
@@ -174,6 +177,10 @@ fn upsert(op: &mut Operation<'_>, namespace: &str, request: &UpdateRequest) -> R
     };
     let document = request.update.upsert(&request.target.filter, &moment)?;
     let document = super::prepare(&document)?.into_owned();
+    if op.ownership.as_ref().is_some_and(|owned| !owned.owns(&document)) {
+        let what = "an upsert would insert a document whose shard key is another shard's";
+        return Err(Failure::new(Code::ShardKeyNotFound, what));
+    }
     let (_, failures) = insert_documents(op, namespace, &[&document], true, request.validate)?;
     op.figures.inserted = None;
     if let Some((_, failure)) = failures.into_iter().next() {

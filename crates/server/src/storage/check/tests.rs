@@ -17,7 +17,7 @@ fn with_collection(test: impl Fn(&mut Operation<'_>, &Collection)) {
     let engine: Arc<dyn Engine> = fathom_engine::memory::open();
     let mut config = Config::default();
     config.storage.engine = EngineName::Ephemeral;
-    let log = Arc::new(Log::quiet(&config));
+    let log = Arc::new(Log::quiet(&config.log_options()));
     let (instance, _) = Instance::new(config, Arc::clone(&engine), None, log).unwrap();
     let client = instance.clients.add("test".to_owned());
     let session = engine.session().unwrap();

@@ -1,0 +1,56 @@
+//! What changes the cluster: shards that come and go, collections that are sharded and dropped, chunks that are split and moved.
+//!
+//! Each holds the cluster's lock of what it changes, and writes so that it may be interrupted anywhere: what is half done is
+//! either not seen yet, or is finished by doing it again.
+
+mod add_shard;
+mod chunks;
+mod dropping;
+mod enable_sharding;
+mod remove_shard;
+mod shard_collection;
+
+use bson::{DateTime, Document, Timestamp, doc, oid::ObjectId};
+
+pub(crate) use add_shard::add_shard;
+pub(crate) use chunks::{Where, move_chunk, split};
+pub(crate) use dropping::{drop_database, drop_sharded};
+pub(crate) use enable_sharding::enable_sharding;
+pub(crate) use remove_shard::{Removal, remove_shard};
+pub(crate) use shard_collection::{ShardCollection, shard_collection};
+
+use crate::Result;
+use crate::call::Sending;
+use crate::instance::Instance;
+
+/// The time as `history` holds it.
+fn now() -> Timestamp {
+    let seconds = DateTime::now().timestamp_millis() / 1000;
+    Timestamp { time: u32::try_from(seconds).unwrap_or(u32::MAX), increment: 1 }
+}
+
+/// Notes a change in `config.changelog`; a note that cannot be written is not worth a failure.
+fn note(instance: &Instance, what: &str, namespace: &str, details: Document) {
+    let entry = doc! {
+        "_id": format!("{}-{}-{}", instance.name(), DateTime::now().try_to_rfc3339_string().unwrap_or_default(), ObjectId::new()),
+        "server": instance.name(),
+        "clientAddr": "",
+        "time": DateTime::now(),
+        "what": what,
+        "ns": namespace,
+        "details": details,
+    };
+    if let Err(failure) = instance.cluster.config().config_insert("changelog", vec![entry]) {
+        let attributes = doc! { "error": failure.message() };
+        instance.log.warning("SHARDING", 22079, "changelog", "A change could not be noted", attributes);
+    }
+}
+
+/// Has every shard that is there forget what it knows of a collection.
+fn tell_shards(instance: &Instance, namespace: &str) -> Result<()> {
+    for shard in instance.cluster.shards() {
+        let command = doc! { "_flushRoutingTableCacheUpdates": namespace };
+        shard.backend.command("admin", &command, &Sending { idempotent: true, ..Sending::write() })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! `shardCollection`: a collection is cut into chunks (mongodb/mongo@v4.0:src/mongo/db/s/shardsvr_shard_collection.cpp).
+//!
+//! The chunks are written first; they count from the moment that the entry in `config.collections` is there. That moment is the
+//! primary shard's, while it holds back writes, so that no document comes in by the old way after it was seen that there are none.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, RawDocument, doc, oid::ObjectId};
+use fathom_service::parse;
+use fathom_sharding::{Chunk, InitialChunks, ShardKey};
+use fathom_wire::{Code, Failure};
+
+use super::{note, now, tell_shards};
+use crate::Result;
+use crate::backend::Backend;
+use crate::call::Sending;
+use crate::catalog::DatabaseEntry;
+use crate::instance::Instance;
+use crate::locks;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShardCollection<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) key: &'a RawDocument,
+    pub(crate) unique: bool,
+    pub(crate) initial_chunks: Option<u64>,
+}
+
+/// What the primary shard has of the collection.
+struct There {
+    options: Document,
+    uuid: Option<Bson>,
+    indexes: Vec<Document>,
+    empty: bool,
+}
+
+fn invalid<T>(what: String) -> Result<T> {
+    Err(Failure::new(Code::InvalidOptions, what))
+}
+
+/// Shards a collection; its UUID.
+pub(crate) fn shard_collection(
+    instance: &Arc<Instance>,
+    asked: &ShardCollection<'_>,
+) -> Result<Option<Bson>> {
+    let namespace = asked.namespace;
+    let Some((database, collection)) = namespace.split_once('.') else { return Ok(None) };
+    let key = ShardKey::parse(asked.key)?;
+    if matches!(database, "admin" | "local" | "config") || collection.starts_with("system.") {
+        return Err(Failure::new(
+            Code::IllegalOperation,
+            format!("can't shard system namespaces: {namespace}"),
+        ));
+    }
+    if asked.unique && key.is_hashed() {
+        let what = "Hashed shard keys cannot be declared unique. It's possible to ensure uniqueness on the hashed value by declaring an additional (non-hashed) unique index on the field.";
+        return invalid(what.to_owned());
+    }
+    if asked.initial_chunks.is_some_and(|chunks| chunks > 0) && !key.is_hashed() {
+        return invalid("numInitialChunks is not supported when the shard key is not hashed.".to_owned());
+    }
+    let _held = locks::hold(instance, namespace, "shardCollection")?;
+    instance.catalog.forget_database(database);
+    let not_enabled =
+        || Failure::new(Code::IllegalOperation, format!("sharding not enabled for db {database}"));
+    let entry = instance.catalog.database(&instance.cluster, database)?.ok_or_else(not_enabled)?;
+    if !entry.partitioned {
+        return Err(not_enabled());
+    }
+    instance.catalog.forget(namespace);
+    if let Some(table) = instance.catalog.table(&instance.cluster, namespace)? {
+        if *table.key() == key && table.entry().unique == asked.unique {
+            return Ok(table.entry().uuid.clone());
+        }
+        let what = format!("sharding already enabled for collection {namespace}");
+        return Err(Failure::new(Code::AlreadyInitialized, what));
+    }
+    cut(instance, asked, &key, &entry)
+}
+
+/// Makes the chunks, has every shard that gets some make the collection, and lets the primary shard commit.
+fn cut(
+    instance: &Arc<Instance>,
+    asked: &ShardCollection<'_>,
+    key: &ShardKey,
+    entry: &DatabaseEntry,
+) -> Result<Option<Bson>> {
+    let namespace = asked.namespace;
+    let (database, collection) = namespace.split_once('.').unwrap_or_default();
+    instance.cluster.reload()?;
+    let primary = instance.cluster.shard(&entry.primary)?;
+    let there = prepare(&primary, (database, collection), key, asked.unique)?;
+    let shards: Vec<String> = instance
+        .cluster
+        .shards()
+        .into_iter()
+        .filter(|shard| !shard.draining)
+        .map(|shard| shard.backend.id().to_owned())
+        .collect();
+    let initial = match key.is_hashed() && there.empty {
+        true => InitialChunks::Hashed(asked.initial_chunks),
+        false => InitialChunks::One,
+    };
+    let chunks = initial.make(key, &shards, &entry.primary, ObjectId::new(), now())?;
+    let epoch = chunks.first().map(|chunk: &Chunk| chunk.version.epoch).unwrap_or_default();
+    note(
+        instance,
+        "shardCollection.start",
+        namespace,
+        doc! { "shardKey": key.to_document().clone(), "numChunks": i64::try_from(chunks.len()).unwrap_or(0) },
+    );
+    let mut others: Vec<&str> = chunks.iter().map(|chunk| chunk.shard.as_str()).collect();
+    others.sort_unstable();
+    others.dedup();
+    let spread = others.len() > 1 || others.first() != Some(&entry.primary.as_str());
+    for shard in others.into_iter().filter(|shard| *shard != entry.primary) {
+        copy_collection(&*instance.cluster.shard(shard)?, (database, collection), &there)?;
+    }
+    let config = instance.cluster.config();
+    config.config_delete("chunks", doc! { "ns": namespace })?;
+    config.config_insert("chunks", chunks.iter().map(|chunk| chunk.to_document(namespace)).collect())?;
+    let mut document = doc! {
+        "_id": namespace,
+        "lastmodEpoch": epoch,
+        "lastmod": bson::DateTime::from_millis(4_294_967_296_i64 / 1000),
+        "dropped": false,
+        "key": key.to_document().clone(),
+        "unique": asked.unique,
+    };
+    if let Some(uuid) = &there.uuid {
+        document.insert("uuid", uuid.clone());
+    }
+    // Who routes by what was before is told by its shard that it is old.
+    let commit = doc! { "_shardsvrShardCollection": namespace, "entry": document, "mustBeEmpty": spread };
+    primary.command("admin", &commit, &Sending::write())?;
+    instance.catalog.forget(namespace);
+    tell_shards(instance, namespace)?;
+    note(instance, "shardCollection.end", namespace, doc! { "epoch": epoch });
+    Ok(there.uuid)
+}
+
+/// Sees to it that the collection and an index on the key are there.
+fn prepare(
+    primary: &Backend,
+    (database, collection): (&str, &str),
+    key: &ShardKey,
+    unique: bool,
+) -> Result<There> {
+    let list = doc! { "listCollections": 1, "filter": { "name": collection } };
+    let mut found = primary.find_all(database, &list)?.into_iter().next();
+    if found.is_none() {
+        primary.command(database, &doc! { "create": collection }, &Sending::write())?;
+        found = primary.find_all(database, &list)?.into_iter().next();
+    }
+    let found = found.unwrap_or_default();
+    let options = found.get_document("options").cloned().unwrap_or_default();
+    if found.get_str("type").is_ok_and(|kind| kind == "view") {
+        return Err(Failure::new(Code::CommandNotSupportedOnView, "Views cannot be sharded."));
+    }
+    if options.get_bool("capped").unwrap_or(false) {
+        return invalid("can't shard a capped collection".to_owned());
+    }
+    let first =
+        primary.find_all(database, &doc! { "find": collection, "limit": 1, "projection": { "_id": 1 } })?;
+    let empty = first.is_empty();
+    let list = doc! { "listIndexes": collection };
+    let mut indexes = primary.find_all(database, &list)?;
+    for index in &indexes {
+        crate::commands::check_unique(&parse::raw_of(index)?, key.to_document())?;
+    }
+    if !indexes.iter().any(|index| serves(index, key, unique)) {
+        if !empty {
+            return invalid("Please create an index that starts with the proposed shard key before sharding the collection".to_owned());
+        }
+        let name: Vec<String> = key
+            .to_document()
+            .iter()
+            .map(|(path, kind)| {
+                format!("{path}_{}", kind.as_str().map_or_else(|| "1".to_owned(), str::to_owned))
+            })
+            .collect();
+        let mut index = doc! { "name": name.join("_"), "key": key.to_document().clone() };
+        if unique {
+            index.insert("unique", true);
+        }
+        primary.command(
+            database,
+            &doc! { "createIndexes": collection, "indexes": [index] },
+            &Sending::write(),
+        )?;
+        indexes = primary.find_all(database, &list)?;
+    }
+    let uuid = found.get_document("info").ok().and_then(|info| info.get("uuid")).cloned();
+    Ok(There { options, uuid, indexes, empty })
+}
+
+/// Whether an index begins with the key, holds every document, and is unique if it is to be.
+fn serves(index: &Document, key: &ShardKey, unique: bool) -> bool {
+    let Ok(pattern) = index.get_document("key") else { return false };
+    let begins = key.to_document().iter().zip(pattern).all(|((path, kind), (other, theirs))| {
+        let same = match kind {
+            Bson::String(_) => theirs == kind,
+            _ => !matches!(theirs, Bson::String(_)),
+        };
+        path == other && same
+    });
+    let is_id = pattern.len() == 1 && pattern.contains_key("_id") && !key.is_hashed();
+    let is_unique =
+        is_id || (index.get_bool("unique").unwrap_or(false) && pattern.len() == key.to_document().len());
+    begins
+        && pattern.len() >= key.to_document().len()
+        && !index.get_bool("sparse").unwrap_or(false)
+        && !index.contains_key("partialFilterExpression")
+        && (!unique || is_unique)
+}
+
+/// Makes the same collection, with the same indexes, on another shard.
+fn copy_collection(shard: &Backend, (database, collection): (&str, &str), there: &There) -> Result<()> {
+    let mut create = doc! { "create": collection };
+    create.extend(there.options.clone());
+    match shard.command(database, &create, &Sending::write()) {
+        Err(failure) if failure.code() != Code::NamespaceExists => return Err(failure),
+        _ => {}
+    }
+    // A collection of that name may be left of an earlier life.
+    let left =
+        shard.find_all(database, &doc! { "find": collection, "limit": 1, "projection": { "_id": 1 } })?;
+    if !left.is_empty() {
+        let what = format!(
+            "the shard {} has documents of a collection {database}.{collection} that is not its own: drop it there first",
+            shard.id()
+        );
+        return Err(Failure::new(Code::IllegalOperation, what));
+    }
+    let indexes: Vec<Document> = there
+        .indexes
+        .iter()
+        .filter(|index| index.get_str("name").is_ok_and(|name| name != "_id_"))
+        .map(|index| index.clone().into_iter().filter(|(name, _)| name != "ns").collect())
+        .collect();
+    if !indexes.is_empty() {
+        shard.command(
+            database,
+            &doc! { "createIndexes": collection, "indexes": indexes },
+            &Sending::write(),
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! One shard, or the config servers: which of its members to ask, and connections to them that are used again.
+//!
+//! A set's primary is looked for when it is wanted and forgotten when it fails. Nothing is retried here: who calls knows what
+//! may be sent twice.
+
+use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use fathom_client::{Address, AddressList, Connection, Deployment, ReadMode, ReadPreference, Target};
+use fathom_wire::{Code, Failure};
+use parking_lot::Mutex;
+
+use crate::Result;
+
+/// How long a primary, or a member that fits a read preference, is looked for, as mongos does.
+const SELECTION: Duration = Duration::from_secs(20);
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Between two looks at a set without a primary.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How many idle connections to a server are kept.
+const KEPT: usize = 256;
+
+/// A shard, or the config servers.
+#[derive(Debug)]
+pub(crate) struct Backend {
+    id: String,
+    hosts: AddressList,
+    target: Target,
+    /// The members of a set, when they are known.
+    known: Mutex<Option<Deployment>>,
+    idle: Mutex<HashMap<Address, Vec<Connection>>>,
+    in_use: AtomicU64,
+    opened: AtomicU64,
+}
+
+impl Backend {
+    pub(crate) fn new(id: &str, hosts: AddressList) -> Backend {
+        let target = Target { connect_timeout: CONNECT, ..hosts.target() };
+        Backend {
+            id: id.to_owned(),
+            hosts,
+            target,
+            known: Mutex::default(),
+            idle: Mutex::default(),
+            in_use: AtomicU64::new(0),
+            opened: AtomicU64::new(0),
+        }
+    }
+
+    /// The shard's name; `config` for the config servers.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Its connection string.
+    pub(crate) fn hosts(&self) -> &AddressList {
+        &self.hosts
+    }
+
+    /// Whether it is a replica set, which can tell a write that is sent twice.
+    pub(crate) fn is_set(&self) -> bool {
+        self.hosts.set.is_some()
+    }
+
+    /// A connection to the member that a preference asks for.
+    pub(crate) fn lease(&self, preference: &ReadPreference) -> Result<Lease<'_>> {
+        let address = self.member(preference)?;
+        let idle = self.idle.lock().get_mut(&address).and_then(Vec::pop);
+        let connection = match idle {
+            Some(connection) => connection,
+            None => {
+                self.opened.fetch_add(1, Ordering::Relaxed);
+                Connection::open(&address, &self.target).map_err(|error| {
+                    self.forget(&address);
+                    self.unreachable(&error)
+                })?
+            }
+        };
+        self.in_use.fetch_add(1, Ordering::Relaxed);
+        Ok(Lease { backend: self, connection: Some(connection) })
+    }
+
+    fn member(&self, preference: &ReadPreference) -> Result<Address> {
+        if let (None, Some(address)) = (&self.hosts.set, self.hosts.addresses.first()) {
+            return Ok(address.clone());
+        }
+        let until = Instant::now() + SELECTION;
+        let mut known = self.known.lock();
+        loop {
+            let deployment = match known.take() {
+                Some(deployment) => Ok(deployment),
+                None => Deployment::discover(&self.target),
+            };
+            let error = match deployment {
+                Err(error) => error,
+                Ok(deployment) => {
+                    let members = match preference.mode {
+                        ReadMode::Primary => deployment.writable(),
+                        _ => deployment.readable(preference),
+                    };
+                    match members.map(|members| members.into_iter().next()) {
+                        Ok(Some(address)) => {
+                            *known = Some(deployment);
+                            return Ok(address);
+                        }
+                        Ok(None) => fathom_errors::Error::new(fathom_errors::Kind::NotFound, "no member"),
+                        Err(error) => error,
+                    }
+                }
+            };
+            if Instant::now() >= until {
+                let what = format!(
+                    "Could not find host matching read preference {{ mode: \"{}\" }} for {}: {error}",
+                    preference.mode.name(),
+                    self.hosts
+                );
+                return Err(Failure::new(Code(133), what));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Lets go of what is known of a member that failed.
+    fn forget(&self, address: &Address) {
+        *self.known.lock() = None;
+        self.idle.lock().remove(address);
+    }
+
+    /// Looks for the primary anew at the next call.
+    pub(crate) fn look_again(&self) {
+        *self.known.lock() = None;
+    }
+
+    /// What a client is told of a shard that cannot be reached.
+    pub(crate) fn unreachable(&self, error: &fathom_client::Error) -> Failure {
+        match error {
+            fathom_client::Error::Server(failure) => failure.clone(),
+            fathom_client::Error::Network(error) => Failure::new(
+                Code::HostUnreachable,
+                format!("the shard '{}' does not answer: {error}", self.id),
+            ),
+        }
+    }
+
+    /// Connections in use, idle, and made so far.
+    pub(crate) fn connections(&self) -> (u64, u64, u64) {
+        let idle = self.idle.lock().values().map(Vec::len).sum::<usize>() as u64;
+        (self.in_use.load(Ordering::Relaxed), idle, self.opened.load(Ordering::Relaxed))
+    }
+}
+
+/// A connection, which goes back to the others when it is no longer used.
+#[derive(Debug)]
+pub(crate) struct Lease<'b> {
+    backend: &'b Backend,
+    connection: Option<Connection>,
+}
+
+impl Deref for Lease<'_> {
+    type Target = Option<Connection>;
+
+    fn deref(&self) -> &Option<Connection> {
+        &self.connection
+    }
+}
+
+impl DerefMut for Lease<'_> {
+    fn deref_mut(&mut self) -> &mut Option<Connection> {
+        &mut self.connection
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        self.backend.in_use.fetch_sub(1, Ordering::Relaxed);
+        let Some(connection) = self.connection.take() else { return };
+        let address = connection.address().clone();
+        if connection.is_broken() {
+            self.backend.forget(&address);
+            return;
+        }
+        let mut idle = self.backend.idle.lock();
+        let idle = idle.entry(address).or_default();
+        if idle.len() < KEPT {
+            idle.push(connection);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `find`: from one shard as that answers, from several merged.
+
+use std::sync::Arc;
+
+use bson::RawDocument;
+use fathom_query::{Dialect, Filter, Projection, Sort, Variables};
+use fathom_service::parse;
+use fathom_wire::{Code, Failure};
+
+use super::{Reply, pass_cursor_on, send_to, variables_of, write_empty_cursor, write_first_batch};
+use crate::Result;
+use crate::backend::Backend;
+use crate::cursors::Source;
+use crate::dispatch::{Operation, Request};
+use crate::merge::{Merge, Shape};
+use crate::outgoing::Outgoing;
+use crate::route::Route;
+
+/// Documents of the first batch when the client asks for no number.
+pub(super) const FIRST_BATCH: u64 = 101;
+
+/// Runs the query and writes the first batch.
+pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    let namespace = request.namespace()?;
+    op.instance.counters.queries.add(1);
+    let found =
+        op.instance.with_route(request.database, &namespace, |route| answer(op, request, route, reply))?;
+    if found.is_none() {
+        write_empty_cursor(&namespace, reply);
+    }
+    Ok(())
+}
+
+fn answer(op: Operation<'_>, request: &Request<'_>, route: &Route, reply: &mut Reply<'_>) -> Result<()> {
+    let shards = match &route.table {
+        None => vec![route.primary.id().to_owned()],
+        Some(table) => table.target(&filter_of(request, &variables_of(request)?)?)?.shards,
+    };
+    if let [only] = shards.as_slice() {
+        return send_to(op, request, route, only, |backend, answer| {
+            pass_cursor_on(op, request, backend, answer, reply)
+        });
+    }
+    let query = Query::read(request)?;
+    let mut commands: Vec<(Arc<Backend>, Outgoing<'_>)> = Vec::with_capacity(shards.len());
+    for shard in &shards {
+        let command = query.command(request)?.with_versions(route.versions(shard));
+        commands.push((op.instance.cluster.shard(shard)?, command));
+    }
+    let batch = (query.batch_size.unwrap_or(FIRST_BATCH), query.single_batch);
+    let merge = Merge::open(request.database, &commands, request.sending(), query.shape, None)?;
+    write_first_batch(op, request, &route.namespace, Source::Merge(Box::new(merge)), batch, reply)
+}
+
+fn filter_of(request: &Request<'_>, variables: &Variables) -> Result<Filter> {
+    Filter::parse(parse::document(request.fields, "filter")?.unwrap_or_else(|| parse::empty()), variables)
+}
+
+/// A query that several shards answer.
+struct Query {
+    shape: Shape,
+    batch_size: Option<u64>,
+    single_batch: bool,
+}
+
+impl Query {
+    fn read(request: &Request<'_>) -> Result<Query> {
+        let fields = request.fields;
+        let variables = variables_of(request)?;
+        let sort = sort_of(request)?;
+        let limit = parse::integer(fields, "limit")?.filter(|limit| *limit != 0);
+        for (name, why) in [
+            ("returnKey", "the keys of several shards cannot be merged"),
+            ("tailable", "a sharded collection is never capped"),
+        ] {
+            if parse::boolean(fields, name)? && (name == "tailable" || sort.is_some()) {
+                let what = format!("{name} is not in this router for a query of several shards: {why}");
+                return Err(Failure::new(Code::CommandNotSupported, what));
+            }
+        }
+        let projection = parse::document(fields, "projection")?;
+        let projection = match (projection, &sort) {
+            (Some(document), Some(sort)) => projection_here(document, sort, &variables)?,
+            _ => None,
+        };
+        if projection.is_some() && parse::boolean(fields, "showRecordId")? {
+            let what =
+                "showRecordId is not in this router for a sorted query of several shards with a projection";
+            return Err(Failure::new(Code::CommandNotSupported, what));
+        }
+        let projection = match projection {
+            Some(projection) => Some((projection, filter_of(request, &variables)?, variables)),
+            None => None,
+        };
+        Ok(Query {
+            shape: Shape {
+                sort,
+                skip: parse::natural(fields, "skip")?.unwrap_or(0),
+                limit: limit.map(i64::unsigned_abs),
+                projection,
+            },
+            batch_size: parse::natural(fields, "batchSize")?.or(parse::natural(fields, "ntoreturn")?),
+            single_batch: parse::boolean(fields, "singleBatch")? || limit.is_some_and(|limit| limit < 0),
+        })
+    }
+
+    /// What each shard is asked: skip and limit hold for all together, so that each sends as many as both could want.
+    fn command<'a>(&self, request: &Request<'_>) -> Result<Outgoing<'a>> {
+        let mut left_out = vec!["skip", "limit", "ntoreturn", "singleBatch"];
+        if self.shape.projection.is_some() {
+            left_out.push("projection");
+        }
+        let most = self.shape.limit.map(|limit| limit.saturating_add(self.shape.skip));
+        Outgoing::forwarded(request, &left_out, |body| {
+            if let Some(most) = most {
+                body.i64("limit", i64::try_from(most).unwrap_or(i64::MAX));
+            }
+        })
+    }
+}
+
+/// The sort; one by `$natural` is no order of documents.
+fn sort_of(request: &Request<'_>) -> Result<Option<Sort>> {
+    let Some(sort) = parse::document(request.fields, "sort")? else { return Ok(None) };
+    if parse::field(sort, "$natural").is_some() {
+        return Ok(None);
+    }
+    Sort::parse(sort)
+}
+
+/// The projection if it has to be done here, because it may take away what the sort needs.
+fn projection_here(document: &RawDocument, sort: &Sort, variables: &Variables) -> Result<Option<Projection>> {
+    let Some(projection) = Projection::parse(document, Dialect::Find, variables)? else { return Ok(None) };
+    let kept = |path: &str| {
+        projection.included_paths().is_some_and(|paths| {
+            paths.iter().any(|kept| {
+                path == *kept || path.strip_prefix(kept).is_some_and(|rest| rest.starts_with('.'))
+            })
+        })
+    };
+    Ok(if sort.fields.iter().all(|(path, _)| kept(path)) { None } else { Some(projection) })
+}

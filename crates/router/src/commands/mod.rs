@@ -1,0 +1,221 @@
+//! The table of commands: name, function, and how it is sent to shards.
+//!
+//! One file for a thought. What mongos has and this router has not is listed too, with the reason, so that it is refused by name.
+
+mod aggregate;
+mod collection_statistics;
+mod count;
+mod create;
+mod currentop;
+mod distinct;
+mod drop;
+mod everywhere;
+mod explain;
+mod find_and_modify;
+mod find_documents;
+mod get_more;
+mod hello;
+mod indexes;
+mod information;
+mod list_databases;
+mod primary;
+mod refused;
+mod server_status;
+mod sessions;
+mod sharding;
+mod table;
+mod writes;
+
+use std::sync::Arc;
+
+use bson::{Bson, DateTime, RawBsonRef, RawDocument};
+use fathom_query::{Expression, Variables};
+use fathom_service::parse;
+use fathom_wire::DocumentWriter;
+
+use crate::Result;
+use crate::backend::Backend;
+use crate::call;
+use crate::cursors::{Cursor, Source};
+use crate::dispatch::{Operation, Request};
+use crate::outgoing::{Outgoing, copy, fields_of};
+use crate::route::Route;
+
+pub(crate) use indexes::check_unique;
+pub(crate) use table::{COMMANDS, find};
+
+/// The reply being written.
+pub(crate) type Reply<'a> = DocumentWriter<'a>;
+
+/// How a command is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// To the member that the client's read preference asks for, again if the connection breaks.
+    Read,
+    /// To primaries, once.
+    Write,
+    /// The same, and counted as a command.
+    Admin,
+}
+
+/// The function of a command.
+pub(crate) type Run = fn(Operation<'_>, &Request<'_>, &mut Reply<'_>) -> Result<()>;
+
+/// A row of the table.
+pub(crate) struct Command {
+    /// The name in MongoDB's own spelling.
+    pub(crate) name: &'static str,
+    /// Other spellings.
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) kind: Kind,
+    /// Whether it may be run against the database `admin` only.
+    pub(crate) admin_only: bool,
+    /// Whether its reply is never compressed.
+    pub(crate) secret: bool,
+    /// One sentence for `listCommands`.
+    pub(crate) help: &'static str,
+    pub(crate) run: Run,
+    /// Its place in the table.
+    row: usize,
+}
+
+impl Command {
+    /// Its place in the table.
+    pub(crate) fn row(&self) -> usize {
+        self.row
+    }
+}
+
+impl std::fmt::Debug for Command {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Fields of a shard's reply that are about that one hop.
+const OF_THE_HOP: &[&str] =
+    &["ok", "$clusterTime", "operationTime", "$configServerState", "$gleStats", "lastCommittedOpTime"];
+
+/// Hands a shard's reply on.
+pub(crate) fn pass_on(answer: &RawDocument, reply: &mut Reply<'_>) {
+    copy(answer, reply, |name| !OF_THE_HOP.contains(&name));
+}
+
+/// Hands a shard's reply with a cursor on, under an id of the router's own if the shard has more.
+pub(crate) fn pass_cursor_on(
+    op: Operation<'_>,
+    request: &Request<'_>,
+    backend: &Arc<Backend>,
+    answer: &RawDocument,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    let Some(cursor) = parse::document(answer, "cursor")? else {
+        pass_on(answer, reply);
+        return Ok(());
+    };
+    let id = parse::integer(cursor, "id")?.unwrap_or(0);
+    let namespace = parse::string(cursor, "ns")?.unwrap_or_default();
+    for (name, value) in fields_of(answer) {
+        if name != "cursor" {
+            if !OF_THE_HOP.contains(&name) {
+                reply.value(name, value);
+            }
+            continue;
+        }
+        let mut out = reply.begin_document("cursor");
+        copy(cursor, &mut out, |name| name != "id");
+        let own = if id == 0 {
+            0
+        } else {
+            let (database, collection) = namespace.split_once('.').unwrap_or((request.database, namespace));
+            let source = Source::Single {
+                backend: Arc::clone(backend),
+                id,
+                database: database.to_owned(),
+                collection: collection.to_owned(),
+            };
+            let no_timeout = parse::boolean(request.fields, "noCursorTimeout")?;
+            op.instance.cursors.add(Cursor { namespace: namespace.to_owned(), source, no_timeout })
+        };
+        out.i64("id", own);
+    }
+    Ok(())
+}
+
+/// Writes the first batch of a source of several shards, and keeps it if it has more.
+pub(crate) fn write_first_batch(
+    op: Operation<'_>,
+    request: &Request<'_>,
+    namespace: &str,
+    mut source: Source,
+    (batch_size, single_batch): (u64, bool),
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    let mut cursor = reply.begin_document("cursor");
+    let mut first = cursor.begin_array("firstBatch");
+    let done = source.fill(&mut first, batch_size)?;
+    first.end();
+    let id = if done || single_batch {
+        source.close();
+        0
+    } else {
+        let no_timeout = parse::boolean(request.fields, "noCursorTimeout")?;
+        op.instance.cursors.add(Cursor { namespace: namespace.to_owned(), source, no_timeout })
+    };
+    cursor.i64("id", id);
+    cursor.string("ns", namespace);
+    Ok(())
+}
+
+/// An empty answer of a command with a cursor.
+pub(crate) fn write_empty_cursor(namespace: &str, reply: &mut Reply<'_>) {
+    let mut cursor = reply.begin_document("cursor");
+    cursor.begin_array("firstBatch").end();
+    cursor.i64("id", 0);
+    cursor.string("ns", namespace);
+}
+
+/// Sends a request as it came to one shard of its route.
+pub(crate) fn send_to<R>(
+    op: Operation<'_>,
+    request: &Request<'_>,
+    route: &Route,
+    shard: &str,
+    take: impl FnOnce(&Arc<Backend>, &RawDocument) -> Result<R>,
+) -> Result<R> {
+    let backend = op.instance.cluster.shard(shard)?;
+    let command = Outgoing::forwarded(request, &[], |_| {})?
+        .with_sequence_of(request)
+        .with_versions(route.versions(shard));
+    call::call(&backend, request.database, &command, &request.sending(), |answer| take(&backend, answer))
+}
+
+/// The time, and what `let` names.
+pub(crate) fn variables_of(request: &Request<'_>) -> Result<Variables> {
+    let mut variables = Variables::at(DateTime::now());
+    let Some(named) = parse::document(request.fields, "let")? else { return Ok(variables) };
+    for (name, value) in fields_of(named) {
+        let value = Expression::parse(value)?.evaluate(parse::empty(), &variables)?;
+        variables.insert(name, value.unwrap_or(Bson::Null));
+    }
+    Ok(variables)
+}
+
+/// A number as mongod writes its counts: an int where it fits, a long where it does not.
+pub(crate) fn write_number(reply: &mut Reply<'_>, name: &str, value: i64) {
+    match i32::try_from(value) {
+        Ok(value) => reply.i32(name, value),
+        Err(_) => reply.i64(name, value),
+    }
+}
+
+/// Any number of a shard's reply as a double, for sums.
+pub(crate) fn number_of(value: RawBsonRef<'_>) -> Option<f64> {
+    match value {
+        RawBsonRef::Int32(value) => Some(f64::from(value)),
+        #[expect(clippy::cast_precision_loss, reason = "sizes of collections are exact as doubles")]
+        RawBsonRef::Int64(value) => Some(value as f64),
+        RawBsonRef::Double(value) => Some(value),
+        _ => None,
+    }
+}

@@ -1,0 +1,139 @@
+//! A router from its start to its end.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bson::doc;
+use fathom_errors::{Error, Kind};
+use fathom_service::log::{Log, Severity};
+use fathom_service::{Limits, Listener, bind};
+
+use crate::config::Config;
+use crate::instance::Instance;
+use crate::{balancer, upkeep};
+
+/// How long the config servers may take to answer at the start.
+const START: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// A router that runs.
+#[derive(Debug)]
+pub struct Router {
+    instance: Arc<Instance>,
+    listener: Listener,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Router {
+    /// Starts a router; when it returns, clients may connect. Config servers that do not answer yet are waited for, a minute.
+    pub fn start(config: Config) -> Result<Router, Error> {
+        Router::start_unless(config, &|| false)
+    }
+
+    /// As [`Router::start`]; the wait for the config servers ends when `asked` to.
+    pub fn start_unless(config: Config, asked: &dyn Fn() -> bool) -> Result<Router, Error> {
+        let log = Arc::new(Log::open(&config.log)?);
+        Router::open(config, &log, asked).inspect_err(|error| {
+            let attributes = doc! { "error": error.to_string() };
+            log.write(Severity::Error, "CONTROL", 20557, "mongosMain", "The router cannot start", attributes);
+        })
+    }
+
+    /// As [`Router::start`], with a log that only `getLog` shows: for a router inside another program.
+    pub fn start_quiet(config: Config) -> Result<Router, Error> {
+        let log = Arc::new(Log::quiet(&config.log));
+        Router::open(config, &log, &|| false)
+    }
+
+    fn open(config: Config, log: &Arc<Log>, asked: &dyn Fn() -> bool) -> Result<Router, Error> {
+        let listeners = bind(&config.bind_ip, config.port)?;
+        log_start(log, &config);
+        let limits = Limits { max_connections: config.max_connections, may_be_plain: true };
+        let balances = config.balancer;
+        let instance = Instance::new(config, Arc::clone(log));
+        if let Some(address) = listeners.first().and_then(|listener| listener.local_addr().ok()) {
+            let _ = instance.port.set(address.port());
+        }
+        wait_for_config(&instance, asked)?;
+        let mut threads = vec![spawn("upkeep", &instance, upkeep::run)?];
+        if balances {
+            threads.push(spawn("balancer", &instance, balancer::run)?);
+        }
+        let listener = Listener::start(&instance, listeners, limits, None)?;
+        let port = doc! { "port": i32::from(instance.port.get().copied().unwrap_or(0)) };
+        log.info("NETWORK", 23016, "listener", "Waiting for connections", port);
+        Ok(Router { instance, listener, threads })
+    }
+
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.instance.port.get().copied().unwrap_or(0)
+    }
+
+    /// Whether a client's `shutdown` asked it to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.instance.is_stopping()
+    }
+
+    /// Stops: no new work, connections end.
+    pub fn stop(self) {
+        let Router { instance, listener, threads } = self;
+        instance.log.info("CONTROL", 23138, "mongosMain", "Shutting down", doc! {});
+        instance.stop();
+        listener.stop();
+        for thread in threads {
+            // A thread that panicked has nothing more to do.
+            let _ = thread.join();
+        }
+        instance.log.info("CONTROL", 20565, "mongosMain", "Now exiting", doc! {});
+    }
+
+    /// Begins a new log file; a failure is logged.
+    pub fn rotate_log(&self) {
+        if let Err(error) = self.instance.log.rotate() {
+            let attributes = doc! { "error": error.to_string() };
+            self.instance.log.warning("CONTROL", 23168, "signals", "Log rotation failed", attributes);
+        }
+    }
+
+    /// Waits until somebody asks it to stop: `asked` is looked at several times a second.
+    pub fn wait(&self, asked: &dyn Fn(Duration) -> bool) {
+        while !self.is_stopping() && !asked(Duration::from_millis(100)) {}
+    }
+}
+
+fn spawn(name: &str, instance: &Arc<Instance>, run: fn(&Arc<Instance>)) -> Result<JoinHandle<()>, Error> {
+    let instance = Arc::clone(instance);
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || run(&instance))
+        .map_err(|error| Error::new(Kind::Io, format!("cannot start the thread {name}")).because(error))
+}
+
+fn wait_for_config(instance: &Instance, asked: &dyn Fn() -> bool) -> Result<(), Error> {
+    let until = Instant::now() + START;
+    loop {
+        let Err(failure) = upkeep::begin(instance) else { return Ok(()) };
+        if asked() || Instant::now() >= until {
+            let what = format!("the config servers {} cannot be used", instance.config.config_db);
+            let error = Error::new(Kind::NotFound, what).because(failure);
+            return Err(error.advise("check --configdb, and that they run"));
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+fn log_start(log: &Log, config: &Config) {
+    let attributes = doc! {
+        "pid": i64::from(std::process::id()),
+        "port": i32::from(config.port),
+        "configdb": config.config_db.to_string(),
+        "fathomVersion": env!("CARGO_PKG_VERSION"),
+        "claimedVersion": &config.claimed_version,
+    };
+    log.info("CONTROL", 4_615_611, "mongosMain", "fathom route starting", attributes);
+    let options: bson::Document = config.parsed.clone().into_iter().collect();
+    let attributes = doc! { "options": options };
+    log.info("CONTROL", 21951, "mongosMain", "Options set by command line", attributes);
+}

@@ -1,0 +1,9 @@
+//! The router with real servers of ours behind it: config servers, shards, and what clients see of them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
+
+mod administration;
+mod chunks;
+mod cluster;
+mod merged;
+mod unsharded;
+mod writes;

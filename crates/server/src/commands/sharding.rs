@@ -1,0 +1,151 @@
+//! The commands by which routers and other shards talk to a shard, and what it says of itself.
+//!
+//! Names that begin with an underscore are internal, as in MongoDB.
+
+use bson::{Bson, Document, RawBsonRef, Timestamp, oid::ObjectId};
+use fathom_query::{Code, Failure};
+use fathom_sharding::ShardVersion;
+
+use super::Reply;
+use crate::Result;
+use crate::dispatch::Request;
+use crate::operation::Operation;
+use crate::parse;
+use crate::sharding::{self, Migration};
+
+fn named<'a>(request: &Request<'a>) -> Result<&'a str> {
+    match request.target {
+        RawBsonRef::String(name) if !name.is_empty() => Ok(name),
+        other => Err(parse::wrong_type(request.command.name, other, "string")),
+    }
+}
+
+fn document(request: &Request<'_>, name: &str) -> Result<Document> {
+    parse::document(request.fields, name)?.map(parse::owned).transpose()?.ok_or_else(|| parse::missing(name))
+}
+
+fn timestamp(request: &Request<'_>, name: &str) -> Result<Timestamp> {
+    match request.field(name) {
+        Some(RawBsonRef::Timestamp(value)) => Ok(value),
+        Some(other) => Err(parse::wrong_type(name, other, "timestamp")),
+        None => Err(parse::missing(name)),
+    }
+}
+
+fn object_id(request: &Request<'_>, name: &str) -> Result<ObjectId> {
+    match request.field(name) {
+        Some(RawBsonRef::ObjectId(value)) => Ok(value),
+        Some(other) => Err(parse::wrong_type(name, other, "objectId")),
+        None => Err(parse::missing(name)),
+    }
+}
+
+/// `_addShard`: the server becomes a shard.
+pub(super) fn add(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+    sharding::adopt(op, &document(request, "shardIdentity")?)
+}
+
+/// `_flushRoutingTableCacheUpdates`: a collection is read again when it is wanted.
+pub(super) fn flush(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+    op.instance.sharding.known.forget(named(request)?);
+    Ok(())
+}
+
+/// `_flushDatabaseCacheUpdates`: the same of a database.
+pub(super) fn flush_database(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+    op.instance.sharding.known.forget_database(named(request)?);
+    Ok(())
+}
+
+/// `_shardsvrShardCollection`: the primary shard says that a collection is sharded from now on, while no write is under way.
+pub(super) fn commit(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+    let must_be_empty = parse::boolean(request.fields, "mustBeEmpty")?;
+    sharding::commit_collection(op, named(request)?, document(request, "entry")?, must_be_empty)
+}
+
+/// `moveChunk`: gives a chunk away.
+pub(super) fn move_chunk(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+    let hosts = parse::required_string(request.fields, "toHost")?;
+    let migration = Migration {
+        namespace: named(request)?.to_owned(),
+        to: parse::required_string(request.fields, "toShard")?.to_owned(),
+        to_hosts: hosts
+            .parse()
+            .map_err(|error: fathom_errors::Error| Failure::new(Code::FailedToParse, error.to_string()))?,
+        min: document(request, "min")?,
+        max: document(request, "max")?,
+        epoch: object_id(request, "epoch")?,
+        version: timestamp(request, "chunkVersion")?,
+        now: timestamp(request, "now")?,
+        wait: parse::boolean(request.fields, "waitForDelete")?,
+    };
+    sharding::move_chunk(op, &migration)
+}
+
+/// `_recvChunkStart`: a chunk is coming; what is left of an earlier attempt goes.
+pub(super) fn receive(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+    let namespace = named(request)?;
+    let (min, max) = (document(request, "min")?, document(request, "max")?);
+    sharding::expect_range(op, namespace, &min, &max)
+}
+
+/// `_recvChunkAbort`: it does not come; what came of it goes.
+pub(super) fn abort(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+    let namespace = named(request)?;
+    sharding::give_up_range(op, namespace, &document(request, "min")?, &document(request, "max")?)
+}
+
+/// `_recvChunkCommit`: it has come.
+pub(super) fn received(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+    let namespace = named(request)?;
+    sharding::note_received(op, namespace, &document(request, "min")?, &document(request, "max")?)
+}
+
+/// `cleanupOrphaned`: deletes what is here of a collection and not the shard's own.
+pub(super) fn clean_up(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    let deleted = sharding::clean_up(op, named(request)?)?;
+    reply.i64("deleted", i64::try_from(deleted).unwrap_or(i64::MAX));
+    Ok(())
+}
+
+/// `getShardVersion`: what the shard knows of a collection.
+pub(super) fn version(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    let namespace = named(request)?;
+    let identity = op.instance.sharding.must_be_shard(op.instance)?;
+    reply.string("configServer", &identity.config.hosts().to_string());
+    reply.bool("inShardedMode", true);
+    let version = match sharding::ownership(op, namespace)? {
+        Some(owned) => owned.version().timestamp(),
+        None => Timestamp { time: 0, increment: 0 },
+    };
+    reply.timestamp("mine", Timestamp { time: 0, increment: 0 });
+    reply.timestamp("global", version);
+    Ok(())
+}
+
+/// `shardingState`: which shard it is.
+pub(super) fn state(op: &mut Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    let identity = op.instance.sharding.identity(op.instance)?;
+    reply.bool("enabled", identity.is_some());
+    if let Some(identity) = identity {
+        reply.string("configServer", &identity.config.hosts().to_string());
+        reply.string("shardName", &identity.shard);
+        reply.object_id("clusterId", identity.cluster);
+        let versions: Document = op
+            .instance
+            .sharding
+            .known
+            .versions()
+            .into_iter()
+            .map(|(namespace, version)| {
+                let timestamp = match version {
+                    ShardVersion::Unsharded => Timestamp { time: 0, increment: 0 },
+                    ShardVersion::Sharded(version) => version.timestamp(),
+                };
+                (namespace, timestamp.into())
+            })
+            .collect();
+        reply.bson("versions", &Bson::Document(versions));
+    }
+    Ok(())
+}

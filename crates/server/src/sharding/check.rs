@@ -1,0 +1,77 @@
+//! Whether a command that a router sends addresses what this shard owns: the hook in dispatch.
+
+use bson::{RawBsonRef, RawDocument};
+use fathom_query::{Code, Failure};
+use fathom_sharding::{ShardVersion, stale_config};
+
+use super::ClusterRole;
+use super::gate::Inside;
+use super::known::Collection;
+use crate::Result;
+use crate::commands::Kind;
+use crate::dispatch::Request;
+use crate::operation::Operation;
+use crate::parse;
+
+/// Compares the versions that a command carries, and gives the operation what the shard owns of its collection. A write holds the
+/// gate until the guard goes, so that no chunk can leave meanwhile.
+pub(crate) fn check(op: &mut Operation<'_>, request: &Request<'_>) -> Result<Option<Inside>> {
+    let Some(received) = request.field("shardVersion") else { return Ok(None) };
+    if op.instance.config.cluster_role != ClusterRole::Shard {
+        return Ok(None);
+    }
+    let received = ShardVersion::parse(received)?;
+    let namespace = namespace_of(request)?;
+    let identity = op.instance.sharding.must_be_shard(op.instance)?;
+    let inside = match request.command.kind {
+        Kind::Write => Some(op.instance.sharding.gates.enter(&namespace, &|| op.check_interrupt())?),
+        _ => None,
+    };
+    if let Some(version) = parse::document(request.fields, "databaseVersion")? {
+        let version = parse::owned(version)?;
+        op.instance.sharding.known.check_database(&identity, request.database, &version)?;
+    }
+    let known = &op.instance.sharding.known;
+    let mut collection = known.collection(op.instance, &identity, &namespace)?;
+    if !received.is_compatible(collection.version()) && !is_older(received, collection.version()) {
+        collection = known.read(op.instance, &identity, &namespace)?;
+    }
+    if !received.is_compatible(collection.version()) {
+        op.instance.sharding.figures.stale.add(1);
+        return Err(stale_config(&namespace, received, collection.version()));
+    }
+    if let Collection::Sharded(owned) = collection {
+        op.ownership = Some(owned);
+    }
+    Ok(inside)
+}
+
+/// Whether a router's version is one that the shard has left behind for sure.
+fn is_older(received: ShardVersion, owned: ShardVersion) -> bool {
+    match (received, owned) {
+        (ShardVersion::Sharded(received), ShardVersion::Sharded(owned)) => {
+            received.epoch == owned.epoch && received.major < owned.major
+        }
+        _ => false,
+    }
+}
+
+/// The collection that a command is about.
+fn namespace_of(request: &Request<'_>) -> Result<String> {
+    if let ("explain", RawBsonRef::Document(inner)) = (request.command.name, request.target) {
+        return match first_of(inner) {
+            Some(collection) => Ok(format!("{}.{collection}", request.database)),
+            None => Err(Failure::new(Code::FailedToParse, "explain takes a command on a collection")),
+        };
+    }
+    match request.target {
+        RawBsonRef::String(name) if matches!(request.command.name, "dataSize" | "moveChunk") => {
+            Ok(name.to_owned())
+        }
+        _ => request.namespace(),
+    }
+}
+
+fn first_of(command: &RawDocument) -> Option<&str> {
+    command.iter().next()?.ok()?.1.as_str()
+}

@@ -1,0 +1,183 @@
+//! Documents that are here and not the shard's own: they go when nobody reads them any more, and never while their chunk is coming
+//! back.
+//!
+//! One thread at a time deletes, by an ownership that it reads while nothing new can begin to come; ranges that are coming already
+//! are left alone.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bson::oid::ObjectId;
+use bson::{Document, doc};
+use fathom_query::{Code, Failure};
+use fathom_sharding::Ownership;
+use parking_lot::Mutex;
+
+use super::Sharding;
+use super::commit::ownership;
+use super::ranges::{KeyRange, delete_range};
+use crate::Result;
+use crate::client::Client;
+use crate::instance::Instance;
+use crate::operation::Operation;
+
+/// How long those are waited for who read by what was, before documents that have gone are left to `cleanupOrphaned`.
+const READERS: Duration = Duration::from_secs(15 * 60);
+/// The same before a chunk comes back: the giver waits for it.
+const READERS_OF_THE_COMING: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What keeps those apart that delete and that receive.
+#[derive(Debug, Default)]
+pub(super) struct Housekeeping {
+    /// Held while documents are deleted, and while a chunk begins to come.
+    alone: Mutex<()>,
+    /// Ranges of chunks that are coming.
+    coming: Mutex<Vec<(String, KeyRange)>>,
+}
+
+impl Housekeeping {
+    fn coming_to(&self, namespace: &str) -> Vec<KeyRange> {
+        let coming = self.coming.lock();
+        coming.iter().filter(|(name, _)| name == namespace).map(|(_, range)| range.clone()).collect()
+    }
+
+    fn forget(&self, namespace: &str, range: &KeyRange) {
+        self.coming.lock().retain(|(name, other)| name != namespace || !other.overlaps(range));
+    }
+}
+
+/// Makes room for a chunk that is coming: what is left of an earlier attempt goes. A chunk that the shard owns does not come.
+pub(crate) fn expect_range(
+    op: &mut Operation<'_>,
+    namespace: &str,
+    min: &Document,
+    max: &Document,
+) -> Result<()> {
+    let sharding = &op.instance.sharding;
+    sharding.known.soil(namespace);
+    must_be_sharded(op, namespace)?;
+    let newest = sharding.known.newest(namespace);
+    wait_for_readers(sharding, (namespace, newest), READERS_OF_THE_COMING, &|| op.check_interrupt())?;
+    let _alone = sharding.housekeeping.alone.lock();
+    let owned = must_be_sharded(op, namespace)?;
+    let range = KeyRange::new(owned.key(), min, max)?;
+    if owned.overlaps(&range.min, &range.max) {
+        let what = format!("the chunk [{min}, {max}) of {namespace} is this shard's own");
+        return Err(Failure::new(Code::ConflictingOperationInProgress, what));
+    }
+    sharding.housekeeping.forget(namespace, &range);
+    delete_range(op, &owned, &range, &[])?;
+    sharding.housekeeping.coming.lock().push((namespace.to_owned(), range));
+    Ok(())
+}
+
+/// A chunk has come.
+pub(crate) fn note_received(
+    op: &Operation<'_>,
+    namespace: &str,
+    min: &Document,
+    max: &Document,
+) -> Result<()> {
+    let sharding = &op.instance.sharding;
+    sharding.known.forget(namespace);
+    let owned = must_be_sharded(op, namespace)?;
+    sharding.housekeeping.forget(namespace, &KeyRange::new(owned.key(), min, max)?);
+    Ok(())
+}
+
+/// A chunk does not come: what has come of it goes.
+pub(crate) fn give_up_range(
+    op: &mut Operation<'_>,
+    namespace: &str,
+    min: &Document,
+    max: &Document,
+) -> Result<()> {
+    let sharding = &op.instance.sharding;
+    let _alone = sharding.housekeeping.alone.lock();
+    let Some(owned) = ownership(op, namespace)? else { return Ok(()) };
+    let range = KeyRange::new(owned.key(), min, max)?;
+    sharding.housekeeping.forget(namespace, &range);
+    delete_range(op, &owned, &range, &sharding.housekeeping.coming_to(namespace)).map(drop)
+}
+
+/// Deletes all documents of a collection that are not the shard's own; how many there were.
+pub(crate) fn clean_up(op: &mut Operation<'_>, namespace: &str) -> Result<u64> {
+    let sharding = &op.instance.sharding;
+    must_be_sharded(op, namespace)?;
+    let newest = sharding.known.newest(namespace);
+    wait_for_readers(sharding, (namespace, newest), READERS, &|| op.check_interrupt())?;
+    let _alone = sharding.housekeeping.alone.lock();
+    let owned = must_be_sharded(op, namespace)?;
+    let (min, max) = (owned.key().outermost(bson::Bson::MinKey), owned.key().outermost(bson::Bson::MaxKey));
+    let range = KeyRange::new(owned.key(), &min, &max)?;
+    delete_range(op, &owned, &range, &sharding.housekeeping.coming_to(namespace))
+}
+
+/// A chunk that has gone, and the number of the first ownership without it.
+#[derive(Clone, Debug)]
+pub(super) struct Gone {
+    pub(super) namespace: String,
+    pub(super) epoch: ObjectId,
+    pub(super) min: Document,
+    pub(super) max: Document,
+    pub(super) since: u64,
+}
+
+/// Deletes what has gone, once nobody reads by an older ownership.
+pub(super) fn delete_gone(op: &mut Operation<'_>, gone: &Gone) -> Result<()> {
+    let sharding = &op.instance.sharding;
+    wait_for_readers(sharding, (&gone.namespace, gone.since), READERS, &|| op.check_interrupt())?;
+    let _alone = sharding.housekeeping.alone.lock();
+    // It may have come back, or the collection be another by now.
+    let Some(owned) = ownership(op, &gone.namespace)? else { return Ok(()) };
+    if owned.version().epoch != gone.epoch {
+        return Ok(());
+    }
+    let range = KeyRange::new(owned.key(), &gone.min, &gone.max)?;
+    delete_range(op, &owned, &range, &sharding.housekeeping.coming_to(&gone.namespace)).map(drop)
+}
+
+/// The same in a thread of its own.
+pub(super) fn delete_later(instance: &Arc<Instance>, gone: Gone) {
+    let weak = Arc::downgrade(instance);
+    let run = move || {
+        let Some(instance) = weak.upgrade() else { return };
+        let deleted = instance.engine.session().map_err(Failure::from).and_then(|session| {
+            let client = Client::internal();
+            delete_gone(&mut Operation::new(&instance, &*session, &client), &gone)
+        });
+        if let Err(failure) = deleted {
+            let attributes = doc! { "namespace": &gone.namespace, "error": failure.message() };
+            let what = "Documents of a chunk that has gone are still here; cleanupOrphaned removes them";
+            instance.log.warning("SHARDING", 21990, "range-deleter", what, attributes);
+        }
+    };
+    // Without a thread they stay, and are kept out of every answer.
+    let _ = std::thread::Builder::new().name("range-deleter".to_owned()).spawn(run);
+}
+
+fn must_be_sharded(op: &Operation<'_>, namespace: &str) -> Result<Arc<Ownership>> {
+    ownership(op, namespace)?.ok_or_else(|| {
+        Failure::new(Code::NamespaceNotSharded, format!("Collection {namespace} is not sharded."))
+    })
+}
+
+/// Waits until nobody reads a collection by an ownership from before a number.
+fn wait_for_readers(
+    sharding: &Sharding,
+    (namespace, number): (&str, u64),
+    most: Duration,
+    check: &dyn Fn() -> Result<()>,
+) -> Result<()> {
+    let until = Instant::now() + most;
+    while sharding.known.is_read_by_older(namespace, number) {
+        if Instant::now() >= until {
+            let what = "a cursor still reads documents of a chunk that has gone";
+            return Err(Failure::new(Code::ConflictingOperationInProgress, what));
+        }
+        check()?;
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}

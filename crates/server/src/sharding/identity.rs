@@ -1,0 +1,89 @@
+//! Which shard of which cluster the server is: `shardIdentity` in `admin.system.version`, as `addShard` puts it there.
+
+use bson::{Document, RawBson, RawDocumentBuf, doc};
+use fathom_client::AddressList;
+use fathom_query::{Code, Failure, Filter, Update};
+
+use super::config_servers::ConfigServers;
+use super::{ClusterRole, Identity};
+use crate::Result;
+use crate::execution::{FindQuery, FindState, Taken, Target, UpdateRequest, update};
+use crate::instance::Instance;
+use crate::operation::Operation;
+use crate::parse;
+
+const COLLECTION: &str = "admin.system.version";
+const ID: &str = "shardIdentity";
+
+fn of_document(document: &Document) -> Result<Identity> {
+    let wrong = |what: &str| {
+        Failure::new(Code::UnsupportedFormat, format!("the shardIdentity document has no good '{what}'"))
+    };
+    let hosts =
+        document.get_str("configsvrConnectionString").map_err(|_| wrong("configsvrConnectionString"))?;
+    let hosts: AddressList = hosts.parse().map_err(|_| wrong("configsvrConnectionString"))?;
+    Ok(Identity {
+        shard: document.get_str("shardName").map_err(|_| wrong("shardName"))?.to_owned(),
+        cluster: document.get_object_id("clusterId").map_err(|_| wrong("clusterId"))?,
+        config: ConfigServers::new(hosts),
+    })
+}
+
+/// The document, if there is one.
+fn find(op: &mut Operation<'_>) -> Result<Option<Document>> {
+    let Some(collection) = op.instance.catalog.get(COLLECTION) else { return Ok(None) };
+    let state = op.lock(&collection)?;
+    let filter = parse::filter_of(&doc! { "_id": ID })?;
+    let mut query = FindQuery::of(filter);
+    query.limit = Some(1);
+    let mut found: Option<RawDocumentBuf> = None;
+    FindState::new(op, &state, query)?.fill(op, &collection, &state, &mut |document| {
+        found = Some(document.to_owned());
+        Ok(Taken::Last)
+    })?;
+    found.map(|found| parse::owned(&found)).transpose()
+}
+
+/// Reads it, in a session of its own.
+pub(super) fn read(instance: &Instance) -> Result<Option<Identity>> {
+    let Some(instance) = instance.itself() else { return Ok(None) };
+    let session = instance.engine.session()?;
+    let client = crate::client::Client::internal();
+    let mut op = Operation::new(&instance, &*session, &client);
+    let found = find(&mut op)?;
+    found.as_ref().map(of_document).transpose()
+}
+
+/// Becomes a shard; one that is another's, or another shard of the same cluster, stays what it is.
+pub(crate) fn adopt(op: &mut Operation<'_>, document: &Document) -> Result<()> {
+    if op.instance.config.cluster_role != ClusterRole::Shard {
+        let what = "Cannot accept sharding commands if not started with --shardsvr";
+        return Err(Failure::new(Code::NoShardingEnabled, what));
+    }
+    let identity = of_document(document)?;
+    if let Some(known) = op.instance.sharding.identity(op.instance)?
+        && (known.cluster != identity.cluster || known.shard != identity.shard)
+    {
+        let what = format!(
+            "this server is the shard '{}' of the cluster {}, and cannot become '{}' of {}",
+            known.shard, known.cluster, identity.shard, identity.cluster
+        );
+        return Err(Failure::new(Code::IllegalOperation, what));
+    }
+    let variables = op.variables().clone();
+    let mut stored = document.clone();
+    stored.insert("_id", ID);
+    let raw = RawBson::Document(parse::raw_of(&stored)?);
+    let filter = parse::raw_of(&doc! { "_id": ID })?;
+    let request = UpdateRequest {
+        target: Target { filter: Filter::parse(&filter, &variables)?, hint: None, sort: None },
+        update: Update::parse(raw.as_raw_bson_ref(), &[], &variables)?,
+        multi: false,
+        upsert: true,
+        validate: false,
+    };
+    update(op, COLLECTION, &request)?;
+    op.instance.journal.wait_until_durable()?;
+    op.instance.sharding.set_identity(identity);
+    Ok(())
+}

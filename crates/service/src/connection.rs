@@ -1,0 +1,266 @@
+//! One connection: reads a message, has it answered, writes the reply, until the peer goes.
+//!
+//! Bytes that are no message end the connection. What a peer merely announces takes no memory: the buffer grows with the
+//! bytes that have come.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bson::doc;
+use fathom_wire::{
+    Code, Codec, Compressor, Failure, Header, Message, OpCode, OpMsg, OpMsgWriter, OpQuery, OpReplyWriter,
+};
+use rustls::ServerConfig;
+
+use crate::stream::{Socket, Stream};
+use crate::{Answer, Incoming, Result, Service};
+
+/// Room for the first message of a connection, a hello: who sends less than that keeps no more memory busy.
+const FIRST_BYTES: usize = 1 << 10;
+/// What is read at once; most requests fit.
+const CHUNK_BYTES: usize = 16 << 10;
+/// The most that is read at once of a large message.
+const MOST_AT_ONCE_BYTES: usize = 1 << 20;
+/// A buffer that one large message left behind is given back above this.
+const KEPT_BYTES: usize = 1 << 20;
+/// How long a connection rests between two looks at whether its first bytes are there.
+const PEEK_POLL: Duration = Duration::from_millis(5);
+
+/// Whether bytes begin a TLS handshake; none while they are too few to tell. A message that began so would announce 64 KB at
+/// least, and the first one of a connection is a hello.
+fn is_handshake(bytes: &[u8]) -> Option<bool> {
+    match bytes {
+        [] | [0x16] | [0x16, 3] => None,
+        [0x16, 3, version, ..] => Some((1..=4).contains(version)),
+        _ => Some(false),
+    }
+}
+
+/// Decides whether a new connection is encrypted, where the client may choose.
+pub(super) fn secure(
+    socket: Socket,
+    tls: Option<&Arc<ServerConfig>>,
+    may_be_plain: bool,
+) -> io::Result<Stream> {
+    let Some(config) = tls else { return Stream::new(socket, None) };
+    let encrypted = !may_be_plain || wants_tls(&socket)?;
+    Stream::new(socket, encrypted.then_some(config))
+}
+
+fn wants_tls(socket: &Socket) -> io::Result<bool> {
+    let mut first = [0; 3];
+    loop {
+        let count = socket.0.peek(&mut first)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(encrypted) = is_handshake(first.get(..count).unwrap_or_default()) {
+            return Ok(encrypted);
+        }
+        std::thread::sleep(PEEK_POLL);
+    }
+}
+
+/// A connection and what it keeps between messages.
+pub(super) struct Connection<S: Service> {
+    service: Arc<S>,
+    id: u64,
+    remote: String,
+    peer: S::Peer,
+    stream: Stream,
+    /// Room for bytes that are read; the first `filled` are, and are not used yet.
+    input: Vec<u8>,
+    filled: usize,
+    output: Vec<u8>,
+    plain: Vec<u8>,
+    codec: Codec,
+    requests: i32,
+}
+
+impl<S: Service> Connection<S> {
+    pub(super) fn new(
+        service: Arc<S>,
+        (id, remote): (u64, String),
+        peer: S::Peer,
+        stream: Stream,
+    ) -> Connection<S> {
+        Connection {
+            service,
+            id,
+            remote,
+            peer,
+            stream,
+            input: vec![0; FIRST_BYTES],
+            filled: 0,
+            output: Vec::new(),
+            plain: Vec::new(),
+            codec: Codec::default(),
+            requests: 0,
+        }
+    }
+
+    /// Answers messages until the peer goes, sends nonsense, or the server stops.
+    pub(super) fn serve(mut self) {
+        while !self.service.is_stopping() {
+            let Ok(Some(length)) = self.read_frame() else { break };
+            self.service.traffic().received(length);
+            if !self.answer(length) || self.service.is_over(&self.peer) {
+                break;
+            }
+            self.input.copy_within(length..self.filled, 0);
+            self.filled -= length;
+            if self.filled == 0 && self.input.len() > KEPT_BYTES {
+                self.input = vec![0; CHUNK_BYTES];
+            }
+            if self.output.capacity() > KEPT_BYTES {
+                self.output = Vec::with_capacity(CHUNK_BYTES);
+            }
+        }
+    }
+
+    /// Reads until a whole frame is at the start of the input; its length, or none at the end.
+    fn read_frame(&mut self) -> io::Result<Option<usize>> {
+        loop {
+            let mut wanted = Header::BYTES;
+            let filled = self.input.get(..self.filled).unwrap_or_default();
+            if self.requests == 0 && is_handshake(filled) == Some(true) {
+                let what = "SSL handshake received but server is started without SSL support";
+                return Err(self.protest(&Failure::new(Code::ProtocolError, what)));
+            }
+            if let Some(header) = filled.first_chunk::<{ Header::BYTES }>() {
+                let header = Header::parse(header).map_err(|failure| self.protest(&failure))?;
+                wanted = header.length_bytes;
+                if self.filled >= wanted {
+                    return Ok(Some(wanted));
+                }
+            }
+            // What is announced is believed only as far as as much has come already: who announces 48 MB and sends a header
+            // has a header's room.
+            let believed = self.filled.clamp(CHUNK_BYTES / 2, MOST_AT_ONCE_BYTES);
+            let room = if self.requests == 0 { (wanted - self.filled).min(believed) } else { believed };
+            if self.input.len() < self.filled + room {
+                self.input.resize(self.filled + room, 0);
+            }
+            let read = self.stream.read(self.input.get_mut(self.filled..).unwrap_or_default())?;
+            if read == 0 {
+                return Ok(None);
+            }
+            self.filled += read;
+        }
+    }
+
+    /// Answers the frame at the start of the input; false ends the connection.
+    fn answer(&mut self, length: usize) -> bool {
+        let input = std::mem::take(&mut self.input);
+        let result = self.answer_frame(input.get(..length).unwrap_or_default());
+        self.input = input;
+        match result {
+            Ok(true) => {
+                self.service.traffic().sent(self.output.len());
+                self.output.is_empty() || self.stream.write_all(&self.output).is_ok()
+            }
+            Ok(false) => false,
+            Err(failure) => {
+                self.protest(&failure);
+                false
+            }
+        }
+    }
+
+    fn answer_frame(&mut self, frame: &[u8]) -> Result<bool> {
+        self.output.clear();
+        let header = Header::of_frame(frame)?;
+        if header.op_code != OpCode::COMPRESSED {
+            return self.answer_plain(frame, header.request_id, None);
+        }
+        let mut plain = std::mem::take(&mut self.plain);
+        let compressor = self.codec.decompress(frame, &mut plain)?;
+        self.service.traffic().decompressed(compressor, frame.len(), plain.len());
+        let result = self.answer_plain(&plain, header.request_id, Some(compressor));
+        plain.clear();
+        plain.shrink_to(KEPT_BYTES);
+        self.plain = plain;
+        result
+    }
+
+    fn answer_plain(
+        &mut self,
+        frame: &[u8],
+        request_id: i32,
+        compressor: Option<Compressor>,
+    ) -> Result<bool> {
+        match Message::parse(frame)? {
+            Message::Msg(message) => self.answer_message(&message, request_id, compressor),
+            Message::Query(query) => self.answer_query(&query, request_id),
+            Message::Reply(_) => Err(Failure::new(Code::ProtocolError, "a client sent an OP_REPLY")),
+        }
+    }
+
+    fn answer_message(
+        &mut self,
+        message: &OpMsg<'_>,
+        request_id: i32,
+        compressor: Option<Compressor>,
+    ) -> Result<bool> {
+        self.requests = self.requests.wrapping_add(1);
+        let mut output = std::mem::take(&mut self.output);
+        let mut writer = OpMsgWriter::begin(&mut output, self.requests, request_id);
+        let answer = self.run(&Incoming::Message(message), writer.body_bytes())?;
+        let finished = writer.finish();
+        self.output = output;
+        let length = finished?;
+        if answer == Answer::Close {
+            return Ok(false);
+        }
+        if message.more_to_come() {
+            self.output.clear();
+        } else if let (Some(compressor), true) = (compressor, answer == Answer::MayCompress) {
+            let mut packed = std::mem::take(&mut self.plain);
+            packed.clear();
+            self.codec.compress(&self.output, compressor, &mut packed)?;
+            self.service.traffic().compressed(compressor, length, packed.len());
+            std::mem::swap(&mut self.output, &mut packed);
+            self.plain = packed;
+        }
+        Ok(true)
+    }
+
+    fn answer_query(&mut self, query: &OpQuery<'_>, request_id: i32) -> Result<bool> {
+        self.requests = self.requests.wrapping_add(1);
+        let mut output = std::mem::take(&mut self.output);
+        let mut writer = OpReplyWriter::begin(&mut output, self.requests, request_id, 0);
+        let answer = self.run(&Incoming::Query(query), writer.document_bytes())?;
+        let finished = writer.finish();
+        self.output = output;
+        finished?;
+        Ok(answer != Answer::Close)
+    }
+
+    fn run(&mut self, incoming: &Incoming<'_>, out: &mut Vec<u8>) -> Result<Answer> {
+        self.service.answer(&mut self.peer, incoming, out)
+    }
+
+    fn protest(&self, failure: &Failure) -> io::Error {
+        let attributes =
+            doc! { "error": failure.message(), "code": failure.code().0, "remote": &self.remote };
+        let what = "Error receiving request from client";
+        self.service.log().info("NETWORK", 22988, &format!("conn{}", self.id), what, attributes);
+        io::Error::from(io::ErrorKind::InvalidData)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_message_is_not_taken_for_a_handshake() {
+        assert_eq!(is_handshake(&[0x16, 3, 1, 2]), Some(true));
+        assert_eq!(is_handshake(&[0x16, 3]), None);
+        // A hello of 278 bytes, and one of 790.
+        assert_eq!(is_handshake(&[0x16, 1, 0, 0]), Some(false));
+        assert_eq!(is_handshake(&[0x16, 3, 0, 0]), Some(false));
+        assert_eq!(is_handshake(&[0x3f]), Some(false));
+    }
+}

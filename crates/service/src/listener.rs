@@ -1,0 +1,265 @@
+//! Listening: addresses, the limit of connections, a thread for each.
+
+use std::collections::HashMap;
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bson::doc;
+use fathom_errors::{Error, Kind};
+use parking_lot::Mutex;
+use rustls::ServerConfig;
+
+use crate::connection::Connection;
+use crate::log::Log;
+use crate::stream::Socket;
+use crate::{Answer, Incoming, Result as Reply, Traffic};
+
+/// What a connection's thread may use of stack, as mongod's; the deepest recursion is over 200 nested documents.
+const STACK_BYTES: usize = 1 << 20;
+/// How many may wait to be accepted, as the kernel's own `SOMAXCONN` has it.
+const BACKLOG: i32 = 4096;
+/// How long the listener rests between two looks at whether the server stops.
+const ACCEPT_POLL: Duration = Duration::from_millis(50);
+/// After how long an idle connection is asked whether it lives, as mongod sets it.
+const KEEPALIVE_SECONDS: u64 = 120;
+
+/// What answers the messages of many connections.
+pub trait Service: Send + Sync + Sized + 'static {
+    /// What is kept of a connection from message to message, by its own thread.
+    type Peer: Send + 'static;
+
+    /// Where connections that come and go are noted.
+    fn log(&self) -> &Log;
+    /// What counts their bytes.
+    fn traffic(&self) -> &Traffic;
+    /// Whether no more is to be answered.
+    fn is_stopping(&self) -> bool;
+    /// A connection was accepted: its number, which no other has, and what to keep of it.
+    fn welcome(&self, remote: &str) -> (u64, Self::Peer);
+    /// A connection was turned away because there are too many.
+    fn turn_away(&self);
+    /// Appends the reply to a request; an error ends the connection.
+    fn answer(
+        self: &Arc<Self>,
+        peer: &mut Self::Peer,
+        incoming: &Incoming<'_>,
+        out: &mut Vec<u8>,
+    ) -> Reply<Answer>;
+    /// Whether the connection is to end now that its command is answered.
+    fn is_over(&self, peer: &Self::Peer) -> bool;
+    /// A connection of this number ended.
+    fn leave(&self, id: u64);
+}
+
+/// What connections are taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections beyond this are closed at once.
+    pub max_connections: usize,
+    /// Whether a client may do without TLS where there is TLS.
+    pub may_be_plain: bool,
+}
+
+/// Binds all addresses; with port 0 the first one decides the port of the others.
+pub fn bind(bind_ip: &[String], port: u16) -> Result<Vec<TcpListener>, Error> {
+    let mut listeners: Vec<TcpListener> = Vec::new();
+    let mut port = port;
+    for host in bind_ip {
+        let resolved = (host.as_str(), port).to_socket_addrs().map_err(|error| {
+            Error::new(Kind::Usage, format!("cannot resolve the address '{host}' of --bind_ip"))
+                .because(error)
+        })?;
+        for address in resolved {
+            // `localhost` may stand for two addresses, and a name for the same one twice.
+            let same = |one: &TcpListener| one.local_addr().is_ok_and(|bound| bound == address);
+            if listeners.iter().any(same) {
+                continue;
+            }
+            let listener = listen(SocketAddr::new(address.ip(), port))?;
+            if port == 0 {
+                port = listener.local_addr().map_err(|error| Error::io("listen on", host, error))?.port();
+            }
+            listeners.push(listener);
+        }
+    }
+    Ok(listeners)
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+    let listener = TcpListener::bind(address).map_err(|error| {
+        let kind = if error.kind() == std::io::ErrorKind::AddrInUse {
+            Kind::Busy
+        } else {
+            fathom_errors::kind_of(&error)
+        };
+        let advice = if kind == Kind::Busy {
+            "give another --port, or stop what listens there"
+        } else {
+            "check --bind_ip and --port"
+        };
+        Error::new(kind, format!("cannot listen on {address}")).because(error).advise(advice)
+    })?;
+    // The standard library lets 128 wait to be accepted; a pool that opens more at once would wait for seconds. A kernel that
+    // refuses leaves it at that.
+    let _ = rustix::net::listen(&listener, BACKLOG);
+    Ok(listener)
+}
+
+/// The sockets of all connections, so that they can be ended from outside, and their threads.
+#[derive(Debug, Default)]
+struct Sockets {
+    open: Mutex<HashMap<u64, Arc<TcpStream>>>,
+}
+
+/// The running listeners.
+#[derive(Debug)]
+pub struct Listener {
+    accepting: Vec<JoinHandle<()>>,
+    sockets: Arc<Sockets>,
+}
+
+impl Listener {
+    /// Accepts connections on `listeners` from now on.
+    pub fn start<S: Service>(
+        service: &Arc<S>,
+        listeners: Vec<TcpListener>,
+        limits: Limits,
+        tls: Option<Arc<ServerConfig>>,
+    ) -> Result<Listener, Error> {
+        let sockets = Arc::new(Sockets::default());
+        let mut accepting = Vec::new();
+        for listener in listeners {
+            let failed = |error| Error::new(Kind::Io, "cannot start the listener").because(error);
+            listener.set_nonblocking(true).map_err(failed)?;
+            let door = Door {
+                service: Arc::clone(service),
+                sockets: Arc::clone(&sockets),
+                limits,
+                tls: tls.clone(),
+            };
+            let run = move || door.accept_all(&listener);
+            accepting
+                .push(std::thread::Builder::new().name("listener".to_owned()).spawn(run).map_err(failed)?);
+        }
+        Ok(Listener { accepting, sockets })
+    }
+
+    /// Ends all connections and waits until their threads are gone, a bounded time.
+    pub fn stop(self) {
+        for thread in self.accepting {
+            // A listener that panicked accepts nothing more, which is what is wanted.
+            let _ = thread.join();
+        }
+        for socket in self.sockets.open.lock().values() {
+            // Only reading ends: a reply that is being written may still go out.
+            let _ = socket.shutdown(std::net::Shutdown::Read);
+        }
+        let until = std::time::Instant::now() + Duration::from_secs(10);
+        while !self.sockets.open.lock().is_empty() && std::time::Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// What an accepting thread needs.
+struct Door<S> {
+    service: Arc<S>,
+    sockets: Arc<Sockets>,
+    limits: Limits,
+    tls: Option<Arc<ServerConfig>>,
+}
+
+impl<S: Service> Door<S> {
+    fn accept_all(&self, listener: &TcpListener) {
+        let mut poll = rustix::event::PollFd::new(listener, rustix::event::PollFlags::IN);
+        while !self.service.is_stopping() {
+            let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: ACCEPT_POLL.subsec_nanos().into() };
+            if !matches!(rustix::event::poll(std::slice::from_mut(&mut poll), Some(&timeout)), Ok(1..)) {
+                continue;
+            }
+            match listener.accept() {
+                Ok((stream, peer)) => self.welcome(stream, peer),
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted
+                    ) => {}
+                Err(error) => {
+                    // Out of file descriptors, most likely: say it, and let others finish first.
+                    let attributes = doc! { "error": error.to_string() };
+                    let what = "Error accepting new connection";
+                    self.service.log().warning("NETWORK", 23018, "listener", what, attributes);
+                    std::thread::sleep(ACCEPT_POLL);
+                }
+            }
+        }
+    }
+
+    fn welcome(&self, stream: TcpStream, peer: SocketAddr) {
+        let log = self.service.log();
+        let open = self.sockets.open.lock().len();
+        let remote = peer.to_string();
+        let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        if open >= self.limits.max_connections {
+            self.service.turn_away();
+            let what = "Connection refused because there are too many open connections";
+            let attributes = doc! { "remote": remote, "connectionCount": count(open) };
+            log.info("NETWORK", 22942, "listener", what, attributes);
+            return;
+        }
+        // A socket that refuses these options still works.
+        let _ = stream.set_nonblocking(false);
+        let _ = stream.set_nodelay(true);
+        let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
+        let _ = rustix::net::sockopt::set_tcp_keepidle(&stream, Duration::from_secs(KEEPALIVE_SECONDS));
+        let (id, kept) = self.service.welcome(&remote);
+        let socket = Arc::new(stream);
+        self.sockets.open.lock().insert(id, Arc::clone(&socket));
+        let attributes = doc! {
+            "remote": &remote,
+            "connectionId": i64::try_from(id).unwrap_or(i64::MAX),
+            "connectionCount": count(open + 1),
+        };
+        log.info("NETWORK", 22943, "listener", "Connection accepted", attributes);
+        let thread = std::thread::Builder::new().name(format!("conn{id}")).stack_size(STACK_BYTES);
+        let leave = Leave { service: Arc::clone(&self.service), sockets: Arc::clone(&self.sockets), id };
+        let (tls, may_be_plain) = (self.tls.clone(), self.limits.may_be_plain);
+        let run = move || {
+            // Dropped last, also when the connection panics.
+            let leave = leave;
+            if let Ok(stream) = crate::connection::secure(Socket(socket), tls.as_ref(), may_be_plain) {
+                Connection::new(Arc::clone(&leave.service), (id, remote), kept, stream).serve();
+            }
+        };
+        // Where no thread can be made, `run` is dropped and `leave` with it: the connection is closed.
+        if let Err(error) = thread.spawn(run) {
+            let what = "cannot start a thread for a connection";
+            log.warning("NETWORK", 22944, "listener", what, doc! { "error": error.to_string() });
+        }
+    }
+}
+
+/// Takes a connection out of the lists when its thread ends.
+struct Leave<S: Service> {
+    service: Arc<S>,
+    sockets: Arc<Sockets>,
+    id: u64,
+}
+
+impl<S: Service> Drop for Leave<S> {
+    fn drop(&mut self) {
+        self.service.leave(self.id);
+        let mut open = self.sockets.open.lock();
+        open.remove(&self.id);
+        let left = i64::try_from(open.len()).unwrap_or(i64::MAX);
+        drop(open);
+        let attributes = doc! {
+            "connectionId": i64::try_from(self.id).unwrap_or(i64::MAX),
+            "connectionCount": left,
+        };
+        let context = format!("conn{}", self.id);
+        self.service.log().info("NETWORK", 22944, &context, "Connection ended", attributes);
+    }
+}

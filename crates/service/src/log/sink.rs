@@ -1,0 +1,66 @@
+//! Where lines go: standard output, a file, or nowhere. An old file is moved aside, never overwritten.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use bson::DateTime;
+use fathom_errors::{Error, Kind};
+
+use super::LogRotate;
+
+/// Where lines go.
+#[derive(Debug)]
+pub(super) enum Sink {
+    Output,
+    File(File, PathBuf),
+    /// Nowhere but the memory; for tests.
+    Quiet,
+}
+
+impl Sink {
+    /// A file that is added to, or begins anew after an old one was moved aside.
+    pub(super) fn file(path: &Path, append: bool) -> Result<Sink, Error> {
+        if !append {
+            move_aside(path)?;
+        }
+        let file = File::options().create(true).append(true).open(path);
+        let file = file.map_err(|error| Error::io("open the log", path, error))?;
+        Ok(Sink::File(file, path.to_owned()))
+    }
+
+    /// Begins a new file; standard output stays what it is.
+    pub(super) fn rotate(&mut self, how: LogRotate) -> Result<(), Error> {
+        if let Sink::File(_, path) = self {
+            *self = Sink::file(&path.clone(), how == LogRotate::Reopen)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, line: &str) -> std::io::Result<()> {
+        match self {
+            Sink::Quiet => Ok(()),
+            Sink::File(file, _) => file.write_all(format!("{line}\n").as_bytes()),
+            Sink::Output => std::io::stdout().write_all(format!("{line}\n").as_bytes()),
+        }
+    }
+}
+
+/// Gives an old log the time as a suffix, as mongod does: `log.2026-11-21T15-20-46`.
+fn move_aside(path: &Path) -> Result<(), Error> {
+    // What is no plain file (a pipe, /dev/null) is written to as it is.
+    let old = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
+    if !old {
+        return Ok(());
+    }
+    let time = DateTime::now().try_to_rfc3339_string().unwrap_or_default().replace(':', "-");
+    let time = time.split('.').next().unwrap_or_default().trim_end_matches('Z').to_owned();
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{time}"));
+    let target = PathBuf::from(name);
+    if target.exists() {
+        let what = format!("cannot move the log {} aside: {} exists", path.display(), target.display());
+        return Err(Error::new(Kind::Busy, what).advise("wait a second, or use --logappend"));
+    }
+    std::fs::rename(path, &target).map_err(|error| Error::io("move aside the log", path, error))
+}

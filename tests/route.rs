@@ -1,0 +1,210 @@
+//! A sharded cluster as a person starts it: config server, shards and router as processes, YCSB and mongosh in front of it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bson::{Document, doc};
+use fathom_client::Connection;
+use fathom_testkit::{Fathom, LabServer, Scratch};
+
+use crate::clients::{ROCKSDB, WIRED_TIGER, client, stop};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_fathom");
+
+/// Processes that go with it.
+struct Cluster {
+    router: LabServer,
+    shards: Vec<LabServer>,
+    config: LabServer,
+}
+
+fn server(scratch: &Scratch, name: &str, engine: &str, role: &str) -> LabServer {
+    let flags = [role, "--wiredTigerCacheSizeGB", "0.25", "--rocksdbCacheSizeGB", "0.25"];
+    LabServer::start(PROGRAM, engine, &scratch.path().join(name), &flags)
+        .unwrap_or_else(|output| panic!("{output:?}"))
+}
+
+impl Cluster {
+    /// One shard for each engine that is named, not added yet.
+    fn start(scratch: &Scratch, engines: &[&str]) -> Cluster {
+        let config = server(scratch, "config", WIRED_TIGER, "--configsvr");
+        let number =
+            |(place, engine): (usize, &&str)| server(scratch, &format!("s{place}"), engine, "--shardsvr");
+        let shards = engines.iter().enumerate().map(number).collect();
+        let router = LabServer::route(PROGRAM, &config, &["--noBalancer"])
+            .unwrap_or_else(|output| panic!("{output:?}"));
+        Cluster { router, shards, config }
+    }
+
+    fn add_shards(&self) {
+        let mut client = self.router.connect().unwrap();
+        for (place, shard) in self.shards.iter().enumerate() {
+            let host = format!("127.0.0.1:{}", shard.port());
+            run(&mut client, "admin", &doc! { "addShard": host, "name": format!("s{place}") });
+        }
+    }
+
+    fn stop(self) {
+        stop(self.router);
+        self.shards.into_iter().for_each(stop);
+        stop(self.config);
+    }
+}
+
+fn run(connection: &mut Connection, database: &str, command: &Document) -> Document {
+    let reply = connection.run(database, command).unwrap_or_else(|error| panic!("{command}: {error}"));
+    Document::try_from(&*reply).unwrap()
+}
+
+fn counted(server: &LabServer) -> i64 {
+    let reply = run(&mut server.connect().unwrap(), "ycsb", &doc! { "count": "usertable" });
+    i64::from(reply.get_i32("n").unwrap())
+}
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+#[test]
+fn ycsb_loads_and_runs_over_shards_of_different_engines() {
+    let scratch = Scratch::new().unwrap();
+    let cluster = Cluster::start(&scratch, &[WIRED_TIGER, ROCKSDB, WIRED_TIGER]);
+    cluster.add_shards();
+    let mut client = cluster.router.connect().unwrap();
+    run(&mut client, "admin", &doc! { "enableSharding": "ycsb" });
+    run(&mut client, "admin", &doc! { "shardCollection": "ycsb.usertable", "key": { "_id": "hashed" } });
+    let url = format!("mongodb.url=mongodb://127.0.0.1:{}/ycsb", cluster.router.port());
+    let ycsb = |phase: &str| {
+        Fathom::new(PROGRAM)
+            .args(["ycsb", phase, "mongodb", "-P"])
+            .arg(root().join("workloads/workloada"))
+            .args([
+                "-p",
+                &url,
+                "-p",
+                "recordcount=3000",
+                "-p",
+                "operationcount=3000",
+                "-threads",
+                "4",
+                "--no-record",
+            ])
+            .limit(Duration::from_secs(300))
+            .run()
+            .expect_code(0)
+    };
+    ycsb("load");
+    let counts: Vec<i64> = cluster.shards.iter().map(counted).collect();
+    assert_eq!(counts.iter().sum::<i64>(), 3000);
+    assert!(counts.iter().all(|count| *count > 700), "{counts:?}");
+    assert_eq!(counted(&cluster.router), 3000);
+    let output = ycsb("run");
+    assert!(output.stdout.contains("[READ], Return=OK"), "{}", output.stdout);
+    assert!(!output.stdout.contains("Return=ERROR"), "{}", output.stdout);
+    // A shard that was killed and comes again keeps what it was told, and what it is.
+    cluster.stop();
+}
+
+#[test]
+fn a_shard_that_was_killed_comes_again_as_the_same_shard() {
+    let scratch = Scratch::new().unwrap();
+    let mut cluster = Cluster::start(&scratch, &[WIRED_TIGER]);
+    cluster.add_shards();
+    let mut client = cluster.router.connect().unwrap();
+    run(&mut client, "admin", &doc! { "enableSharding": "a" });
+    run(&mut client, "admin", &doc! { "shardCollection": "a.b", "key": { "_id": 1 } });
+    let insert = doc! { "insert": "b", "documents": [{ "_id": 1 }], "writeConcern": { "w": 1, "j": true } };
+    run(&mut client, "a", &insert);
+    let shard = cluster.shards.remove(0);
+    let port = shard.port().to_string();
+    drop(shard.kill());
+    let refused = client.run("a", &doc! { "find": "b" }).unwrap_err();
+    assert_eq!(refused.failure().map(|failure| failure.code().0), Some(6), "{refused}");
+    let flags = ["--shardsvr", "--wiredTigerCacheSizeGB", "0.25", "--port", port.as_str()];
+    let again = Fathom::new(PROGRAM)
+        .args(["serve", "--storageEngine", WIRED_TIGER, "--dbpath"])
+        .arg(scratch.path().join("s0"))
+        .args(flags)
+        .limit(Duration::from_secs(600));
+    let mut again = again.spawn();
+    assert!(again.wait_for_stdout("Waiting for connections"));
+    let found = run(&mut client, "a", &doc! { "find": "b" });
+    let batch = found.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
+    assert_eq!(batch.len(), 1);
+    let mut direct = cluster.config.connect().unwrap();
+    assert_eq!(run(&mut direct, "config", &doc! { "count": "shards" }).get_i32("n").unwrap(), 1);
+    drop(client);
+    again.signal(rustix::process::Signal::TERM);
+    again.wait().expect_code(0);
+    cluster.stop();
+}
+
+#[test]
+fn mongosh_has_its_sharding_helpers() {
+    let Some(installed) = client("node") else { return };
+    let scratch = Scratch::new().unwrap();
+    let cluster = Cluster::start(&scratch, &[WIRED_TIGER, WIRED_TIGER]);
+    let programs = root().join("tests/clients/mongosh");
+    let shards: Vec<String> =
+        cluster.shards.iter().map(|shard| format!("'127.0.0.1:{}'", shard.port())).collect();
+    let call = Fathom::new("node")
+        .env("HOME", scratch.path())
+        .arg(installed.join("node_modules/@mongosh/cli-repl/bin/mongosh.js"))
+        .args(["--quiet", "--norc"])
+        .arg(format!("mongodb://localhost:{}/test", cluster.router.port()))
+        .args(["--eval", &format!("const SHARDS = [{}];", shards.join(", "))])
+        .arg("--file")
+        .arg(programs.join("harness.js"))
+        .arg("--file")
+        .arg(programs.join("sharding.js"))
+        .limit(Duration::from_secs(300));
+    let output = call.run();
+    let output = output.expect_code(0);
+    assert!(
+        !output.stdout.contains("FAILED") && output.stdout.contains("ok sharding-status"),
+        "{}",
+        output.stdout
+    );
+    cluster.stop();
+}
+
+#[test]
+fn pymongo_sees_a_router() {
+    let Some(installed) = client("python") else { return };
+    let scratch = Scratch::new().unwrap();
+    let cluster = Cluster::start(&scratch, &[WIRED_TIGER, WIRED_TIGER, ROCKSDB]);
+    cluster.add_shards();
+    let call = Fathom::new("python3")
+        .env("PYTHONPATH", &installed)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .arg(root().join("tests/clients/python/main.py"))
+        .args(["sharding", &cluster.router.port().to_string()])
+        .limit(Duration::from_secs(300));
+    let output = call.run();
+    assert!(!output.stdout.contains("FAILED") && output.stdout.contains("ok sharding-drop"), "{output:?}");
+    cluster.stop();
+}
+
+#[test]
+fn what_a_router_cannot_be_started_with_is_refused_in_one_sentence() {
+    for (flags, code, text) in [
+        (vec![], 2, "--configdb"),
+        (vec!["--configdb", "a:1,b:1"], 2, "names several servers and no replica set"),
+        (vec!["--configdb", "a:1", "--keyFile", "k"], 2, "fathom route has no --keyFile"),
+        (vec!["--configdb", "a:1", "--networkMessageCompressors", "lzma"], 2, "not 'lzma'"),
+        (vec!["--configdb", "a:1", "--claimedVersion", "8.0"], 2, "--claimedVersion takes"),
+        (vec!["--configdb", "a:1", "--logRotate", "reopen"], 2, "--logRotate reopen needs --logappend"),
+    ] {
+        let output = Fathom::new(PROGRAM).arg("route").args(&flags).run().expect_code(code);
+        assert!(output.stderr.contains(text), "{flags:?}: {}", output.stderr);
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let output = Fathom::new(PROGRAM)
+        .args(["route", "--configdb", "127.0.0.1:1", "--port", &port])
+        .run()
+        .expect_code(3);
+    assert!(output.stderr.contains("cannot listen on"), "{}", output.stderr);
+    let version = Fathom::new(PROGRAM).args(["route", "--version"]).run().expect_code(0);
+    assert!(version.stdout.starts_with("mongos version v4.4"), "{}", version.stdout);
+}
