@@ -25,6 +25,8 @@ mod parameters;
 mod parse;
 mod pid_file;
 mod random;
+mod read_concern;
+mod replication;
 mod server;
 mod sessions;
 mod startup_warnings;

@@ -5,14 +5,17 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bson::{Bson, RawDocumentBuf};
+use bson::{Bson, RawDocument, RawDocumentBuf};
 use fathom_engine::{Key, Session};
 use fathom_query::{Bound, Code, Failure, KeyBuilder, Variables};
+use fathom_replication::OpTime;
+use parking_lot::RwLockReadGuard;
 
 use crate::Result;
 use crate::buffers;
 use crate::client::Client;
 use crate::instance::Instance;
+use crate::replication::{Change, ChangeKind, Logged, Statement, Unreplicated, difference, is_replicated};
 use crate::storage::{Collection, SharedState, Ticket, leading_record_id};
 
 /// What an operation did, for the log, the profile and explain.
@@ -45,6 +48,13 @@ pub(crate) struct TicketUse {
     pub(crate) write: u32,
 }
 
+/// What a read holds while it reads.
+#[derive(Debug)]
+pub(crate) struct ReadPass<'a> {
+    _reading: Option<RwLockReadGuard<'a, ()>>,
+    _ticket: Ticket<'a>,
+}
+
 /// The surroundings of one command.
 #[derive(Debug)]
 pub(crate) struct Operation<'a> {
@@ -58,6 +68,16 @@ pub(crate) struct Operation<'a> {
     pub(crate) collection: Option<Arc<Collection>>,
     /// The command that opened the cursor that it went on with, if that cursor is gone now.
     pub(crate) originating: Option<RawDocumentBuf>,
+    /// Whether it may see only what cannot be rolled back.
+    pub(crate) majority: bool,
+    /// How often this member had rolled back when it began.
+    rollback_id: i64,
+    /// The last entry that it wrote into the oplog.
+    pub(crate) last: Option<OpTime>,
+    /// What the open transaction changed, for the oplog.
+    changes: Vec<Change>,
+    /// Which statement of a retryable write is under way.
+    pub(crate) statement: Option<Statement>,
     tickets: Cell<TicketUse>,
     variables: Option<Variables>,
 }
@@ -78,6 +98,11 @@ impl<'a> Operation<'a> {
             figures: Figures::default(),
             collection: None,
             originating: None,
+            majority: false,
+            rollback_id: instance.set.as_ref().map_or(0, |set| set.rollback_id()),
+            last: None,
+            changes: Vec::new(),
+            statement: None,
             tickets: Cell::default(),
             variables: None,
         }
@@ -93,6 +118,71 @@ impl<'a> Operation<'a> {
         if max_time_ms > 0 {
             self.deadline = self.begun.checked_add(Duration::from_millis(max_time_ms));
         }
+    }
+
+    /// A transaction begins: nothing is changed yet.
+    pub(crate) fn begin_changes(&mut self) {
+        self.changes.clear();
+    }
+
+    /// Whether changes of a collection are logged for other members.
+    fn logs(&self, collection: &Collection) -> bool {
+        self.instance.set.is_some() && is_replicated(collection.namespace()) && !Unreplicated::is_on()
+    }
+
+    /// Notes a document that the transaction inserts.
+    pub(crate) fn note_insert(&mut self, collection: &Collection, document: &RawDocument) {
+        if self.logs(collection) {
+            self.push(collection, ChangeKind::Insert, document.to_owned(), None);
+        }
+    }
+
+    /// Notes a document that the transaction changes.
+    pub(crate) fn note_update(
+        &mut self,
+        collection: &Collection,
+        before: &RawDocument,
+        after: &RawDocument,
+    ) -> Result<()> {
+        if self.logs(collection) {
+            self.push(collection, ChangeKind::Update, difference(before, after)?, Some(key_of(after)?));
+        }
+        Ok(())
+    }
+
+    /// Notes a document that the transaction removes.
+    pub(crate) fn note_delete(&mut self, collection: &Collection, document: &RawDocument) -> Result<()> {
+        if self.logs(collection) {
+            self.push(collection, ChangeKind::Delete, key_of(document)?, None);
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        collection: &Collection,
+        kind: ChangeKind,
+        object: RawDocumentBuf,
+        key: Option<RawDocumentBuf>,
+    ) {
+        let mut change = Change::new(kind, collection.namespace(), object);
+        change.collection = Some(collection.uuid());
+        change.key = key;
+        change.statement = self.statement.clone();
+        if let Some(statement) = &mut self.statement {
+            // Inserts of one group are a statement each.
+            statement.number += i32::from(kind == ChangeKind::Insert);
+        }
+        self.changes.push(change);
+    }
+
+    /// Writes what the open transaction changed into the oplog, in the same transaction.
+    pub(crate) fn log_changes(&mut self) -> Result<Option<Logged<'a>>> {
+        let Some(set) = self.instance.set.as_ref() else { return Ok(None) };
+        if self.changes.is_empty() {
+            return Ok(None);
+        }
+        set.oplog().log(self.session, &self.changes)
     }
 
     /// What `$$NOW` and `let` stand for.
@@ -115,11 +205,18 @@ impl<'a> Operation<'a> {
         collection.lock_unless(&|| self.check_interrupt())
     }
 
-    /// A ticket to read; waits for one, no longer than the operation may take.
-    pub(crate) fn read_ticket(&self) -> Result<Ticket<'a>> {
+    /// A ticket to read; waits for one, no longer than the operation may take. A secondary applies no batch while it is held.
+    pub(crate) fn read_ticket(&self) -> Result<ReadPass<'a>> {
         let used = self.tickets.get();
         self.tickets.set(TicketUse { read: used.read + 1, ..used });
-        self.instance.read_tickets.take(self.deadline).ok_or_else(out_of_time)
+        let ticket = self.instance.read_tickets.take(self.deadline).ok_or_else(out_of_time)?;
+        let reading = self.instance.set.as_ref().map(|set| set.reading());
+        Ok(ReadPass { _reading: reading, _ticket: ticket })
+    }
+
+    /// How often this member had rolled back when the operation began.
+    pub(crate) fn rollback_id(&self) -> i64 {
+        self.rollback_id
     }
 
     /// A ticket to write; waits for one, and for the end of an `fsync` with `lock`, no longer than the operation may take.
@@ -182,6 +279,17 @@ impl<'a> Operation<'a> {
         }
         Ok(Some(record))
     }
+}
+
+/// `{_id}` of a document.
+fn key_of(document: &RawDocument) -> Result<RawDocumentBuf> {
+    let mut bytes = Vec::with_capacity(32);
+    let mut writer = fathom_wire::DocumentWriter::new(&mut bytes);
+    if let Some(id) = crate::parse::field(document, "_id") {
+        writer.value("_id", id);
+    }
+    writer.end();
+    RawDocumentBuf::from_bytes(bytes).map_err(|error| crate::parse::malformed(&error))
 }
 
 /// Whether to stop what is done for a client until a deadline.

@@ -14,6 +14,7 @@ use crate::log::{Log, Severity};
 use crate::network::{Listener, bind};
 use crate::parameters;
 use crate::pid_file::PidFile;
+use crate::replication;
 use crate::startup_warnings;
 use crate::storage::{DataDirectory, background, recount};
 
@@ -83,10 +84,12 @@ impl Server {
         };
         let (instance, uncounted) = Instance::new(config, engine, directory, Arc::clone(log))?;
         parameters::apply_start(&instance)?;
+        replication::recover(&instance)?;
         if let Some(address) = listeners.first().and_then(|listener| listener.local_addr().ok()) {
             let _ = instance.port.set(address.port());
         }
         let mut threads = background::start(&instance)?;
+        threads.extend(replication::start(&instance)?);
         let counting = count_again(&instance, uncounted);
         if instance.config.storage.rocksdb.crash_safe_counters {
             counting.into_iter().for_each(|thread| drop(thread.join()));
@@ -127,6 +130,7 @@ impl Server {
         }
         let failed = |failure: fathom_wire::Failure| Error::new(Kind::Io, failure.message().to_owned());
         instance.catalog.flush_sizes(true).map_err(failed)?;
+        instance.note_replayed()?;
         instance.engine.close()?;
         if let Some(directory) = &instance.directory {
             directory.lock().close()?;

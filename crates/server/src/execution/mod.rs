@@ -26,6 +26,7 @@ pub(crate) use retry::write_transaction;
 pub(crate) use scan::document_of;
 pub(crate) use validator::Validator;
 pub(crate) use write::{
+    insert_capped, now,
     DeleteRequest, Target, UpdateRequest, delete, delete_one, delete_some, insert_documents, update,
     with_collection,
 };

@@ -186,6 +186,7 @@ fn welcome(
     let client = instance.clients.add(peer.to_string());
     let id = client.id;
     let socket = Arc::new(stream);
+    client.set_socket(Arc::clone(&socket));
     sockets.open.lock().insert(id, Arc::clone(&socket));
     instance.log.info(
         "NETWORK",

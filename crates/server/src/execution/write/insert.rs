@@ -95,6 +95,7 @@ fn insert_group(
     let removed = write_transaction(op, |op| {
         for document in &ready {
             let (_, multikey) = collection.insert(op.session(), state, document)?;
+            op.note_insert(collection, document);
             if !multikey.is_empty() {
                 op.instance.catalog.note_multikey(collection, state, &multikey)?;
             }
@@ -114,6 +115,16 @@ fn insert_group(
         collection.capped().announce();
     }
     Ok(())
+}
+
+/// Inserts a document that another member inserted into a capped collection, and lets the oldest fall out.
+pub(crate) fn insert_capped(
+    op: &mut Operation<'_>,
+    collection: &Arc<Collection>,
+    state: &State,
+    document: &RawDocument,
+) -> Result<()> {
+    insert_group(op, collection, state, &[document], false)
 }
 
 /// Records and bytes of documents.
