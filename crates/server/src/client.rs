@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::net::TcpStream;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bson::{Document, RawDocument};

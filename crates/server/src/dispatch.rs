@@ -341,7 +341,9 @@ fn answer(
         if command.kind == Kind::Write || changes_a_catalog || op.last.is_some() {
             set.finish_write(op, request, &mut reply);
         }
-    } else if command.kind == Kind::Write && request.write_concern.journal && op.instance.config.storage.journal
+    } else if command.kind == Kind::Write
+        && request.write_concern.journal
+        && op.instance.config.storage.journal
     {
         op.instance.journal.wait_until_durable()?;
     }

@@ -117,6 +117,7 @@ impl Instance {
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.bell.ring();
+        self.set.iter().for_each(|set| set.stop_fetching());
     }
 
     /// Stops the server because its data can no longer be kept safe: what was promised is on the disk, and nothing more is

@@ -15,7 +15,10 @@ use crate::Result;
 use crate::buffers;
 use crate::client::Client;
 use crate::instance::Instance;
-use crate::replication::{Change, ChangeKind, Logged, Statement, Unreplicated, difference, is_replicated};
+use crate::replication::{
+    Again, Change, ChangeKind, Checkout, Image, Logged, Statement, Unreplicated, difference, is_replicated,
+};
+use crate::sessions::SessionId;
 use crate::storage::{Collection, SharedState, Ticket, leading_record_id};
 
 /// What an operation did, for the log, the profile and explain.
@@ -78,6 +81,8 @@ pub(crate) struct Operation<'a> {
     changes: Vec<Change>,
     /// Which statement of a retryable write is under way.
     pub(crate) statement: Option<Statement>,
+    /// Whether a retryable findAndModify returns the document after its change (true) or before it.
+    pub(crate) wants_image: Option<bool>,
     tickets: Cell<TicketUse>,
     variables: Option<Variables>,
 }
@@ -103,6 +108,7 @@ impl<'a> Operation<'a> {
             last: None,
             changes: Vec::new(),
             statement: None,
+            wants_image: None,
             tickets: Cell::default(),
             variables: None,
         }
@@ -130,10 +136,37 @@ impl<'a> Operation<'a> {
         self.instance.set.is_some() && is_replicated(collection.namespace()) && !Unreplicated::is_on()
     }
 
+    /// Begins a write that its driver may send again: the session is this operation's until what is returned goes.
+    pub(crate) fn begin_retryable(
+        &mut self,
+        session: Option<SessionId>,
+        transaction: Option<i64>,
+    ) -> Result<Option<Checkout<'a>>> {
+        let (Some(number), Some(set)) = (transaction, &self.instance.set) else { return Ok(None) };
+        let Some(id) = session else {
+            let what = "Transaction number requires a session ID to be specified";
+            return Err(Failure::new(Code::InvalidOptions, what));
+        };
+        let owner = self.client.session_key(id).owner;
+        let session = crate::replication::session_of(&id, owner.bytes())?;
+        let (checkout, statement) = set.transactions().begin(session, number, &|| self.check_interrupt())?;
+        self.statement = Some(statement);
+        Ok(Some(checkout))
+    }
+
+    /// Goes on to a statement of a retryable write. If it is done already, what it gave; else it is to be done now.
+    pub(crate) fn begin_statement(&mut self, number: usize) -> Result<Option<Again>> {
+        let number = i32::try_from(number).unwrap_or(i32::MAX);
+        let (Some(statement), Some(set)) = (&mut self.statement, &self.instance.set) else { return Ok(None) };
+        statement.number = number;
+        let Some(at) = set.transactions().done(statement, number) else { return Ok(None) };
+        crate::replication::again(set.oplog(), self.session, at).map(Some)
+    }
+
     /// Notes a document that the transaction inserts.
     pub(crate) fn note_insert(&mut self, collection: &Collection, document: &RawDocument) {
         if self.logs(collection) {
-            self.push(collection, ChangeKind::Insert, document.to_owned(), None);
+            self.push(collection, ChangeKind::Insert, document.to_owned(), None, (None, Some(document)));
         }
     }
 
@@ -145,7 +178,8 @@ impl<'a> Operation<'a> {
         after: &RawDocument,
     ) -> Result<()> {
         if self.logs(collection) {
-            self.push(collection, ChangeKind::Update, difference(before, after)?, Some(key_of(after)?));
+            let (change, key) = (difference(before, after)?, key_of(after)?);
+            self.push(collection, ChangeKind::Update, change, Some(key), (Some(before), Some(after)));
         }
         Ok(())
     }
@@ -153,7 +187,7 @@ impl<'a> Operation<'a> {
     /// Notes a document that the transaction removes.
     pub(crate) fn note_delete(&mut self, collection: &Collection, document: &RawDocument) -> Result<()> {
         if self.logs(collection) {
-            self.push(collection, ChangeKind::Delete, key_of(document)?, None);
+            self.push(collection, ChangeKind::Delete, key_of(document)?, None, (Some(document), None));
         }
         Ok(())
     }
@@ -164,15 +198,24 @@ impl<'a> Operation<'a> {
         kind: ChangeKind,
         object: RawDocumentBuf,
         key: Option<RawDocumentBuf>,
+        images: (Option<&RawDocument>, Option<&RawDocument>),
     ) {
         let mut change = Change::new(kind, collection.namespace(), object);
         change.collection = Some(collection.uuid());
         change.key = key;
-        change.statement = self.statement.clone();
-        if let Some(statement) = &mut self.statement {
-            // Inserts of one group are a statement each.
-            statement.number += i32::from(kind == ChangeKind::Insert);
+        if let (Some(statement), Some(set)) = (&self.statement, &self.instance.set) {
+            // Inserts of one transaction are a statement each.
+            let offset = i32::try_from(self.changes.len()).unwrap_or(i32::MAX);
+            let number =
+                if kind == ChangeKind::Insert { statement.number + offset } else { statement.number };
+            let previous = set.transactions().last(statement);
+            change.statement = Some(Statement { number, previous, ..statement.clone() });
         }
+        change.image = self.wants_image.and_then(|after| match (after, kind) {
+            (_, ChangeKind::Insert) => None,
+            (true, _) => images.1.map(|document| Image { after, document: document.to_owned() }),
+            (false, _) => images.0.map(|document| Image { after, document: document.to_owned() }),
+        });
         self.changes.push(change);
     }
 

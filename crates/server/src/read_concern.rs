@@ -3,8 +3,8 @@
 //! A server alone takes every write and reads the newest; there only the words are checked. In a set writes need the primary, reads
 //! of a secondary need the client's leave (`$readPreference`), `majority` and `afterClusterTime` wait (server.md, 2.3, 4.2).
 
-use bson::spec::BinarySubtype;
 use bson::RawBsonRef;
+use bson::spec::BinarySubtype;
 use fathom_query::{Code, Failure};
 use fathom_replication::MemberState;
 
@@ -111,10 +111,7 @@ pub(crate) fn check_role(op: &Operation<'_>, request: &Request<'_>) -> Result<()
         MemberState::Secondary => {
             Err(Failure::new(Code::NotPrimaryNoSecondaryOk, "not master and slaveOk=false"))
         }
-        _ => Err(Failure::new(
-            Code::NotPrimaryOrSecondary,
-            "node is not in primary or recovering state",
-        )),
+        _ => Err(Failure::new(Code::NotPrimaryOrSecondary, "node is not in primary or recovering state")),
     }
 }
 

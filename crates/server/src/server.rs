@@ -65,7 +65,10 @@ impl Server {
         let pid_file = config.pid_file.as_deref().map(PidFile::write).transpose()?;
         let directory = match config.storage.engine {
             EngineName::Ephemeral => None,
-            engine => Some(DataDirectory::open(&config.storage.db_path, engine.as_str())?),
+            engine => {
+                let in_set = config.replication.set_name.is_some();
+                Some(DataDirectory::open(&config.storage.db_path, engine.as_str(), in_set)?)
+            }
         };
         log_start(log, &config);
         startup_warnings::log(log, &config, crate::engines::memory_bytes());

@@ -37,7 +37,8 @@ pub enum Action {
         /// How long to wait for the reply.
         timeout: Duration,
     },
-    /// Store our vote for ourselves durably, and report by `own_vote_stored`. No vote is asked for before that.
+    /// Store our vote for ourselves durably, and report by `own_vote_stored`. No vote is asked for before that. A vote of a later term
+    /// that is stored already must stay.
     StoreVote(LastVote),
     /// Another member has a newer configuration. Store it durably, find this server in it, and report by `config_installed`, or by
     /// `config_refused`.
@@ -55,7 +56,7 @@ pub enum Action {
         /// The term that is ours.
         term: i64,
     },
-    /// Stop fetching and apply what was fetched; then, if `may_complete_transition` with this term, write the "new primary" entry and
+    /// Stop fetching, so that nothing fetched comes into the log after our first entry, and apply what was fetched; then, if `may_complete_transition` with this term, write the "new primary" entry and
     /// report by `transition_completed`. Only then writes are accepted.
     Drain {
         /// The term that it is about.

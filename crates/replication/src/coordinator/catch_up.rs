@@ -60,6 +60,10 @@ impl Coordinator {
 
     fn end_catch_up(&mut self) {
         if self.catch_up.take().is_some() {
+            // What comes from a source after our first entry would not follow it.
+            if self.sync_source.take().is_some() {
+                self.actions.push(Action::ReconsiderSyncSource);
+            }
             self.actions.push(Action::Drain { term: self.term });
         }
     }

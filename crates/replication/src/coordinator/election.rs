@@ -63,7 +63,7 @@ impl Coordinator {
         self.election = Some(Election {
             reason,
             stage: Stage::DryRun,
-            term: self.term + 1,
+            term: self.term.saturating_add(1),
             round: 0,
             deadline: now,
             votes: 0,

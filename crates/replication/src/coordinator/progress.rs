@@ -37,6 +37,8 @@ impl Coordinator {
     }
 
     /// Our log ends here: after a rollback or an initial sync, also earlier than before. Ignored while we lead, whose log only grows.
+    /// A rollback is only for a source whose newest entry is after ours, by term first; and one that would end before
+    /// [`Coordinator::last_committed`] must stop the member instead, since then somebody broke a promise.
     pub fn set_own_progress(&mut self, now: Moment, progress: Progress) {
         if !self.is_leader() {
             self.own =

@@ -13,7 +13,8 @@ use crate::moment::Moment;
 pub enum Ballot {
     /// Send this.
     Answer(RequestVotesReply),
-    /// Store the vote durably, then send this. If it cannot be stored, send an error: the vote is lost, and nobody else gets it.
+    /// Store the vote durably, then send this. If it cannot be stored, send an error: the vote is lost, and nobody else gets it. Of two
+    /// votes that are stored at one time, that of the later term must stay.
     StoreThenAnswer(LastVote, RequestVotesReply),
     /// We are primary of an earlier term. Carry out the actions, and ask again once `stepped_down` was called.
     StepDownFirst,

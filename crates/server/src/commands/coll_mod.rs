@@ -35,7 +35,12 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     }
     if let Some(document) = definition {
         let options = CollectionOptions { document };
-        return op.instance.catalog.change_options(&collection, &mut state, options, super::as_logged(request)?);
+        return op.instance.catalog.change_options(
+            &collection,
+            &mut state,
+            options,
+            super::as_logged(request)?,
+        );
     }
     // All is checked before anything changes.
     let options = change_validator(request.body(), &state.options.document)?;

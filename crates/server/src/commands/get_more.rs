@@ -115,7 +115,7 @@ fn fill(
 /// What another member that follows our oplog knows of the commit point.
 fn known_commit_point(request: &Request<'_>) -> Result<Option<OpTime>> {
     let known = parse::document(request.fields, "lastKnownCommittedOpTime")?;
-    known.map(|known| Ok(OpTime::from_document(&parse::owned(known)?)?)).transpose()
+    known.map(|known| OpTime::from_document(&parse::owned(known)?)).transpose()
 }
 
 /// Whether it is behind what we know, so that it should hear at once.

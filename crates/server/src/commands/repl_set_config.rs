@@ -21,7 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The set, or the failure of a server that is none's member.
 pub(super) fn set_of<'a>(op: &Operation<'a>) -> Result<&'a std::sync::Arc<ReplicaSet>> {
-    op.instance.set.as_ref().ok_or_else(|| Failure::new(Code::NoReplicationEnabled, "not running with --replSet"))
+    op.instance
+        .set
+        .as_ref()
+        .ok_or_else(|| Failure::new(Code::NoReplicationEnabled, "not running with --replSet"))
 }
 
 /// Makes a set of this server and others that have no data.
@@ -76,7 +79,8 @@ fn first_entry(op: &Operation<'_>, set: &ReplicaSet) -> Result<OpTime> {
     let at = OpTime::new(stamp.first(), NO_TERM);
     let change = Change::new(ChangeKind::Noop, "", rawdoc! { "msg": "initiating set" });
     session.begin()?;
-    let written = set.oplog().write_first(session, &change, at).and_then(|()| Ok(session.commit(Durability::Durable)?));
+    let written =
+        set.oplog().write_first(session, &change, at).and_then(|()| Ok(session.commit(Durability::Durable)?));
     if written.is_err() {
         session.rollback();
     }
@@ -118,20 +122,20 @@ fn check_others(
             term,
             check_empty: initiating,
         };
-        let asked = replication::ask(op.instance, &member.host, &mut None, &arguments.to_document(), PATIENCE);
+        let asked =
+            replication::ask(op.instance, &member.host, &mut None, &arguments.to_document(), PATIENCE);
         match asked {
             Ok(reply) => {
                 let reply = fathom_replication::messages::HeartbeatReply::from_document(&reply)?;
                 if initiating && reply.has_data == Some(true) {
-                    let what = format!(
-                        "'{}' has data already, cannot initiate set.",
-                        member.host
-                    );
+                    let what = format!("'{}' has data already, cannot initiate set.", member.host);
                     return Err(Failure::new(Code::CannotInitializeNodeWithData, what));
                 }
                 answering += usize::from(member.is_voter());
             }
-            Err(failure) if failure.code() == Code::HostUnreachable => down.push(format!("{}: {}", place, failure.message())),
+            Err(failure) if failure.code() == Code::HostUnreachable => {
+                down.push(format!("{}: {}", place, failure.message()))
+            }
             Err(failure) => {
                 let what = format!("{} does not take the configuration: {}", member.host, failure.message());
                 return Err(Failure::new(Code::NewReplicaSetConfigurationIncompatible, what));
@@ -150,10 +154,17 @@ fn check_others(
 }
 
 /// Changes who is in the set.
-pub(super) fn reconfigure(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn reconfigure(
+    op: &mut Operation<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
     let set = set_of(op)?;
     let Some(old) = set.ask(|one| one.config().cloned()) else {
-        return Err(Failure::new(Code::NotYetInitialized, "Node not yet initialized; use the replSetInitiate command"));
+        return Err(Failure::new(
+            Code::NotYetInitialized,
+            "Node not yet initialized; use the replSetInitiate command",
+        ));
     };
     let force = parse::boolean(request.fields, "force")?;
     if !force && !set.is_writable() {
@@ -200,17 +211,14 @@ pub(super) fn reconfigure(op: &mut Operation<'_>, request: &Request<'_>, _reply:
 pub(super) fn get(op: &mut Operation<'_>, _request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let set = set_of(op)?;
     let config = set.ask(|one| one.config().map(ReplicaSetConfig::to_document));
-    let config = config.ok_or_else(|| Failure::new(Code::NotYetInitialized, "no replset config has been received"))?;
+    let config =
+        config.ok_or_else(|| Failure::new(Code::NotYetInitialized, "no replset config has been received"))?;
     reply.bson("config", &Bson::Document(config));
     Ok(())
 }
 
 /// Waits until an outcome has come that `ask` sees, as long as the operation may take.
-pub(super) fn wait_until<T>(
-    op: &Operation<'_>,
-    set: &ReplicaSet,
-    ask: impl Fn() -> Option<T>,
-) -> Result<T> {
+pub(super) fn wait_until<T>(op: &Operation<'_>, set: &ReplicaSet, ask: impl Fn() -> Option<T>) -> Result<T> {
     loop {
         let seen = set.changes();
         if let Some(outcome) = ask() {
@@ -223,7 +231,13 @@ pub(super) fn wait_until<T>(
 
 /// What a command writes of a document without `ok`.
 pub(super) fn write_all(reply: &mut Reply<'_>, document: &Document) {
-    reply.extend(&document.iter().filter(|(name, _)| name.as_str() != "ok").map(|(name, value)| (name.clone(), value.clone())).collect());
+    reply.extend(
+        &document
+            .iter()
+            .filter(|(name, _)| name.as_str() != "ok")
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    );
 }
 
 /// The body of a command as a document.

@@ -34,7 +34,11 @@ fn has_data(op: &Operation<'_>) -> bool {
 }
 
 /// Whether a candidate has this member's vote.
-pub(super) fn request_votes(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn request_votes(
+    op: &mut Operation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let set = set_of(op)?;
     let arguments = RequestVotesArguments::from_document(&body(request)?)?;
     let until = Instant::now() + STEP_DOWN;

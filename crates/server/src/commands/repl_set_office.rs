@@ -55,7 +55,11 @@ pub(super) fn freeze(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut 
 }
 
 /// Goes into maintenance, or out of it.
-pub(super) fn maintenance(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn maintenance(
+    op: &mut Operation<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
     let on = parse::truth_of(request.target);
     set_of(op)?.tell(|one, now| one.set_maintenance(now, on))
 }
@@ -81,9 +85,14 @@ pub(super) fn abort_catch_up(
 }
 
 /// Writes an entry that changes nothing.
-pub(super) fn append_note(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn append_note(
+    op: &mut Operation<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
     let set = set_of(op)?;
-    let data = parse::document(request.fields, "data")?.ok_or_else(|| parse::missing("appendOplogNote.data"))?;
+    let data =
+        parse::document(request.fields, "data")?.ok_or_else(|| parse::missing("appendOplogNote.data"))?;
     if !set.is_writable() {
         return Err(replication::not_primary());
     }

@@ -27,7 +27,11 @@ pub(super) fn run(op: &mut Operation<'_>, _request: &Request<'_>, reply: &mut Re
 }
 
 /// The rollback id.
-pub(super) fn rollback_id(op: &mut Operation<'_>, _request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn rollback_id(
+    op: &mut Operation<'_>,
+    _request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     reply.i32("rbid", i32::try_from(set_of(op)?.rollback_id()).unwrap_or(i32::MAX));
     Ok(())
 }

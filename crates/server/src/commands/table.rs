@@ -676,7 +676,18 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "replSetHeartbeat",
             Command,
             Manage,
-            ["configVersion", "configTerm", "hbv", "from", "fromId", "term", "checkEmpty", "pv", "v", "primaryId"],
+            [
+                "configVersion",
+                "configTerm",
+                "hbv",
+                "from",
+                "fromId",
+                "term",
+                "checkEmpty",
+                "pv",
+                "v",
+                "primaryId"
+            ],
             super::repl_set_members::heartbeat,
             "asks a member how it is; between members",
             admin_only
@@ -712,7 +723,16 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "replSetRequestVotes",
             Command,
             Manage,
-            ["setName", "dryRun", "term", "candidateIndex", "configVersion", "configTerm", "lastCommittedOp", "lastAppliedOpTime"],
+            [
+                "setName",
+                "dryRun",
+                "term",
+                "candidateIndex",
+                "configVersion",
+                "configTerm",
+                "lastCommittedOp",
+                "lastAppliedOpTime"
+            ],
             super::repl_set_members::request_votes,
             "asks for a vote; between members",
             admin_only

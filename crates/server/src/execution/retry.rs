@@ -22,7 +22,11 @@ pub(crate) fn write_transaction<T>(
             let logged = op.log_changes()?;
             op.session().commit(Durability::Buffered)?;
             if let Some(logged) = logged {
-                op.last = Some(logged.committed());
+                let set = op.instance.set.as_ref();
+                let note = |statement: &_, at| {
+                    set.into_iter().for_each(|set| set.transactions().note(statement, at))
+                };
+                op.last = Some(logged.committed(note));
             }
             Ok(value)
         });

@@ -164,7 +164,10 @@ mod tests {
         let first = clock.reserve(10, 1);
         let second = clock.reserve(10, 3);
         let third = clock.reserve(10, 1);
-        assert_eq!((first.first(), second.first(), second.last()), ((10 << 32) | 1, (10 << 32) | 2, (10 << 32) | 4));
+        assert_eq!(
+            (first.first(), second.first(), second.last()),
+            ((10 << 32) | 1, (10 << 32) | 2, (10 << 32) | 4)
+        );
         second.commit();
         assert_eq!(clock.settled(), 0);
         first.commit();

@@ -43,7 +43,12 @@ struct Found<'a> {
 }
 
 /// Collects what differs below `path`; false if operators cannot say it.
-fn compare<'a>(before: &RawDocument, after: &'a RawDocument, path: &mut String, found: &mut Found<'a>) -> bool {
+fn compare<'a>(
+    before: &RawDocument,
+    after: &'a RawDocument,
+    path: &mut String,
+    found: &mut Found<'a>,
+) -> bool {
     let mut old = before.iter();
     let mut pending = old.next();
     for element in after {
@@ -72,7 +77,9 @@ fn compare<'a>(before: &RawDocument, after: &'a RawDocument, path: &mut String, 
                     break;
                 }
                 Some(Ok((known, _))) => {
-                    if !can_be_a_path(known.as_str()) || matches!(after.get(known.as_str()), Ok(Some(_)) | Err(_)) {
+                    if !can_be_a_path(known.as_str())
+                        || matches!(after.get(known.as_str()), Ok(Some(_)) | Err(_))
+                    {
                         return false;
                     }
                     found.unset.push(joined(path, known.as_str()));

@@ -73,7 +73,11 @@ impl Driver<'_> {
                 self.set.announce();
             }
             // The applier drains, and completes the transition.
-            Action::Drain { .. } | Action::ReconsiderSyncSource => self.set.announce(),
+            Action::Drain { .. } => self.set.announce(),
+            Action::ReconsiderSyncSource => {
+                self.set.stop_fetching();
+                self.set.announce();
+            }
             Action::StepDown { reason } => self.step_down(reason),
             Action::StepDownRefused(failure) => {
                 self.set.outcomes.lock().refused = Some(failure);
@@ -175,7 +179,13 @@ pub(super) fn complete_transition(instance: &Instance, set: &ReplicaSet, term: i
                 set.oplog().set_role(Role { writable: false, term });
             } else {
                 let attributes = doc! { "term": term };
-                instance.log.info("REPL", 21331, "OplogApplier", "Transition to primary complete; database writes are now permitted", attributes);
+                instance.log.info(
+                    "REPL",
+                    21331,
+                    "OplogApplier",
+                    "Transition to primary complete; database writes are now permitted",
+                    attributes,
+                );
             }
             set.announce();
             result
@@ -196,7 +206,7 @@ pub(crate) fn note(instance: &Instance, what: bson::RawDocumentBuf) -> Result<Op
     let logged = set.oplog().log(&*session, &changes)?;
     session.commit(fathom_engine::Durability::Buffered)?;
     let logged = logged.ok_or_else(super::oplog::not_primary)?;
-    Ok(logged.committed())
+    Ok(logged.committed(|_, _| {}))
 }
 
 /// Keeps an idle primary's oplog growing, so that others can tell it from one that is gone: an entry each 10 s without any

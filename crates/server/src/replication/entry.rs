@@ -53,6 +53,14 @@ pub(crate) struct Statement {
     pub(crate) previous: OpTime,
 }
 
+/// A document that findAndModify returned.
+#[derive(Clone, Debug)]
+pub(crate) struct Image {
+    /// Whether it is the one after the change, or before it.
+    pub(crate) after: bool,
+    pub(crate) document: RawDocumentBuf,
+}
+
 /// A change that is about to be logged; the clock gives it its timestamp.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
@@ -64,7 +72,9 @@ pub(crate) struct Change {
     /// `o2`: which document an update is about.
     pub(crate) key: Option<RawDocumentBuf>,
     pub(crate) statement: Option<Statement>,
-    /// The image of the document that findAndModify returned, as the entries of a retryable one need it.
+    /// The document that a retryable findAndModify returned: logged before the change, so that it can be returned again.
+    pub(crate) image: Option<Image>,
+    /// Whether a document came with its chunk from another shard.
     pub(crate) from_migration: bool,
 }
 
@@ -78,8 +88,22 @@ impl Change {
             object,
             key: None,
             statement: None,
+            image: None,
             from_migration: false,
         }
+    }
+
+    /// How many entries it makes.
+    pub(crate) fn entries(&self) -> u64 {
+        1 + u64::from(self.image.is_some())
+    }
+
+    /// The entry that holds the image.
+    pub(crate) fn image_entry(&self, at: OpTime, wall: DateTime) -> Option<Vec<u8>> {
+        let image = self.image.as_ref()?;
+        let mut noop = Change::new(Kind::Noop, &self.namespace, image.document.clone());
+        noop.collection = self.collection;
+        Some(noop.entry(at, 0, wall))
     }
 
     /// The entry's bytes.
@@ -108,6 +132,10 @@ impl Change {
             writer.i32("stmtId", statement.number);
             write_optime(&mut writer, "prevOpTime", statement.previous);
         }
+        if let Some(image) = &self.image {
+            let name = if image.after { "postImageOpTime" } else { "preImageOpTime" };
+            write_optime(&mut writer, name, OpTime { timestamp: at.timestamp - 1, ..at });
+        }
         writer.document("o", &self.object);
         writer.end();
         bytes
@@ -131,7 +159,8 @@ pub(crate) struct Entry {
 impl Entry {
     /// Reads an entry; one that this server cannot understand is an error, for it must not be passed over.
     pub(crate) fn parse(raw: RawDocumentBuf) -> Result<Entry> {
-        let bad = |what: &str| Failure::new(Code::FailedToParse, format!("an entry of the oplog {what}: {raw:?}"));
+        let bad =
+            |what: &str| Failure::new(Code::FailedToParse, format!("an entry of the oplog {what}: {raw:?}"));
         let at = read_optime(&raw).ok_or_else(|| bad("has no ts and t"))?;
         let text = |name: &str| raw.get_str(name).map_err(|_| bad(&format!("has no {name}")));
         let kind = Kind::of(text("op")?).ok_or_else(|| bad("does what is not known here"))?;
@@ -222,6 +251,9 @@ mod tests {
         assert_eq!((entry.object.clone(), entry.collection), (change.object, change.collection));
         assert_eq!(entry.id().and_then(|id| id.as_i32()), Some(5));
         assert_eq!(entry.statement, change.statement);
-        assert!(Entry::parse(rawdoc! { "ts": timestamp_of(1), "t": 1_i64, "op": "x", "ns": "", "o": {} }).is_err());
+        assert!(
+            Entry::parse(rawdoc! { "ts": timestamp_of(1), "t": 1_i64, "op": "x", "ns": "", "o": {} })
+                .is_err()
+        );
     }
 }

@@ -38,19 +38,24 @@ pub(super) struct Buffer {
 
 #[derive(Debug, Default)]
 struct Waiting {
+    /// The entry before the first that waits.
+    after: OpTime,
     entries: VecDeque<Entry>,
     bytes: usize,
 }
 
 impl Buffer {
-    /// Adds entries, waiting until there is room; false if `go_on` says to stop.
-    fn push(&self, entries: Vec<Entry>, go_on: &dyn Fn() -> bool) -> bool {
+    /// Adds entries that follow `after`, waiting until there is room; false if `go_on` says to stop.
+    fn push(&self, after: OpTime, entries: Vec<Entry>, go_on: &dyn Fn() -> bool) -> bool {
         let mut state = self.state.lock();
         while state.bytes > BUFFER_BYTES {
             if !go_on() {
                 return false;
             }
             self.changed.wait_for(&mut state, Duration::from_millis(100));
+        }
+        if state.entries.is_empty() {
+            state.after = after;
         }
         for entry in entries {
             state.bytes += entry.raw.as_bytes().len();
@@ -60,12 +65,12 @@ impl Buffer {
         true
     }
 
-    /// The next batch, at most so many entries and bytes; waits for one no longer than `until`.
-    pub(super) fn take(&self, most: usize, most_bytes: usize, until: Instant) -> Vec<Entry> {
+    /// The next batch, at most so many entries and bytes, and the entry that it follows; waits for one no longer than `until`.
+    pub(super) fn take(&self, most: usize, most_bytes: usize, until: Instant) -> (OpTime, Vec<Entry>) {
         let mut state = self.state.lock();
         while state.entries.is_empty() {
             if self.changed.wait_until(&mut state, until).timed_out() {
-                return Vec::new();
+                return (OpTime::NULL, Vec::new());
             }
         }
         let (mut batch, mut bytes) = (Vec::new(), 0);
@@ -80,8 +85,9 @@ impl Buffer {
             batch.extend(state.entries.pop_front());
         }
         state.bytes = state.bytes.saturating_sub(bytes);
+        let after = std::mem::replace(&mut state.after, batch.last().map_or(OpTime::NULL, |entry| entry.at));
         self.changed.notify_all();
-        batch
+        (after, batch)
     }
 
     /// The newest entry that waits.
@@ -89,21 +95,15 @@ impl Buffer {
         self.state.lock().entries.back().map(|entry| entry.at)
     }
 
+    /// Throws away what waits.
+    pub(super) fn clear(&self) {
+        *self.state.lock() = Waiting::default();
+        self.changed.notify_all();
+    }
+
     /// Whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.state.lock().entries.is_empty()
-    }
-
-    /// Throws away what waits.
-    pub(super) fn clear(&self) {
-        let mut state = self.state.lock();
-        *state = Waiting::default();
-        self.changed.notify_all();
-    }
-
-    /// Wakes whoever waits.
-    pub(super) fn wake(&self) {
-        self.changed.notify_all();
     }
 }
 
@@ -120,9 +120,15 @@ pub(super) enum Ended {
 
 /// Follows one source until it is no good any more.
 pub(super) fn follow(instance: &Arc<Instance>, set: &ReplicaSet, buffer: &Buffer, source: &Host) -> Ended {
-    match try_follow(instance, set, buffer, source) {
+    let ended = try_follow(instance, set, buffer, source);
+    set.fetching(None);
+    match ended {
         Ok(ended) => ended,
         Err(failure) => {
+            if instance.is_stopping() || set.ask(|one| one.sync_source() != Some(source)) {
+                // Somebody ended it on purpose.
+                return Ended::Elsewhere;
+            }
             let attributes = doc! { "source": source.as_str(), "error": failure.message() };
             instance.log.info("REPL", 21275, "ReplCoordExtern", "Fetching the oplog ended", attributes);
             set.tell(|coordinator, now| coordinator.deny_sync_source(now, source, Moment(now.0 + DENIED)));
@@ -137,6 +143,7 @@ fn try_follow(instance: &Arc<Instance>, set: &ReplicaSet, buffer: &Buffer, sourc
         one.config().map_or(AWAIT_MOST, |config| (config.settings.election_timeout / 2).min(AWAIT_MOST))
     });
     let mut connection = connect(instance, source, patience + GRACE)?;
+    set.fetching(Some(connection.interrupter().map_err(failure_of)?));
     let find = doc! {
         "find": "oplog.rs",
         "filter": { "ts": { "$gte": timestamp_of(last.timestamp) } },
@@ -154,24 +161,28 @@ fn try_follow(instance: &Arc<Instance>, set: &ReplicaSet, buffer: &Buffer, sourc
     let (mut cursor, mut entries) = batch_of(&reply, "firstBatch")?;
     match entries.first() {
         Some(first) if first.at == last => drop(entries.remove(0)),
+        // A source that is not ahead proves nothing: its history may be the one that goes.
+        _ if !is_ahead(&reply, last)? => {
+            set.tell(|one, now| one.deny_sync_source(now, source, Moment(now.0 + DENIED)));
+            return Ok(Ended::Elsewhere);
+        }
         Some(first) if first.at > last && is_too_stale(&mut connection, last)? => {
             let attributes = doc! { "source": source.as_str(), "first": first.at.to_string() };
             instance.log.warning("REPL", 21272, "ReplBatcher", "too stale to catch up", attributes);
             return Ok(Ended::TooStale);
         }
-        None if is_behind(&reply, last)? => {
-            set.tell(|one, now| one.deny_sync_source(now, source, Moment(now.0 + DENIED)));
-            return Ok(Ended::Elsewhere);
-        }
         // It does not have our entry, though it has later ones.
         _ => return Ok(Ended::Diverged(source.clone())),
     }
+    let mut after = last;
     let go_on = || !instance.is_stopping() && set.ask(|one| one.sync_source() == Some(source));
     loop {
         let stays = learn(set, &reply)?;
-        if !buffer.push(entries, &go_on) || !stays || cursor == 0 || !go_on() {
+        let newest = entries.last().map_or(after, |entry| entry.at);
+        if !buffer.push(after, entries, &go_on) || !stays || cursor == 0 || !go_on() {
             return Ok(Ended::Elsewhere);
         }
+        after = newest;
         let (term, committed) = set.ask(|one| (one.term(), one.last_committed()));
         let more = doc! {
             "getMore": cursor,
@@ -183,8 +194,12 @@ fn try_follow(instance: &Arc<Instance>, set: &ReplicaSet, buffer: &Buffer, sourc
             "$replData": 1,
             "$oplogQueryData": 1,
         };
+        let begun = Instant::now();
         reply = run(&mut connection, &more)?;
+        set.figures().get_mores.add(begun.elapsed());
+        set.figures().fetched_bytes.add(reply.as_bytes().len() as u64);
         (cursor, entries) = batch_of(&reply, "nextBatch")?;
+        set.figures().fetched.add(entries.len() as u64);
     }
 }
 
@@ -228,10 +243,10 @@ fn learn(set: &ReplicaSet, reply: &RawDocument) -> Result<bool> {
     Ok(!set.ask(|coordinator| coordinator.should_change_sync_source(now, &metadata, query.as_ref())))
 }
 
-/// Whether the source itself does not have so much yet.
-fn is_behind(reply: &RawDocument, last: OpTime) -> Result<bool> {
+/// Whether the source has applied more than `last`, by its own word.
+fn is_ahead(reply: &RawDocument, last: OpTime) -> Result<bool> {
     let query = OplogQueryMetadata::beside(&metadata_fields(reply)?)?;
-    Ok(query.is_some_and(|query| query.last_applied < last))
+    Ok(query.is_some_and(|query| query.last_applied > last))
 }
 
 /// The fields beside a batch, without the batch.

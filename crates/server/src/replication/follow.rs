@@ -31,7 +31,13 @@ pub(super) fn fetch(instance: &Arc<Instance>, buffer: &Arc<Buffer>) {
         let seen = set.changes();
         if let Err(failure) = fetch_once(instance, set, buffer) {
             let attributes = doc! { "error": failure.message() };
-            instance.log.warning("REPL", 21079, "BackgroundSync", "replication waits before it tries again", attributes);
+            instance.log.warning(
+                "REPL",
+                21079,
+                "BackgroundSync",
+                "replication waits before it tries again",
+                attributes,
+            );
             set.wait_for_change(set.changes(), Instant::now() + AGAIN);
             continue;
         }
@@ -94,11 +100,18 @@ pub(super) fn apply(instance: &Arc<Instance>, buffer: &Arc<Buffer>) {
         Err(failure) => return die(instance, &failure),
     };
     while !instance.is_stopping() {
-        let batch = buffer.take(BATCH_ENTRIES, BATCH_BYTES, Instant::now() + Duration::from_millis(20));
+        let until = Instant::now() + Duration::from_millis(20);
+        let (after, batch) = buffer.take(BATCH_ENTRIES, BATCH_BYTES, until);
+        let newest = set.oplog().optime_of(set.oplog().clock().settled());
         let result = if batch.is_empty() {
             take_office(instance, set, buffer)
-        } else {
+        } else if after == newest && !set.oplog().role().writable {
             apply_batch(instance, set, &mut applier, &batch)
+        } else {
+            // It was fetched before this member led, or rolled back: its history is another one now.
+            set.stop_fetching();
+            buffer.clear();
+            Ok(())
         };
         if let Err(failure) = result {
             return die(instance, &failure);
@@ -114,27 +127,23 @@ fn die(instance: &Instance, failure: &Failure) {
 
 fn apply_batch(instance: &Instance, set: &ReplicaSet, applier: &mut Applier, batch: &[Entry]) -> Result<()> {
     let Some(last) = batch.last() else { return Ok(()) };
-    if set.oplog().role().writable {
-        // It came too late: the term is ours.
-        return Ok(());
-    }
-    let newest = set.oplog().clock().settled();
-    // What a rollback or a new source brings twice.
-    let batch: Vec<Entry> = batch.iter().filter(|entry| entry.at.timestamp > newest).cloned().collect();
-    if batch.is_empty() {
-        return Ok(());
-    }
+    wait_for_delay(instance, set, last.at);
     let session = instance.engine.session()?;
     session.begin()?;
-    set.oplog().copy(&*session, &batch)?;
+    set.oplog().copy(&*session, batch)?;
     session.commit(Durability::Buffered)?;
+    let begun = Instant::now();
     {
         let _nobody_reads = set.applying();
         // What a rollback or a copy fetched later may have these entries already.
         let ahead = batch.first().is_some_and(|first| first.at <= set.minimum());
-        applier.apply(&batch, if ahead { Manner::Relaxed } else { Manner::Exact })?;
+        applier.apply(batch, if ahead { Manner::Relaxed } else { Manner::Exact })?;
     }
-    set.transactions().learn(&batch);
+    set.figures().applied(batch, begun.elapsed());
+    set.transactions().learn(batch);
+    if batch.iter().any(|entry| entry.namespace == "admin.system.users") {
+        instance.users.load(&instance.engine, &instance.catalog, &instance.log)?;
+    }
     let term = last.at.term;
     set.oplog().clock().advance(last.at.timestamp);
     set.tell(|one, now| {
@@ -142,6 +151,21 @@ fn apply_batch(instance: &Instance, set: &ReplicaSet, applier: &mut Applier, bat
         one.applied_advanced(now, last.at);
     });
     become_consistent(instance, set, last.at)
+}
+
+/// A member with a delay applies nothing that is younger (`slaveDelay`).
+fn wait_for_delay(instance: &Instance, set: &ReplicaSet, at: OpTime) {
+    let delay = set.ask(|one| {
+        let member = one.config().zip(one.own_index()).and_then(|(config, own)| config.members.get(own));
+        member.map_or(Duration::ZERO, |member| member.delay)
+    });
+    if delay.is_zero() {
+        return;
+    }
+    let due = i64::from(at.seconds()).saturating_add(i64::try_from(delay.as_secs()).unwrap_or(i64::MAX));
+    while bson::DateTime::now().timestamp_millis() / 1000 < due && !instance.is_stopping() {
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// A member whose data were of several moments may be read once it has applied all up to the last of them.
@@ -166,7 +190,13 @@ fn take_office(instance: &Instance, set: &ReplicaSet, buffer: &Buffer) -> Result
     if let Err(failure) = driver::complete_transition(instance, set, term) {
         // It stepped down meanwhile; that is not the data's fault.
         let attributes = doc! { "error": failure.message() };
-        instance.log.info("REPL", 21332, "OplogApplier", "the transition to primary was not completed", attributes);
+        instance.log.info(
+            "REPL",
+            21332,
+            "OplogApplier",
+            "the transition to primary was not completed",
+            attributes,
+        );
     }
     Ok(())
 }

@@ -40,6 +40,8 @@ pub(super) fn run(instance: &Arc<Instance>, set: &Arc<ReplicaSet>) -> Result<()>
     let attributes = doc! { "source": source.as_str() };
     instance.log.info("REPL", 21164, "InitialSync", "Initial sync begins", attributes);
     let (begin, minimum) = copy(instance, set, &source)?;
+    instance.users.load(&instance.engine, &instance.catalog, &instance.log)?;
+    set.figures().copies.add(1);
     let attributes = doc! {
         "source": source.as_str(),
         "durationMillis": i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX),
@@ -108,17 +110,22 @@ fn newest_entry(connection: &mut Connection) -> Result<Entry> {
 }
 
 fn databases(connection: &mut Connection) -> Result<Vec<String>> {
-    let reply = connection.run("admin", &doc! { "listDatabases": 1, "nameOnly": true }).map_err(failure_of)?;
+    let reply =
+        connection.run("admin", &doc! { "listDatabases": 1, "nameOnly": true }).map_err(failure_of)?;
     let reply: Document = crate::parse::owned(&reply)?;
-    let all = reply.get_array("databases").map_err(|error| Failure::new(Code::FailedToParse, error.to_string()))?;
+    let all =
+        reply.get_array("databases").map_err(|error| Failure::new(Code::FailedToParse, error.to_string()))?;
     let names = all.iter().filter_map(|one| one.as_document()?.get_str("name").ok());
     Ok(names.filter(|name| *name != "local").map(str::to_owned).collect())
 }
 
 fn copy_database(op: &mut Operation<'_>, connection: &mut Connection, database: &str) -> Result<()> {
     let list = doc! { "listCollections": 1, "cursor": {} };
-    let all: Vec<RawDocumentBuf> =
-        connection.cursor(database, &list).map_err(failure_of)?.collect::<Result<_, _>>().map_err(failure_of)?;
+    let all: Vec<RawDocumentBuf> = connection
+        .cursor(database, &list)
+        .map_err(failure_of)?
+        .collect::<Result<_, _>>()
+        .map_err(failure_of)?;
     for one in all {
         let one: Document = crate::parse::owned(&one)?;
         let name = one.get_str("name").unwrap_or_default().to_owned();
@@ -128,7 +135,9 @@ fn copy_database(op: &mut Operation<'_>, connection: &mut Connection, database: 
         }
         let options = one.get_document("options").cloned().unwrap_or_default();
         let uuid = one.get_document("info").ok().and_then(|info| match info.get("uuid") {
-            Some(bson::Bson::Binary(binary)) => binary.bytes.as_slice().try_into().ok().map(bson::Uuid::from_bytes),
+            Some(bson::Bson::Binary(binary)) => {
+                binary.bytes.as_slice().try_into().ok().map(bson::Uuid::from_bytes)
+            }
             _ => None,
         });
         let is_view = one.get_str("type").is_ok_and(|kind| kind == "view");

@@ -120,8 +120,7 @@ pub(crate) fn connect(instance: &Instance, to: &Host, timeout: Duration) -> Resu
     target.socket_timeout = Some(timeout);
     target.direct_connection = true;
     if let Some((user, password)) = instance.users.member_login() {
-        target.credential =
-            Some(Credential { user, password, source: "local".to_owned(), mechanism: None });
+        target.credential = Some(Credential { user, password, source: "local".to_owned(), mechanism: None });
     }
     Connection::open(&address, &target).map_err(|error| unreachable_host(to, &error.to_string()))
 }

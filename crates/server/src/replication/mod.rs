@@ -10,6 +10,7 @@ mod difference;
 mod driver;
 mod entry;
 mod fetch;
+mod figures;
 mod follow;
 mod initial_sync;
 mod links;
@@ -28,19 +29,20 @@ mod wait;
 
 pub(crate) use difference::difference;
 pub(crate) use driver::note;
-pub(crate) use entry::{Change, Kind as ChangeKind, Statement, stamp_of, timestamp_of};
+pub(crate) use entry::{Change, Image, Kind as ChangeKind, Statement, stamp_of, timestamp_of};
+pub(crate) use figures::{Figures, Timed};
 pub(crate) use initial_sync::make_oplog;
 pub(crate) use links::{APP_NAME, ask, own_index};
 pub(crate) use oplog::{Logged, Oplog, is_replicated, not_primary};
-pub(crate) use retryable::{Again, Transactions, again};
+pub(crate) use retryable::{Again, Checkout, again, session_of};
 pub(crate) use set::{ReplicaSet, majority_of};
 pub(crate) use start::{join, recover, start};
-pub(crate) use store::{set_config, set_validity, set_vote, validity, Validity};
+pub(crate) use store::{Validity, set_config, set_validity, set_vote, validity};
 pub(crate) use tables::SetTables;
 pub(crate) use unreplicated::Unreplicated;
 pub(crate) use wait::{for_cluster_time, for_majority};
 
 /// How far the data were applied; not journaled, for it belongs to the data.
 pub(crate) const MIN_VALID: &str = "local.replset.minvalid";
-/// The records of sessions that wrote retryably: each member derives them itself.
+/// The records of sessions, where a mongod has them: each member's own.
 pub(crate) const TRANSACTIONS: &str = "config.transactions";

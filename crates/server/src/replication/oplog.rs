@@ -5,16 +5,15 @@
 //! holds all (server.md, 4.1); that point is moved by [`Oplog::publish`].
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 use bson::{DateTime, Document, RawDocumentBuf, doc};
 use fathom_engine::{Key, Session};
 use fathom_query::{Code, Failure};
 use fathom_replication::OpTime;
-use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use super::clock::{OplogClock, Reserved, Stamp};
-use super::entry::{Change, Entry, Kind, read_optime};
+use super::entry::{Change, Entry, Kind, Statement, read_optime};
 use super::unreplicated::Unreplicated;
 use crate::Result;
 use crate::storage::{Collection, CollectionOptions};
@@ -41,7 +40,6 @@ pub(crate) struct Oplog {
     terms: Mutex<Vec<OpTime>>,
     /// Up to where others may read.
     visible: Mutex<Stamp>,
-    published: Condvar,
 }
 
 /// Entries in a transaction that is still open; to be kept until it is committed or rolled back.
@@ -52,6 +50,8 @@ pub(crate) struct Logged<'o> {
     role: RwLockReadGuard<'o, Role>,
     collection: &'o Collection,
     bytes: i64,
+    /// The statements of retryable writes, with their entries.
+    statements: Vec<(Statement, OpTime)>,
 }
 
 impl Logged<'_> {
@@ -60,14 +60,10 @@ impl Logged<'_> {
         OpTime { timestamp: self.reserved.last(), term: self.role.term }
     }
 
-    /// The first entry.
-    pub(crate) fn first(&self) -> OpTime {
-        OpTime { timestamp: self.reserved.first(), term: self.role.term }
-    }
-
-    /// The transaction is committed: counts the entries.
-    pub(crate) fn committed(self) -> OpTime {
+    /// The transaction is committed: counts the entries, and hands over the statements that are done.
+    pub(crate) fn committed(self, mut done: impl FnMut(&Statement, OpTime)) -> OpTime {
         let last = self.last();
+        self.statements.iter().for_each(|(statement, at)| done(statement, *at));
         let count = last.timestamp - self.reserved.first() + 1;
         self.collection.note(i64::try_from(count).unwrap_or(0), self.bytes);
         // Before the role may change: who steps down must know of the entry.
@@ -129,18 +125,26 @@ impl Oplog {
         let (true, Some(collection)) = (role.writable, self.collection.get()) else {
             return Err(not_primary());
         };
-        let reserved = self.clock.reserve(now_seconds(), replicated.len() as u64);
-        let mut bytes = 0;
+        let reserved = self.clock.reserve(now_seconds(), replicated.iter().map(|one| one.entries()).sum());
+        let (mut bytes, mut statements) = (0, Vec::new());
         let wall = DateTime::now();
-        for (place, change) in replicated.into_iter().enumerate() {
-            let at = OpTime { timestamp: reserved.first() + place as u64, term: role.term };
+        let table = collection.records_table()?;
+        let mut at = OpTime { timestamp: reserved.first(), term: role.term };
+        for change in replicated {
+            if let Some(image) = change.image_entry(at, wall) {
+                bytes += i64::try_from(image.len()).unwrap_or(0);
+                session.put(table, key(at.timestamp), &image)?;
+                at.timestamp += 1;
+            }
             #[expect(clippy::cast_possible_wrap, reason = "any 64 bits")]
             let entry = change.entry(at, crate::random::number() as i64, wall);
             bytes += i64::try_from(entry.len()).unwrap_or(0);
-            session.put(collection.records_table()?, key(at.timestamp), &entry)?;
+            session.put(table, key(at.timestamp), &entry)?;
+            statements.extend(change.statement.clone().map(|statement| (statement, at)));
+            at.timestamp += 1;
         }
         self.note_term(OpTime { timestamp: reserved.first(), term: role.term });
-        Ok(Some(Logged { reserved, role, collection, bytes }))
+        Ok(Some(Logged { reserved, role, collection, bytes, statements }))
     }
 
     /// Writes the entry with which a set's oplog begins, in the session's transaction.
@@ -201,7 +205,6 @@ impl Oplog {
         if stamp > *visible {
             *visible = stamp;
             self.show(stamp);
-            self.published.notify_all();
             drop(visible);
             self.announce();
         }
@@ -218,27 +221,6 @@ impl Oplog {
         if let Some(collection) = self.collection.get() {
             collection.capped().announce();
         }
-    }
-
-    /// Waits until `stamp` may be read, no longer than `until`; whether it may.
-    pub(crate) fn wait_visible(&self, stamp: Stamp, until: Instant) -> bool {
-        let mut visible = self.visible.lock();
-        while *visible < stamp {
-            if self.published.wait_until(&mut visible, until).timed_out() {
-                break;
-            }
-        }
-        *visible >= stamp
-    }
-
-    /// The newest entry that is there, committed or visible or not.
-    pub(crate) fn newest(&self, session: &dyn Session) -> Result<Option<Entry>> {
-        let Some(collection) = self.collection.get() else { return Ok(None) };
-        let mut cursor = session.cursor(collection.records_table()?)?;
-        if !cursor.last()? {
-            return Ok(None);
-        }
-        read(cursor.value()).map(Some)
     }
 
     /// The entry of a timestamp.
@@ -296,10 +278,7 @@ impl Oplog {
     }
 
     /// The oldest and the newest entry of a collection that is one.
-    pub(crate) fn ends(
-        session: &dyn Session,
-        collection: &Collection,
-    ) -> Result<Option<(OpTime, OpTime)>> {
+    pub(crate) fn ends(session: &dyn Session, collection: &Collection) -> Result<Option<(OpTime, OpTime)>> {
         let mut cursor = session.cursor(collection.records_table()?)?;
         if !cursor.first()? {
             return Ok(None);

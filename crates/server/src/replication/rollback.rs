@@ -64,36 +64,31 @@ fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> 
     let rollback_id = rollback_id_of(&mut connection)?;
     let session = instance.engine.session()?;
     let (common, own) = common_point(set, &*session, &mut connection)?;
+    let committed = set.ask(|one| one.last_committed());
+    if common < committed {
+        let what = format!(
+            "the last entry shared with {source}, {common}, is before {committed}, which a majority has"
+        );
+        let error = fathom_errors::Error::new(fathom_errors::Kind::Corruption, what.clone());
+        instance.die("a rollback would undo what is committed", &error);
+        return Err(Failure::new(Code::InternalError, what));
+    }
     let newest = own.first().map_or(common, |entry| entry.at);
     let lost = collect(&own);
     if lost.beyond || newest.seconds().saturating_sub(common.seconds()) > MOST_SECONDS {
         let attributes = doc! { "commonPoint": common.to_string() };
-        instance.log.warning("REPL", 21612, "BackgroundSync", "this cannot be undone entry by entry; all data are copied again", attributes);
+        instance.log.warning(
+            "REPL",
+            21612,
+            "BackgroundSync",
+            "this cannot be undone entry by entry; all data are copied again",
+            attributes,
+        );
         store::set_validity(instance, store::Validity { copying: true, ..Default::default() })?;
         instance.checkpoint().map_err(|error| Failure::new(Code::InternalError, error.to_string()))?;
         return Ok(());
     }
-    let mut files = Files::new(instance);
-    let undone = with_operation(instance, &*session, |op| {
-        let mut documents = 0;
-        for (uuid, (namespace, ids)) in &lost.documents {
-            let Some(collection) = by_uuid(op.instance, *uuid) else { continue };
-            for id in ids.values() {
-                let theirs = fetch(&mut connection, namespace, *uuid, id)?;
-                documents += u64::from(replace(op.session(), op.instance, &collection, id, theirs.as_deref(), &mut files)?);
-            }
-        }
-        for (namespace, name) in &lost.indexes {
-            drop_index(op.instance, namespace, name)?;
-        }
-        for uuid in &lost.created {
-            if let Some(collection) = by_uuid(op.instance, *uuid) {
-                op.instance.catalog.drop_collection(collection.namespace())?;
-            }
-        }
-        Ok(documents)
-    })?;
-    files.finish()?;
+    let undone = undo(instance, &*session, &mut connection, &lost)?;
     if rollback_id_of(&mut connection)? != rollback_id {
         return Err(Failure::new(Code::InternalError, "the source rolled back itself meanwhile"));
     }
@@ -108,6 +103,7 @@ fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> 
     store::set_rollback_id(instance, id)?;
     set.set_rollback_id(id);
     set.transactions().reload(instance)?;
+    instance.users.load(&instance.engine, &instance.catalog, &instance.log)?;
     follow::set_position(set, common);
     let attributes = doc! {
         "commonPoint": common.to_string(),
@@ -118,6 +114,39 @@ fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> 
     instance.log.info("REPL", 21610, "BackgroundSync", "Rollback complete", attributes);
     set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Recovering));
     follow::become_consistent(instance, set, common)
+}
+
+/// Puts the source's documents in the place of ours, and takes back what was created; how many documents were others.
+fn undo(
+    instance: &Arc<Instance>,
+    session: &dyn Session,
+    connection: &mut Connection,
+    lost: &Lost,
+) -> Result<u64> {
+    let mut files = Files::new(instance);
+    let undone = with_operation(instance, session, |op| {
+        let mut documents = 0;
+        for (uuid, (namespace, ids)) in &lost.documents {
+            let Some(collection) = by_uuid(op.instance, *uuid) else { continue };
+            for id in ids.values() {
+                let theirs = fetch(connection, namespace, *uuid, id)?;
+                let replaced =
+                    replace(op.session(), op.instance, &collection, id, theirs.as_deref(), &mut files)?;
+                documents += u64::from(replaced);
+            }
+        }
+        for (namespace, name) in &lost.indexes {
+            drop_index(op.instance, namespace, name)?;
+        }
+        for uuid in &lost.created {
+            if let Some(collection) = by_uuid(op.instance, *uuid) {
+                op.instance.catalog.drop_collection(collection.namespace())?;
+            }
+        }
+        Ok(documents)
+    })?;
+    files.finish()?;
+    Ok(undone)
 }
 
 /// The last entry that both have, and the own ones after it, the newest first.

@@ -8,10 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use bson::DateTime;
-use fathom_replication::{Action, Clocks, Coordinator, LastVote, MemberState, Moment, OpTime, Options, Progress};
-use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
+use fathom_client::Interrupter;
+use fathom_replication::{
+    Action, Clocks, Coordinator, LastVote, MemberState, Moment, OpTime, Options, Progress,
+};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use super::driver::Outcomes;
+use super::figures::Figures;
 use super::oplog::Oplog;
 use super::retryable::Transactions;
 use crate::commands::Reply;
@@ -41,6 +45,10 @@ pub(crate) struct ReplicaSet {
     minimum: Mutex<OpTime>,
     /// What commands wait for that the coordinator tells once.
     pub(super) outcomes: Mutex<Outcomes>,
+    figures: Figures,
+    /// Ends the connection to the source that is followed, which may wait for seconds.
+    fetching: Mutex<Option<Interrupter>>,
+    voting: Mutex<()>,
 }
 
 impl ReplicaSet {
@@ -63,11 +71,20 @@ impl ReplicaSet {
             transactions: Transactions::default(),
             minimum: Mutex::default(),
             outcomes: Mutex::default(),
+            figures: Figures::default(),
+            fetching: Mutex::default(),
+            voting: Mutex::default(),
         }
     }
 
     /// What was stored before a restart: told before any thread begins.
-    pub(super) fn restore(&self, config_server: bool, vote: Option<LastVote>, own: Progress, rollback_id: i64) {
+    pub(super) fn restore(
+        &self,
+        config_server: bool,
+        vote: Option<LastVote>,
+        own: Progress,
+        rollback_id: i64,
+    ) {
         let mut options = Options::new(&self.name, crate::random::number());
         options.config_server = config_server;
         *self.coordinator.lock() = Coordinator::new(options, vote, own);
@@ -82,6 +99,11 @@ impl ReplicaSet {
     /// The oplog.
     pub(crate) fn oplog(&self) -> &Arc<Oplog> {
         &self.oplog
+    }
+
+    /// What it counts.
+    pub(crate) fn figures(&self) -> &Figures {
+        &self.figures
     }
 
     /// What retryable writes did.
@@ -160,6 +182,23 @@ impl ReplicaSet {
         self.rollback_id.store(id, Ordering::Release);
     }
 
+    /// Held while a vote is stored.
+    pub(super) fn storing_vote(&self) -> MutexGuard<'_, ()> {
+        self.voting.lock()
+    }
+
+    /// Notes the connection to the source that is followed from now on.
+    pub(super) fn fetching(&self, interrupter: Option<Interrupter>) {
+        *self.fetching.lock() = interrupter;
+    }
+
+    /// Stops following the source at once.
+    pub(crate) fn stop_fetching(&self) {
+        if let Some(fetching) = self.fetching.lock().take() {
+            fetching.interrupt();
+        }
+    }
+
     /// From where on the data are consistent.
     pub(super) fn minimum(&self) -> OpTime {
         *self.minimum.lock()
@@ -228,14 +267,9 @@ impl ReplicaSet {
             reply.begin_array("errorLabels").string("RetryableWriteError");
         }
     }
-
-    /// The newest entry that majority reads see, once they see any: what the set has committed and this member has applied.
-    pub(crate) fn majority(&self) -> Option<OpTime> {
-        self.ask(|coordinator| majority_of(coordinator))
-    }
 }
 
-/// See [`ReplicaSet::majority`].
+/// The newest entry that majority reads see, once they see any: what the set has committed and this member has applied.
 pub(crate) fn majority_of(coordinator: &Coordinator) -> Option<OpTime> {
     let seen = coordinator.last_committed().min(coordinator.own_progress().applied);
     (!seen.is_null()).then_some(seen)

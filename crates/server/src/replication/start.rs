@@ -68,9 +68,18 @@ fn replay(instance: &Arc<Instance>, set: &ReplicaSet, last: OpTime) -> Result<()
         "to": last.to_string(),
         "entries": i64::try_from(count).unwrap_or(i64::MAX),
     };
-    instance.log.info("REPL", 21550, "initandlisten", "Replayed the oplog after the last checkpoint", attributes);
+    instance.log.info(
+        "REPL",
+        21550,
+        "initandlisten",
+        "Replayed the oplog after the last checkpoint",
+        attributes,
+    );
     Ok(())
 }
+
+/// What a thread does with the server until it stops.
+type Task = Box<dyn FnOnce(&Arc<Instance>) + Send>;
 
 /// Joins the set, if this member knows one, and starts the threads. The port is known by now.
 pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<JoinHandle<()>>, Error> {
@@ -80,7 +89,7 @@ pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<JoinHandle<()>>, Err
         join(instance, set, config).map_err(failed)?;
     }
     let buffer = Arc::new(Buffer::default());
-    let spawn = |name: &str, run: Box<dyn FnOnce(&Arc<Instance>) + Send>| {
+    let spawn = |name: &str, run: Task| {
         let instance = Arc::clone(instance);
         std::thread::Builder::new()
             .name(name.to_owned())

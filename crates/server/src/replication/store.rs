@@ -34,9 +34,14 @@ pub(crate) fn vote(instance: &Instance) -> Result<Option<LastVote>> {
     get(instance, ELECTION)?.map(|document| LastVote::from_document(&document)).transpose()
 }
 
-/// Stores a vote durably.
-pub(crate) fn set_vote(instance: &Instance, vote: LastVote) -> Result<()> {
-    put(instance, ELECTION, vote.to_document())
+/// Stores a vote durably. One of an earlier term than what is stored is refused: two requests may come here in another order than they
+/// were decided in.
+pub(crate) fn set_vote(instance: &Instance, last: LastVote) -> Result<()> {
+    let _one_at_a_time = instance.set.as_ref().map(|set| set.storing_vote());
+    if vote(instance)?.is_some_and(|stored| stored.term > last.term) {
+        return Err(Failure::new(Code::OperationFailed, "a vote in a later term is stored already"));
+    }
+    put(instance, ELECTION, last.to_document())
 }
 
 /// How often this member has rolled back; what others compare to learn of it.

@@ -6,8 +6,8 @@ use bson::doc;
 use fathom_query::{Code, Failure};
 use fathom_replication::{OpTime, WriteConcern};
 
-use super::set::majority_of;
 use super::clock::Stamp;
+use super::set::majority_of;
 use crate::Result;
 use crate::operation::Operation;
 
@@ -21,19 +21,36 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) fn for_write(op: &Operation<'_>, concern: &WriteConcern) -> Option<Failure> {
     let set = op.instance.set.as_ref()?;
     // What wrote nothing waits for all that came before it: it may have found what it wanted already written.
-    let at = op.last.unwrap_or_else(|| {
-        set.oplog().optime_of(set.oplog().clock().wait_quiet(Instant::now() + PATIENCE))
-    });
+    let at = op
+        .last
+        .unwrap_or_else(|| set.oplog().optime_of(set.oplog().clock().wait_quiet(Instant::now() + PATIENCE)));
     if concern.journal == Some(true) && !concern.needs_others() && op.instance.config.storage.journal {
         return op.instance.journal.wait_until_durable().err().map(Failure::from);
     }
     if !concern.needs_others() {
         return None;
     }
-    if let Some(failure) = set.ask(|one| one.config().and_then(|config| concern.check_satisfiable(config).err())) {
+    if let Some(failure) =
+        set.ask(|one| one.config().and_then(|config| concern.check_satisfiable(config).err()))
+    {
         return Some(failure);
     }
     let begun = Instant::now();
+    let failure = wait_for_others(op, concern, at, begun);
+    set.figures().waits.add(begun.elapsed());
+    if failure.as_ref().is_some_and(|failure| failure.code() == Code::WriteConcernFailed) {
+        set.figures().timeouts.add(1);
+    }
+    failure
+}
+
+fn wait_for_others(
+    op: &Operation<'_>,
+    concern: &WriteConcern,
+    at: OpTime,
+    begun: Instant,
+) -> Option<Failure> {
+    let set = op.instance.set.as_ref()?;
     let end = concern.timeout.and_then(|timeout| begun.checked_add(timeout));
     loop {
         let seen = set.changes();
@@ -49,7 +66,9 @@ pub(crate) fn for_write(op: &Operation<'_>, concern: &WriteConcern) -> Option<Fa
         let now = Instant::now();
         if end.is_some_and(|end| now >= end) {
             let what = "waiting for replication timed out";
-            return Some(Failure::new(Code::WriteConcernFailed, what).with("errInfo", doc! { "wtimeout": true }));
+            return Some(
+                Failure::new(Code::WriteConcernFailed, what).with("errInfo", doc! { "wtimeout": true }),
+            );
         }
         if let Err(failure) = op.check_interrupt() {
             return Some(failure);
@@ -93,7 +112,10 @@ pub(crate) fn for_majority(op: &Operation<'_>) -> Result<()> {
         }
         op.check_interrupt()?;
         if set.rollback_id() != op.rollback_id() {
-            return Err(Failure::new(Code::InterruptedDueToReplStateChange, "this member rolled back what was read"));
+            return Err(Failure::new(
+                Code::InterruptedDueToReplStateChange,
+                "this member rolled back what was read",
+            ));
         }
         set.wait_for_change(seen, Instant::now() + LOOK);
     }

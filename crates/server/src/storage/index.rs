@@ -212,7 +212,12 @@ impl Index {
     }
 
     /// Removes the entries of a document, but for unique keys that are another record's by now.
-    pub(super) fn remove_own(&self, session: &dyn Session, document: &RawDocument, record: i64) -> Result<()> {
+    pub(super) fn remove_own(
+        &self,
+        session: &dyn Session,
+        document: &RawDocument,
+        record: i64,
+    ) -> Result<()> {
         scratch::with(|scratch| {
             self.keys(document, &mut scratch.old)?;
             for key in &scratch.old.keys {

@@ -14,7 +14,8 @@ fn a_set_follows_its_primary_on_each_engine() {
         let set = Set::of_three(engine);
         let primary = set.primary();
         let mut connection = set.connect(primary);
-        let documents: Vec<_> = (0..500).map(|n| doc! { "_id": n, "a": n % 7, "s": "x".repeat(50) }).collect();
+        let documents: Vec<_> =
+            (0..500).map(|n| doc! { "_id": n, "a": n % 7, "s": "x".repeat(50) }).collect();
         let insert = doc! {
             "insert": "c", "documents": documents, "writeConcern": { "w": 3, "wtimeout": 60_000 },
         };
@@ -108,7 +109,13 @@ fn a_member_that_comes_later_gets_all_and_one_that_was_away_catches_up() {
         let mut config = set.document(&[doc! {}, doc! {}, doc! {}]);
         config.insert("version", 2);
         let mut current = run(&mut connection, "admin", &doc! { "replSetGetConfig": 1 });
-        let id = current.get_document_mut("config").unwrap().get_document("settings").unwrap().get("replicaSetId").cloned();
+        let id = current
+            .get_document_mut("config")
+            .unwrap()
+            .get_document("settings")
+            .unwrap()
+            .get("replicaSetId")
+            .cloned();
         config.get_document_mut("settings").unwrap().insert("replicaSetId", id.unwrap());
         run(&mut connection, "admin", &doc! { "replSetReconfig": config });
         set.wait_secondary(2);

@@ -4,6 +4,7 @@
 
 mod basics;
 mod elections;
+mod retryable;
 mod set;
 
 #[path = "../served/mod.rs"]

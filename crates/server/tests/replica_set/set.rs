@@ -26,7 +26,13 @@ impl Set {
     /// Members on these engines, not yet a set.
     pub(crate) fn start(engines: &[EngineName]) -> Set {
         let directory = tempfile::tempdir().unwrap();
-        let mut set = Set { directory, members: Vec::new(), ports: Vec::new(), engines: engines.to_vec(), election_timeout_ms: 1000 };
+        let mut set = Set {
+            directory,
+            members: Vec::new(),
+            ports: Vec::new(),
+            engines: engines.to_vec(),
+            election_timeout_ms: 1000,
+        };
         for place in 0..engines.len() {
             let server = Server::start_quiet(set.config(place, 0)).unwrap();
             set.ports.push(server.port());
@@ -137,12 +143,19 @@ impl Set {
         until(&format!("member {place} is a secondary"), || (self.state(place) == 2).then_some(()));
     }
 
-    /// All documents of `test.c` on a member, by `_id`.
+    /// All documents of `test.c` on a member, by `_id`; waits until it can be read.
     pub(crate) fn documents(&self, place: usize) -> Vec<Document> {
+        until(&format!("member {place} can be read"), || self.try_documents(place))
+    }
+
+    /// None of a member that cannot be read now.
+    fn try_documents(&self, place: usize) -> Option<Vec<Document>> {
         let find = doc! {
             "find": "c", "sort": { "_id": 1 }, "$readPreference": { "mode": "secondaryPreferred" },
         };
-        served::listed(&mut self.connect(place), &find)
+        let mut connection = self.try_connect(place).ok()?;
+        let cursor = connection.cursor("test", &find).ok()?;
+        cursor.map(|one| Some(Document::try_from(&*one.ok()?).unwrap())).collect()
     }
 
     /// Waits until all members have the same documents as `place`.
@@ -150,7 +163,7 @@ impl Set {
         let wanted = self.documents(place);
         for other in self.running().filter(|other| *other != place) {
             until(&format!("member {other} has what {place} has"), || {
-                (self.documents(other) == wanted).then_some(())
+                (self.try_documents(other).as_ref() == Some(&wanted)).then_some(())
             });
         }
     }

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use bson::Document;
-use fathom_query::{Code, Failure, IndexKeys};
 use fathom_engine::{Durability, Key};
+use fathom_query::{Code, Failure, IndexKeys};
 
 use super::Manner;
 use crate::Result;
@@ -159,4 +159,3 @@ fn modify(op: &mut Operation<'_>, namespace: &str, command: &Document) -> Result
 fn unknown(what: &str) -> Failure {
     Failure::new(Code::CommandNotSupported, format!("this server does not apply {what}"))
 }
-

@@ -99,7 +99,11 @@ fn change(
                 return collection.put_relaxed(session, state, &entry.object);
             }
             let Some(record) = found else {
-                return if manner == Manner::Relaxed { Ok(Effect::default()) } else { Err(missing(&entry.namespace)) };
+                return if manner == Manner::Relaxed {
+                    Ok(Effect::default())
+                } else {
+                    Err(missing(&entry.namespace))
+                };
             };
             let before = document_of(&before)?;
             let update = modifiers(op, &entry.object)?;

@@ -303,7 +303,12 @@ impl Catalog {
     }
 
     /// Writes down a collection, and the commands by which other members follow.
-    pub(crate) fn write_as(&self, collection: &Collection, state: &State, commands: &[Document]) -> Result<()> {
+    pub(crate) fn write_as(
+        &self,
+        collection: &Collection,
+        state: &State,
+        commands: &[Document],
+    ) -> Result<()> {
         let session = self.engine.session()?;
         session.begin()?;
         self.put(&*session, collection, state)?;
