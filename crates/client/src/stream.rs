@@ -62,6 +62,12 @@ impl Stream {
         Ok(())
     }
 
+    /// Another handle of the socket.
+    pub(crate) fn socket(&self) -> Result<TcpStream> {
+        let socket = self.transport.socket().try_clone();
+        socket.map_err(|cause| Error::new(Kind::Io, "cannot take a second handle of a socket").because(cause))
+    }
+
     /// The socket, and how many bytes were received and not used up.
     pub(crate) fn into_transport(self) -> (Transport, usize) {
         (self.transport, self.end - self.start)

@@ -1,5 +1,6 @@
 //! What the router is to its connections.
 
+use std::net::TcpStream;
 use std::sync::Arc;
 
 use fathom_service::log::Log;
@@ -25,7 +26,7 @@ impl Service for Instance {
         Instance::is_stopping(self)
     }
 
-    fn welcome(&self, remote: &str) -> (u64, Arc<Client>) {
+    fn welcome(&self, remote: &str, _socket: &Arc<TcpStream>) -> (u64, Arc<Client>) {
         let client = self.clients.add(remote);
         (client.id, client)
     }

@@ -1,8 +1,9 @@
 //! Who is connected, and what each connection does at the moment.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bson::{Document, RawDocument};
@@ -38,6 +39,8 @@ pub(crate) struct Client {
     granted: Mutex<Granted>,
     /// Ends the connection after its current command.
     pub(crate) close: AtomicBool,
+    /// Its socket, if it is a connection.
+    socket: OnceLock<Arc<TcpStream>>,
 }
 
 /// What a connection does.
@@ -88,6 +91,7 @@ impl Client {
             users: Mutex::default(),
             granted: Mutex::default(),
             close: AtomicBool::new(false),
+            socket: OnceLock::new(),
         }
     }
 
@@ -209,6 +213,26 @@ impl Client {
         let metadata = self.metadata.lock();
         let application = metadata.as_ref()?.get_document("application").ok()?;
         Some(application.get_str("name").ok()?.to_owned())
+    }
+
+    /// Whether it is another member of the set.
+    pub(crate) fn is_member(&self) -> bool {
+        self.app_name().as_deref() == Some(crate::replication::APP_NAME)
+    }
+
+    /// Gives it its socket.
+    pub(crate) fn set_socket(&self, socket: Arc<TcpStream>) {
+        // It has one for all its life.
+        let _ = self.socket.set(socket);
+    }
+
+    /// Ends the connection: at once if it is idle, else after its current command.
+    pub(crate) fn close_soon(&self) {
+        self.close.store(true, Ordering::Relaxed);
+        if let Some(socket) = self.socket.get() {
+            // Only reading ends: a reply that is being written still goes out.
+            let _ = socket.shutdown(std::net::Shutdown::Read);
+        }
     }
 
     /// Who it proved to be.

@@ -18,6 +18,7 @@ use crate::diagnostics::Finished;
 use crate::instance::Instance;
 use crate::operation::Operation;
 use crate::parse::Listed;
+use crate::read_concern::ReadConcern;
 use crate::sessions::SessionId;
 use crate::write_concern::WriteConcern;
 
@@ -41,8 +42,11 @@ pub(crate) struct Request<'a> {
     message: Option<&'a OpMsg<'a>>,
     pub(crate) write_concern: WriteConcern,
     pub(crate) max_time_ms: u64,
+    pub(crate) read_concern: ReadConcern,
     /// The id in `lsid`.
     pub(crate) session: Option<SessionId>,
+    /// `txnNumber`: a write that the driver may send again.
+    pub(crate) transaction: Option<i64>,
     /// Whether it came by OP_QUERY, as old handshakes do.
     pub(crate) legacy: bool,
 }
@@ -118,6 +122,7 @@ pub(crate) fn run(
         Err(failure) => (None, Some(failure)),
         Ok(request) => {
             let failure = answer(&mut op, &request, conversation, out).err();
+            let failure = failure.map(|failure| crate::read_concern::labelled(failure, &request));
             (Some(request), failure)
         }
     };
@@ -126,6 +131,7 @@ pub(crate) fn run(
         out.truncate(start);
         let mut reply = DocumentWriter::new(out);
         write_failure(&mut reply, failure, Some(CLOSE_CONNECTION));
+        crate::read_concern::write_times(&op, request.as_ref(), &mut reply);
     }
     let command = request.as_ref().map(|request| request.command);
     let finished =
@@ -169,10 +175,12 @@ fn request_of<'a>(
         message,
         write_concern: WriteConcern::default(),
         max_time_ms: 0,
+        read_concern: ReadConcern::default(),
         session: None,
+        transaction: None,
         legacy: message.is_none(),
     };
-    read_common(&mut request)?;
+    read_common(place.instance, &mut request)?;
     if request.database.is_empty() {
         return Err(Failure::new(Code(40571), "OP_MSG requests require a $db argument"));
     }
@@ -192,14 +200,14 @@ fn request_of<'a>(
 }
 
 /// Reads the fields that all commands share, and refuses those that nobody knows.
-fn read_common(request: &mut Request<'_>) -> Result<()> {
+fn read_common(instance: &Instance, request: &mut Request<'_>) -> Result<()> {
     let fields = request.fields;
     let mut first = true;
     fields.each(|name, value| {
         if std::mem::take(&mut first) {
             return Ok(());
         }
-        read_common_field(request, name, value)
+        read_common_field(instance, request, name, value)
     })?;
     if let Some(message) = request.message
         && let Some(sequence) = message.sequences().find(|one| !request.command.fields.contains(&one.name()))
@@ -209,7 +217,13 @@ fn read_common(request: &mut Request<'_>) -> Result<()> {
     Ok(())
 }
 
-fn read_common_field<'a>(request: &mut Request<'a>, name: &str, value: RawBsonRef<'a>) -> Result<()> {
+fn read_common_field<'a>(
+    instance: &Instance,
+    request: &mut Request<'a>,
+    name: &str,
+    value: RawBsonRef<'a>,
+) -> Result<()> {
+    let in_set = instance.set.is_some();
     match name {
         "$db" => match value {
             RawBsonRef::String(database) => {
@@ -222,9 +236,20 @@ fn read_common_field<'a>(request: &mut Request<'a>, name: &str, value: RawBsonRe
             other => return Err(crate::parse::wrong_type("$db", other, "string")),
         },
         "maxTimeMS" => request.max_time_ms = max_time(value)?,
+        "writeConcern" if in_set => request.write_concern = WriteConcern::parse_for_set(value)?,
         "writeConcern" => request.write_concern = WriteConcern::parse(value)?,
-        "readConcern" => check_read_concern(value)?,
+        "readConcern" => request.read_concern = ReadConcern::parse(value, in_set)?,
+        "$clusterTime" if in_set => crate::read_concern::follow_cluster_time(instance, value),
         "lsid" => request.session = Some(crate::sessions::read_id("OperationSessionInfo.lsid", value)?),
+        "txnNumber" if in_set => {
+            let number = crate::parse::integer_of(value);
+            request.transaction =
+                Some(number.ok_or_else(|| crate::parse::wrong_type("txnNumber", value, "long"))?);
+        }
+        "autocommit" | "startTransaction" if in_set => {
+            let what = "this server has no multi-document transactions";
+            return Err(Failure::new(Code::IllegalOperation, what));
+        }
         "txnNumber" | "autocommit" | "startTransaction" => {
             let what = "Transaction numbers are only allowed on a replica set member or mongos";
             return Err(Failure::new(Code::IllegalOperation, what));
@@ -258,30 +283,6 @@ fn max_time(value: RawBsonRef<'_>) -> Result<u64> {
         .ok_or_else(|| Failure::new(Code::BadValue, format!("{number} value for maxTimeMS is out of range")))
 }
 
-/// `local`, `available` and `majority` all mean the newest here; the others need a replica set.
-fn check_read_concern(value: RawBsonRef<'_>) -> Result<()> {
-    let RawBsonRef::Document(concern) = value else {
-        return Err(crate::parse::wrong_type("readConcern", value, "object"));
-    };
-    if crate::parse::field(concern, "afterClusterTime").is_some() {
-        return Err(Failure::new(
-            Code::IllegalOperation,
-            "Cannot specify afterClusterTime readConcern on a standalone server",
-        ));
-    }
-    match crate::parse::string(concern, "level")? {
-        None | Some("local" | "available" | "majority") => Ok(()),
-        Some("linearizable" | "snapshot") => Err(Failure::new(
-            Code::NotAReplicaSet,
-            "node needs to be a replica set member to use this read concern",
-        )),
-        Some(_) => Err(Failure::new(
-            Code::FailedToParse,
-            "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'",
-        )),
-    }
-}
-
 fn answer(
     op: &mut Operation<'_>,
     request: &Request<'_>,
@@ -297,6 +298,8 @@ fn answer(
         ));
     }
     op.limit(request.max_time_ms);
+    crate::read_concern::check_role(op, request)?;
+    crate::read_concern::before_read(op, request)?;
     let _inside = crate::sharding::check(op, request)?;
     let injected = op.instance.fail_points.before(op, request)?;
     // Writes of documents take theirs themselves, some of them several times.
@@ -308,13 +311,22 @@ fn answer(
         commands::Run::Plain(run) => run(op, request, &mut reply)?,
         commands::Run::Login(run) => run(op, request, conversation, &mut reply)?,
     }
-    if command.kind == Kind::Write && request.write_concern.journal && op.instance.config.storage.journal {
+    crate::read_concern::after_read(op, request)?;
+    if let Some(set) = &op.instance.set {
+        if command.kind == Kind::Write || changes_a_catalog || op.last.is_some() {
+            set.finish_write(op, request, &mut reply);
+        }
+    } else if command.kind == Kind::Write
+        && request.write_concern.journal
+        && op.instance.config.storage.journal
+    {
         op.instance.journal.wait_until_durable()?;
     }
     if let Some(injected) = &injected {
         injected.after(&mut reply);
     }
     reply.f64("ok", 1.0);
+    crate::read_concern::write_times(op, Some(request), &mut reply);
     Ok(())
 }
 

@@ -17,8 +17,9 @@ use crate::execution::CursorTable;
 use crate::fail_points::FailPoints;
 use crate::log::{Log, Severity};
 use crate::parameters::Parameters;
+use crate::replication::{self, ReplicaSet, SetTables};
 use crate::sessions::Sessions;
-use crate::sharding::Sharding;
+use crate::sharding::{ClusterRole, Sharding};
 use crate::storage::background::{Bell, CheckpointFigures};
 use crate::storage::{Catalog, Collection, DataDirectory, Journal, Tickets};
 use crate::write_gate::WriteGate;
@@ -42,6 +43,8 @@ pub(crate) struct Instance {
     pub(crate) users: Users,
     pub(crate) sessions: Sessions,
     pub(crate) sharding: Sharding,
+    /// The replica set that it is a member of.
+    pub(crate) set: Option<Arc<ReplicaSet>>,
     pub(crate) log: Arc<Log>,
     pub(crate) bell: Bell,
     pub(crate) started: Instant,
@@ -50,6 +53,8 @@ pub(crate) struct Instance {
     pub(crate) directory: Option<Mutex<DataDirectory>>,
     /// Itself, for what begins without a connection.
     itself: Weak<Instance>,
+    /// See [`Instance::oplog_bytes`].
+    oplog_bytes: std::sync::OnceLock<u64>,
     stopping: AtomicBool,
     /// Held while a checkpoint runs: one at a time.
     checkpointing: Mutex<()>,
@@ -68,7 +73,8 @@ impl Instance {
     ) -> Result<(Arc<Instance>, Vec<Arc<Collection>>), Error> {
         let failed =
             |failure: fathom_wire::Failure| Error::new(Kind::Corruption, failure.message().to_owned());
-        let (catalog, recount) = Catalog::open(&engine).map_err(failed)?;
+        let tables = SetTables::new(config.replication.set_name.is_some());
+        let (catalog, recount) = Catalog::open(&engine, tables).map_err(failed)?;
         let parameters = Parameters::new(&config)?;
         let users = Users::open(&config, &engine, &catalog, &log)?;
         let instance = Arc::new_cyclic(|itself| Instance {
@@ -87,12 +93,18 @@ impl Instance {
             users,
             sessions: Sessions::default(),
             sharding: Sharding::default(),
+            set: config
+                .replication
+                .set_name
+                .as_deref()
+                .map(|name| Arc::new(ReplicaSet::new(name, config.cluster_role == ClusterRole::Config))),
             parameters,
             log,
             bell: Bell::default(),
             started: Instant::now(),
             port: std::sync::OnceLock::new(),
             directory: directory.map(Mutex::new),
+            oplog_bytes: std::sync::OnceLock::new(),
             stopping: AtomicBool::new(false),
             checkpointing: Mutex::default(),
             checkpoints: Mutex::default(),
@@ -116,6 +128,7 @@ impl Instance {
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.bell.ring();
+        self.set.iter().for_each(|set| set.stop_fetching());
     }
 
     /// Stops the server because its data can no longer be kept safe: what was promised is on the disk, and nothing more is
@@ -151,7 +164,10 @@ impl Instance {
     pub(crate) fn checkpoint(&self) -> Result<(), Error> {
         let _alone = self.checkpointing.lock();
         let begun = Instant::now();
+        let number = self.catalog.drops().begin_checkpoint();
+        self.note_replayed()?;
         self.engine.checkpoint()?;
+        self.catalog.drops().checkpointed(number);
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut figures = self.checkpoints.lock();
         figures.count += 1;
@@ -162,6 +178,36 @@ impl Instance {
             doc! { "durationMillis": i64::try_from(took_ms).unwrap_or(i64::MAX) }
         });
         Ok(())
+    }
+
+    /// Notes up to where the data have the oplog's entries, in what the checkpoint to come holds.
+    pub(crate) fn note_replayed(&self) -> Result<(), Error> {
+        let failed = |failure: fathom_wire::Failure| Error::new(Kind::Io, failure.message().to_owned());
+        let Some(set) = &self.set else { return Ok(()) };
+        let settled = set.oplog().clock().settled();
+        if set.oplog().collection().is_none() || settled == 0 {
+            return Ok(());
+        }
+        let before = replication::validity(self).map_err(failed)?.unwrap_or_default();
+        let applied = set.oplog().optime_of(settled);
+        if before.applied == applied {
+            return Ok(());
+        }
+        replication::set_validity(self, replication::Validity { applied, ..before }).map_err(failed)
+    }
+
+    /// How large the oplog may grow: as `--oplogSize` says, or 5 % of the disk's free space, at least 990 MB and at most 50 GB.
+    pub(crate) fn oplog_bytes(&self) -> i64 {
+        const MB: u64 = 1 << 20;
+        let free = || {
+            let free = rustix::fs::statvfs(&self.config.storage.db_path);
+            let free = free.map_or(0, |free| free.f_bavail.saturating_mul(free.f_frsize));
+            (free / 20).clamp(990 * MB, 51_200 * MB)
+        };
+        let bytes = *self.oplog_bytes.get_or_init(|| {
+            self.config.replication.oplog_size_mb.map_or_else(free, |mb| mb.saturating_mul(MB))
+        });
+        i64::try_from(bytes).unwrap_or(i64::MAX)
     }
 
     /// What checkpoints did.

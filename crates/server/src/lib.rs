@@ -22,6 +22,8 @@ mod network;
 mod operation;
 mod parameters;
 mod pid_file;
+mod read_concern;
+mod replication;
 mod server;
 mod sessions;
 mod sharding;

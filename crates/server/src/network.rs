@@ -1,5 +1,6 @@
 //! What the server is to its connections: each has a client, an engine session of its own, and perhaps a login under way.
 
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -35,8 +36,9 @@ impl Service for Instance {
         Instance::is_stopping(self)
     }
 
-    fn welcome(&self, remote: &str) -> (u64, Peer) {
+    fn welcome(&self, remote: &str, socket: &Arc<TcpStream>) -> (u64, Peer) {
         let client = self.clients.add(remote.to_owned());
+        client.set_socket(Arc::clone(socket));
         (client.id, Peer { client, session: None, conversation: None })
     }
 

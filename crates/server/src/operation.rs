@@ -5,15 +5,21 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bson::{Bson, RawDocumentBuf};
+use bson::{Bson, RawDocument, RawDocumentBuf};
 use fathom_engine::{Key, Session};
 use fathom_query::{Bound, Code, Failure, KeyBuilder, Variables};
+use fathom_replication::OpTime;
 use fathom_sharding::Ownership;
+use parking_lot::RwLockReadGuard;
 
 use crate::Result;
 use crate::buffers;
 use crate::client::Client;
 use crate::instance::Instance;
+use crate::replication::{
+    Again, Change, ChangeKind, Checkout, Image, Logged, Statement, Unreplicated, difference, is_replicated,
+};
+use crate::sessions::SessionId;
 use crate::storage::{Collection, SharedState, Ticket, leading_record_id};
 
 /// What an operation did, for the log, the profile and explain.
@@ -46,6 +52,13 @@ pub(crate) struct TicketUse {
     pub(crate) write: u32,
 }
 
+/// What a read holds while it reads.
+#[derive(Debug)]
+pub(crate) struct ReadPass<'a> {
+    _reading: Option<RwLockReadGuard<'a, ()>>,
+    _ticket: Ticket<'a>,
+}
+
 /// The surroundings of one command.
 #[derive(Debug)]
 pub(crate) struct Operation<'a> {
@@ -61,6 +74,18 @@ pub(crate) struct Operation<'a> {
     pub(crate) originating: Option<RawDocumentBuf>,
     /// What this shard owns of the command's collection, if that is sharded and a router asks.
     pub(crate) ownership: Option<Arc<Ownership>>,
+    /// Whether it may see only what cannot be rolled back.
+    pub(crate) majority: bool,
+    /// How often this member had rolled back when it began.
+    rollback_id: i64,
+    /// The last entry that it wrote into the oplog.
+    pub(crate) last: Option<OpTime>,
+    /// What the open transaction changed, for the oplog.
+    changes: Vec<Change>,
+    /// Which statement of a retryable write is under way.
+    pub(crate) statement: Option<Statement>,
+    /// Whether a retryable findAndModify returns the document after its change (true) or before it.
+    pub(crate) wants_image: Option<bool>,
     tickets: Cell<TicketUse>,
     variables: Option<Variables>,
 }
@@ -82,6 +107,12 @@ impl<'a> Operation<'a> {
             collection: None,
             originating: None,
             ownership: None,
+            majority: false,
+            rollback_id: instance.set.as_ref().map_or(0, |set| set.rollback_id()),
+            last: None,
+            changes: Vec::new(),
+            statement: None,
+            wants_image: None,
             tickets: Cell::default(),
             variables: None,
         }
@@ -97,6 +128,108 @@ impl<'a> Operation<'a> {
         if max_time_ms > 0 {
             self.deadline = self.begun.checked_add(Duration::from_millis(max_time_ms));
         }
+    }
+
+    /// A transaction begins: nothing is changed yet.
+    pub(crate) fn begin_changes(&mut self) {
+        self.changes.clear();
+    }
+
+    /// Whether changes of a collection are logged for other members.
+    fn logs(&self, collection: &Collection) -> bool {
+        self.instance.set.is_some() && is_replicated(collection.namespace()) && !Unreplicated::is_on()
+    }
+
+    /// Begins a write that its driver may send again: the session is this operation's until what is returned goes.
+    pub(crate) fn begin_retryable(
+        &mut self,
+        session: Option<SessionId>,
+        transaction: Option<i64>,
+    ) -> Result<Option<Checkout<'a>>> {
+        let (Some(number), Some(set)) = (transaction, &self.instance.set) else { return Ok(None) };
+        let Some(id) = session else {
+            let what = "Transaction number requires a session ID to be specified";
+            return Err(Failure::new(Code::InvalidOptions, what));
+        };
+        let owner = self.client.session_key(id).owner;
+        let session = crate::replication::session_of(&id, owner.bytes())?;
+        let (checkout, statement) = set.transactions().begin(session, number, &|| self.check_interrupt())?;
+        self.statement = Some(statement);
+        Ok(Some(checkout))
+    }
+
+    /// Goes on to a statement of a retryable write. If it is done already, what it gave; else it is to be done now.
+    pub(crate) fn begin_statement(&mut self, number: usize) -> Result<Option<Again>> {
+        let number = i32::try_from(number).unwrap_or(i32::MAX);
+        let (Some(statement), Some(set)) = (&mut self.statement, &self.instance.set) else { return Ok(None) };
+        statement.number = number;
+        let Some(at) = set.transactions().done(statement, number) else { return Ok(None) };
+        crate::replication::again(set.oplog(), self.session, at).map(Some)
+    }
+
+    /// Notes a document that the transaction inserts.
+    pub(crate) fn note_insert(&mut self, collection: &Collection, document: &RawDocument) {
+        if self.logs(collection) {
+            self.push(collection, ChangeKind::Insert, document.to_owned(), None, (None, Some(document)));
+        }
+    }
+
+    /// Notes a document that the transaction changes.
+    pub(crate) fn note_update(
+        &mut self,
+        collection: &Collection,
+        before: &RawDocument,
+        after: &RawDocument,
+    ) -> Result<()> {
+        if self.logs(collection) {
+            let (change, key) = (difference(before, after)?, key_of(after)?);
+            self.push(collection, ChangeKind::Update, change, Some(key), (Some(before), Some(after)));
+        }
+        Ok(())
+    }
+
+    /// Notes a document that the transaction removes.
+    pub(crate) fn note_delete(&mut self, collection: &Collection, document: &RawDocument) -> Result<()> {
+        if self.logs(collection) {
+            self.push(collection, ChangeKind::Delete, key_of(document)?, None, (Some(document), None));
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        collection: &Collection,
+        kind: ChangeKind,
+        object: RawDocumentBuf,
+        key: Option<RawDocumentBuf>,
+        images: (Option<&RawDocument>, Option<&RawDocument>),
+    ) {
+        let mut change = Change::new(kind, collection.namespace(), object);
+        change.collection = Some(collection.uuid());
+        change.key = key;
+        if let (Some(statement), Some(set)) = (&self.statement, &self.instance.set) {
+            // Inserts of one transaction are a statement each.
+            let offset = i32::try_from(self.changes.len()).unwrap_or(i32::MAX);
+            let number =
+                if kind == ChangeKind::Insert { statement.number + offset } else { statement.number };
+            let previous = set.transactions().last(statement);
+            change.statement = Some(Statement { number, previous, ..statement.clone() });
+        }
+        change.image = self.wants_image.and_then(|after| match (after, kind) {
+            (_, ChangeKind::Insert) => None,
+            (true, _) => images.1.map(|document| Image { after, document: document.to_owned() }),
+            (false, _) => images.0.map(|document| Image { after, document: document.to_owned() }),
+        });
+        self.changes.push(change);
+    }
+
+    /// Writes what the open transaction changed into the oplog, in the same transaction.
+    pub(crate) fn log_changes(&mut self) -> Result<Option<Logged<'a>>> {
+        let Some(set) = self.instance.set.as_ref() else { return Ok(None) };
+        if self.changes.is_empty() {
+            return Ok(None);
+        }
+        set.oplog().log(self.session, &self.changes)
     }
 
     /// What `$$NOW` and `let` stand for.
@@ -119,11 +252,18 @@ impl<'a> Operation<'a> {
         collection.lock_unless(&|| self.check_interrupt())
     }
 
-    /// A ticket to read; waits for one, no longer than the operation may take.
-    pub(crate) fn read_ticket(&self) -> Result<Ticket<'a>> {
+    /// A ticket to read; waits for one, no longer than the operation may take. A secondary applies no batch while it is held.
+    pub(crate) fn read_ticket(&self) -> Result<ReadPass<'a>> {
         let used = self.tickets.get();
         self.tickets.set(TicketUse { read: used.read + 1, ..used });
-        self.instance.read_tickets.take(self.deadline).ok_or_else(out_of_time)
+        let ticket = self.instance.read_tickets.take(self.deadline).ok_or_else(out_of_time)?;
+        let reading = self.instance.set.as_ref().map(|set| set.reading());
+        Ok(ReadPass { _reading: reading, _ticket: ticket })
+    }
+
+    /// How often this member had rolled back when the operation began.
+    pub(crate) fn rollback_id(&self) -> i64 {
+        self.rollback_id
     }
 
     /// A ticket to write; waits for one, and for the end of an `fsync` with `lock`, no longer than the operation may take.
@@ -193,6 +333,17 @@ impl<'a> Operation<'a> {
         }
         Ok(Some(record))
     }
+}
+
+/// `{_id}` of a document.
+fn key_of(document: &RawDocument) -> Result<RawDocumentBuf> {
+    let mut bytes = Vec::with_capacity(32);
+    let mut writer = fathom_wire::DocumentWriter::new(&mut bytes);
+    if let Some(id) = crate::parse::field(document, "_id") {
+        writer.value("_id", id);
+    }
+    writer.end();
+    RawDocumentBuf::from_bytes(bytes).map_err(|error| crate::parse::malformed(&error))
 }
 
 /// Whether to stop what is done for a client until a deadline.

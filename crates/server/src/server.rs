@@ -14,6 +14,7 @@ use crate::instance::Instance;
 use crate::log::{Log, Severity};
 use crate::parameters;
 use crate::pid_file::PidFile;
+use crate::replication;
 use crate::startup_warnings;
 use crate::storage::{DataDirectory, background, recount};
 
@@ -64,7 +65,10 @@ impl Server {
         let pid_file = config.pid_file.as_deref().map(PidFile::write).transpose()?;
         let directory = match config.storage.engine {
             EngineName::Ephemeral => None,
-            engine => Some(DataDirectory::open(&config.storage.db_path, engine.as_str())?),
+            engine => {
+                let in_set = config.replication.set_name.is_some();
+                Some(DataDirectory::open(&config.storage.db_path, engine.as_str(), in_set)?)
+            }
         };
         log_start(log, &config);
         startup_warnings::log(log, &config, crate::engines::memory_bytes());
@@ -83,10 +87,12 @@ impl Server {
         };
         let (instance, uncounted) = Instance::new(config, engine, directory, Arc::clone(log))?;
         parameters::apply_start(&instance)?;
+        replication::recover(&instance)?;
         if let Some(address) = listeners.first().and_then(|listener| listener.local_addr().ok()) {
             let _ = instance.port.set(address.port());
         }
         let mut threads = background::start(&instance)?;
+        threads.extend(replication::start(&instance)?);
         let counting = count_again(&instance, uncounted);
         if instance.config.storage.rocksdb.crash_safe_counters {
             counting.into_iter().for_each(|thread| drop(thread.join()));
@@ -130,6 +136,7 @@ impl Server {
         }
         let failed = |failure: fathom_wire::Failure| Error::new(Kind::Io, failure.message().to_owned());
         instance.catalog.flush_sizes(true).map_err(failed)?;
+        instance.note_replayed()?;
         instance.engine.close()?;
         if let Some(directory) = &instance.directory {
             directory.lock().close()?;

@@ -1,6 +1,6 @@
 //! Logical sessions: who used which one when. They tie cursors and operations together so that they can be ended together.
 //!
-//! There are no transactions and no retryable writes here, so a session holds nothing of its own. One that nobody used in 30
+//! There are no transactions here, and what retryable writes did is told by the oplog (`replication`), so a session holds nothing of its own. One that nobody used in 30
 //! minutes goes. The table hears of a session at most once a minute from each connection, which keeps it out of the way.
 
 use std::collections::HashMap;

@@ -1,4 +1,5 @@
-//! Write concern of a server that stands alone: `w` up to 1 or majority, `j`, `wtimeout` (server.md, 4.2).
+//! Write concern: of a server that stands alone `w` up to 1 or majority, `j`, `wtimeout`; of a member of a set all of it
+//! (server.md, 4.2), which `fathom-replication` reads and judges.
 
 use bson::RawBsonRef;
 use fathom_query::{Code, Failure};
@@ -7,13 +8,27 @@ use crate::Result;
 use crate::parse;
 
 /// What a write waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WriteConcern {
     /// Whether the journal must hold it. `w: "majority"` implies it, as `writeConcernMajorityJournalDefault` does.
     pub(crate) journal: bool,
+    /// What a member of a set waits for; the set's default if none was given.
+    pub(crate) of_set: Option<fathom_replication::WriteConcern>,
 }
 
 impl WriteConcern {
+    /// Reads it as a member of a set.
+    pub(crate) fn parse_for_set(value: RawBsonRef<'_>) -> Result<WriteConcern> {
+        let RawBsonRef::Document(document) = value else {
+            return Err(parse::wrong_type("writeConcern", value, "object"));
+        };
+        let of_set = match document.is_empty() {
+            true => None,
+            false => Some(fathom_replication::WriteConcern::parse(&parse::owned(document)?)?),
+        };
+        Ok(WriteConcern { journal: false, of_set })
+    }
+
     /// Reads `{w, j, fsync, wtimeout}`.
     pub(crate) fn parse(value: RawBsonRef<'_>) -> Result<WriteConcern> {
         let RawBsonRef::Document(document) = value else {
@@ -81,7 +96,7 @@ mod tests {
 
     #[test]
     fn majority_implies_the_journal_unless_told_otherwise() {
-        assert_eq!(parsed(rawdoc! {}).unwrap(), WriteConcern { journal: false });
+        assert_eq!(parsed(rawdoc! {}).unwrap(), WriteConcern::default());
         assert!(parsed(rawdoc! { "w": "majority" }).unwrap().journal);
         assert!(!parsed(rawdoc! { "w": "majority", "j": false }).unwrap().journal);
         assert!(parsed(rawdoc! { "w": 1, "j": true, "wtimeout": 5 }).unwrap().journal);

@@ -36,8 +36,8 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn traffic(&self) -> &Traffic;
     /// Whether no more is to be answered.
     fn is_stopping(&self) -> bool;
-    /// A connection was accepted: its number, which no other has, and what to keep of it.
-    fn welcome(&self, remote: &str) -> (u64, Self::Peer);
+    /// A connection was accepted: its number, which no other has, and what to keep of it. By the socket it can be ended from outside.
+    fn welcome(&self, remote: &str, socket: &Arc<TcpStream>) -> (u64, Self::Peer);
     /// A connection was turned away because there are too many.
     fn turn_away(&self);
     /// Appends the reply to a request; an error ends the connection.
@@ -214,8 +214,8 @@ impl<S: Service> Door<S> {
         let _ = stream.set_nodelay(true);
         let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
         let _ = rustix::net::sockopt::set_tcp_keepidle(&stream, Duration::from_secs(KEEPALIVE_SECONDS));
-        let (id, kept) = self.service.welcome(&remote);
         let socket = Arc::new(stream);
+        let (id, kept) = self.service.welcome(&remote, &socket);
         self.sockets.open.lock().insert(id, Arc::clone(&socket));
         let attributes = doc! {
             "remote": &remote,

@@ -23,7 +23,7 @@ pub use parts::Parts;
 /// A connection that is ready for commands.
 #[derive(Debug)]
 pub struct Connection {
-    stream: Stream,
+    pub(crate) stream: Stream,
     address: Address,
     codec: Codec,
     compressor: Option<Compressor>,

@@ -86,6 +86,25 @@ impl Filter {
         }
     }
 
+    /// The earliest timestamp that the value at `path` may have, where the filter asks for one at least: who follows an oplog,
+    /// whose records are numbered by their timestamps, begins there instead of at its beginning.
+    pub fn earliest_timestamp(&self, path: &str) -> Option<bson::Timestamp> {
+        let of = |node: &Node| match node {
+            Node::Field(field) if field.path == path => match &field.test {
+                Test::Compare(
+                    Comparison::Equal | Comparison::Greater | Comparison::GreaterOrEqual,
+                    RawBson::Timestamp(from),
+                ) => Some(*from),
+                _ => None,
+            },
+            _ => None,
+        };
+        match self.root() {
+            Node::And(nodes) => nodes.iter().find_map(of),
+            node => of(node),
+        }
+    }
+
     /// The value of `_id` when the filter is exactly `{_id: <value>}` (or `{_id: {$eq: <value>}}`): the fast path. None for
     /// arrays, regular expressions and null, which mean more than one key.
     pub fn only_id(&self) -> Option<&Bson> {

@@ -10,20 +10,19 @@ use super::roles::Role;
 use super::user::User;
 
 /// The user who knows the key.
-const MEMBER: &str = "__system";
+pub(super) const MEMBER: &str = "__system";
 /// How long a key may be, in characters, white space left out.
 const LENGTH: std::ops::RangeInclusive<usize> = 6..=1024;
 
 /// The user that the key file is the password of. Refused as by mongod: a file that others may read, a key that is too short or
 /// too long, characters that are not base64.
-pub(super) fn member(path: &Path) -> Result<User, Error> {
-    let key = read(path)?;
+pub(super) fn member(key: &str) -> Result<User, Error> {
     let mut user = User::create("local", MEMBER);
     let mut credentials = Vec::new();
     for mechanism in Mechanism::ALL {
         let mut salt = vec![0; mechanism.salt_bytes()];
         crate::random::fill(&mut salt);
-        let derived = Credentials::derive(mechanism, MEMBER, &key, salt, mechanism.default_iterations());
+        let derived = Credentials::derive(mechanism, MEMBER, key, salt, mechanism.default_iterations());
         let unusable =
             |failure: fathom_wire::Failure| Error::new(Kind::Malformed, failure.message().to_owned());
         credentials.push((mechanism, derived.map_err(unusable)?));
@@ -33,7 +32,7 @@ pub(super) fn member(path: &Path) -> Result<User, Error> {
     Ok(user)
 }
 
-fn read(path: &Path) -> Result<String, Error> {
+pub(super) fn read(path: &Path) -> Result<String, Error> {
     let name = path.display();
     let metadata = std::fs::metadata(path).map_err(|cause| Error::io("read the key file", path, cause))?;
     if metadata.mode() & 0o077 != 0 {

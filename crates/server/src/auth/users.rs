@@ -39,6 +39,8 @@ pub(crate) struct Users {
     secret: [u8; 32],
     /// `__system@local`, who knows the key file.
     member: Option<Arc<User>>,
+    /// The key, with which this member logs in to others.
+    key: Option<String>,
     all: RwLock<BTreeMap<String, Arc<User>>>,
     changes: Mutex<()>,
     /// Grows with each change, so that what connections remember of their users can be refreshed.
@@ -46,6 +48,11 @@ pub(crate) struct Users {
 }
 
 impl Users {
+    /// As whom this member logs in to others of its set, and the password.
+    pub(crate) fn member_login(&self) -> Option<(String, String)> {
+        self.key.clone().map(|key| (key_file::MEMBER.to_owned(), key))
+    }
+
     /// Loads the users that the catalog holds.
     pub(crate) fn open(
         config: &Config,
@@ -55,10 +62,12 @@ impl Users {
     ) -> Result<Users, Error> {
         let mut secret = [0; 32];
         crate::random::fill(&mut secret);
+        let key = config.key_file.as_deref().map(key_file::read).transpose()?;
         let users = Users {
             enabled: config.auth || config.key_file.is_some(),
             secret,
-            member: config.key_file.as_deref().map(key_file::member).transpose()?.map(Arc::new),
+            member: key.as_deref().map(key_file::member).transpose()?.map(Arc::new),
+            key,
             all: RwLock::default(),
             changes: Mutex::new(()),
             generation: AtomicU64::new(1),
@@ -229,14 +238,19 @@ fn write(op: &mut Operation<'_>, namespace: &str, id: &Bson, document: Option<&D
                 (None, None) => return Ok((0, 0)),
                 (None, Some(after)) => {
                     collection.insert(session, state, after)?;
+                    op.note_insert(collection, after);
                     return Ok((1, length(after.as_bytes().len())));
                 }
                 (Some(record), Some(after)) => {
-                    collection.replace(session, state, record, document_of(&before)?, after, None)?;
+                    let document = document_of(&before)?;
+                    collection.replace(session, state, record, document, after, None)?;
+                    op.note_update(collection, document, after)?;
                     return Ok((0, length(after.as_bytes().len()) - length(before.len())));
                 }
                 (Some(record), None) => {
-                    collection.remove(session, state, record, document_of(&before)?)?;
+                    let document = document_of(&before)?;
+                    collection.remove(session, state, record, document)?;
+                    op.note_delete(collection, document)?;
                 }
             }
             Ok((-1, -length(before.len())))

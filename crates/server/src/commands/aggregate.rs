@@ -25,7 +25,11 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let writes = planned.writes();
     write_cursor(op, planned, if writes { FIRST_BATCH } else { batch_size }, false, request.body(), reply)?;
     drop(ticket);
-    if writes && request.write_concern.journal && op.instance.config.storage.journal {
+    if writes
+        && op.instance.set.is_none()
+        && request.write_concern.journal
+        && op.instance.config.storage.journal
+    {
         op.instance.journal.wait_until_durable()?;
     }
     Ok(())
@@ -129,6 +133,7 @@ pub(super) fn write_cursor(
         0
     } else {
         op.instance.cursors.add(QueryCursor {
+            majority: op.majority,
             namespace: op.figures.namespace.clone(),
             producer,
             no_timeout: false,

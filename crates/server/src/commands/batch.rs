@@ -35,6 +35,17 @@ pub(super) fn refuse_internal(namespace: &str) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a write to many documents that may be sent again: it would be no single statement.
+pub(super) fn refuse_many(op: &Operation<'_>, many: bool) -> Result<()> {
+    if many && op.statement.is_some() {
+        return Err(Failure::new(
+            Code::InvalidOptions,
+            "Cannot use (or request) retryable writes with multi=true",
+        ));
+    }
+    Ok(())
+}
+
 /// Does one item after the other; the failures, with the places of their items. It stops at the first of them if the batch is
 /// `ordered`, and fails as a whole where the operation is to end.
 pub(super) fn each(

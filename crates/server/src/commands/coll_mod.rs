@@ -34,17 +34,49 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
         return Err(missing());
     }
     if let Some(document) = definition {
-        return op.instance.catalog.change_options(&collection, &mut state, CollectionOptions { document });
+        let options = CollectionOptions { document };
+        return op.instance.catalog.change_options(
+            &collection,
+            &mut state,
+            options,
+            super::as_logged(request)?,
+        );
     }
     // All is checked before anything changes.
     let options = change_validator(request.body(), &state.options.document)?;
     let expiry = parse::document(request.fields, "index")?.map(|index| expiry(&state, index)).transpose()?;
     if let Some((place, seconds)) = expiry {
-        change_expiry(op, &collection, &state, place, seconds, reply)?;
+        change_expiry(op, request, &collection, &state, (place, seconds), reply)?;
     }
     if options != state.options.document {
         let options = CollectionOptions { document: options };
-        op.instance.catalog.change_options(&collection, &mut state, options)?;
+        op.instance.catalog.change_options(&collection, &mut state, options, super::as_logged(request)?)?;
+    }
+    Ok(())
+}
+
+/// Applies the command as another member logged it; the caller holds the collection alone.
+pub(crate) fn apply(
+    op: &mut Operation<'_>,
+    body: &RawDocument,
+    collection: &Collection,
+    state: &mut State,
+) -> Result<()> {
+    if let Some(document) = change_view(op, body, collection)? {
+        let options = CollectionOptions { document };
+        return op.instance.catalog.change_options(collection, state, options, Document::new());
+    }
+    let options = change_validator(body, &state.options.document)?;
+    if let Some(index) = parse::document(body, "index")? {
+        let (place, seconds) = expiry(state, index)?;
+        if let Some(index) = state.indexes.get(place) {
+            index.set_expire_after_seconds(seconds);
+            op.instance.catalog.write(collection, state)?;
+        }
+    }
+    if options != state.options.document {
+        let options = CollectionOptions { document: options };
+        op.instance.catalog.change_options(collection, state, options, Document::new())?;
     }
     Ok(())
 }
@@ -135,10 +167,10 @@ fn expiry(state: &State, wanted: &RawDocument) -> Result<(usize, i64)> {
 
 fn change_expiry(
     op: &Operation<'_>,
+    request: &Request<'_>,
     collection: &Collection,
     state: &State,
-    place: usize,
-    seconds: i64,
+    (place, seconds): (usize, i64),
     reply: &mut Reply<'_>,
 ) -> Result<()> {
     let Some(index) = state.indexes.get(place) else { return Ok(()) };
@@ -149,7 +181,7 @@ fn change_expiry(
         return Ok(());
     }
     index.set_expire_after_seconds(seconds);
-    if let Err(failure) = op.instance.catalog.write(collection, state) {
+    if let Err(failure) = op.instance.catalog.write_as(collection, state, &[super::as_logged(request)?]) {
         index.set_expire_after_seconds(before);
         return Err(failure);
     }

@@ -3,7 +3,7 @@
 use bson::RawDocument;
 use fathom_query::{Code, Failure, Filter};
 
-use super::batch::{check_batch, each, is_ordered, refuse_internal, write_errors};
+use super::batch::{check_batch, each, is_ordered, refuse_internal, refuse_many, write_errors};
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
 use crate::dispatch::Request;
@@ -22,11 +22,17 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let ordered = is_ordered(request)?;
     refuse_internal(&namespace)?;
     read_let(op, request.body())?;
+    let _session = op.begin_retryable(request.session, request.transaction)?;
     let _ticket = op.write_ticket()?;
     let mut deleted = 0;
-    let failures = each(op, &items, ordered, |op, _, item| {
+    let failures = each(op, &items, ordered, |op, place, item| {
         op.instance.counters.operations.delete(1);
         let wanted = delete_of(op, item)?;
+        refuse_many(op, wanted.multi)?;
+        if let Some(again) = op.begin_statement(place)? {
+            deleted += again.deleted;
+            return Ok(());
+        }
         deleted += delete(op, &namespace, &wanted)?;
         Ok(())
     })?;

@@ -33,6 +33,7 @@ pub(super) fn write_cursor(
         0
     } else {
         op.instance.cursors.add(QueryCursor {
+            majority: op.majority,
             namespace: namespace.to_owned(),
             producer,
             no_timeout: false,

@@ -86,6 +86,7 @@ fn answer(
     let keep = !options.single_batch && (!done || options.tailable);
     let id = if keep {
         op.instance.cursors.add(QueryCursor {
+            majority: op.majority,
             namespace: op.figures.namespace.clone(),
             producer,
             no_timeout: options.no_timeout,

@@ -10,6 +10,7 @@ use crate::dispatch::Request;
 use crate::execution::{Target, UpdateRequest, delete_one, update};
 use crate::operation::Operation;
 use crate::parse;
+use crate::replication::Again;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -28,6 +29,13 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     op.figures.namespace.clone_from(&namespace);
     read_let(op, request.body())?;
     let asked = asked_of(op, request.body())?;
+    let _session = op.begin_retryable(request.session, request.transaction)?;
+    if op.statement.is_some() {
+        if let Some(again) = op.begin_statement(0)? {
+            return answer_again(op, &asked, again, reply);
+        }
+        op.wants_image = Some(asked.new);
+    }
     let _ticket = op.write_ticket()?;
     match &asked.update {
         None => remove(op, &namespace, &asked, reply),
@@ -109,6 +117,21 @@ fn modify(
     }
     last.end();
     write_value(op, asked, if asked.new { outcome.after } else { outcome.before }, reply)
+}
+
+/// The reply of a command that was done when it was sent before.
+fn answer_again(op: &mut Operation<'_>, asked: &Asked, again: Again, reply: &mut Reply<'_>) -> Result<()> {
+    let mut last = reply.begin_document("lastErrorObject");
+    let done = again.matched + again.deleted > 0 || again.upserted.is_some();
+    last.i32("n", i32::from(done));
+    if asked.update.is_some() {
+        last.bool("updatedExisting", again.matched > 0);
+    }
+    if let Some(id) = &again.upserted {
+        last.bson("upserted", id);
+    }
+    last.end();
+    write_value(op, asked, if again.upserted.is_some() && !asked.new { None } else { again.image }, reply)
 }
 
 fn write_value(

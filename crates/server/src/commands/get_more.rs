@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use bson::RawBsonRef;
 use fathom_query::{Code, Failure};
+use fathom_replication::OpTime;
 
 use super::Reply;
 use crate::Result;
@@ -39,6 +40,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     }
     op.figures.namespace = namespace;
     op.figures.cursor_id = id;
+    op.majority = cursor.majority;
     // The command that opened the cursor says how long it may take; here the time is that of one wait.
     let awaiting = cursor.tailable && cursor.await_data;
     if awaiting {
@@ -83,6 +85,7 @@ fn fill(
     let mut next = out.begin_array("nextBatch");
     let patience = if request.max_time_ms > 0 { Duration::from_millis(request.max_time_ms) } else { AWAIT };
     let until = Instant::now() + patience;
+    let known = known_commit_point(request)?;
     let done = loop {
         let seen = inserts(cursor);
         let ticket = op.read_ticket()?;
@@ -93,7 +96,7 @@ fn fill(
         }
         let done = cursor.producer.fill(op, &mut Batch::new(&mut next, batch_size))?;
         drop(ticket);
-        if !awaiting || next.count() > 0 || Instant::now() >= until {
+        if !awaiting || next.count() > 0 || Instant::now() >= until || commit_point_is_news(op, known) {
             break done;
         }
         op.check_interrupt()?;
@@ -107,6 +110,18 @@ fn fill(
     out.i64("id", if done { 0 } else { op.figures.cursor_id });
     out.string("ns", &op.figures.namespace);
     Ok(done)
+}
+
+/// What another member that follows our oplog knows of the commit point.
+fn known_commit_point(request: &Request<'_>) -> Result<Option<OpTime>> {
+    let known = parse::document(request.fields, "lastKnownCommittedOpTime")?;
+    known.map(|known| OpTime::from_document(&parse::owned(known)?)).transpose()
+}
+
+/// Whether it is behind what we know, so that it should hear at once.
+fn commit_point_is_news(op: &Operation<'_>, known: Option<OpTime>) -> bool {
+    let (Some(set), Some(known)) = (&op.instance.set, known) else { return false };
+    set.ask(|one| one.last_committed()) > known
 }
 
 /// How many documents came into the collection of a tailable cursor; to be known before it is read.

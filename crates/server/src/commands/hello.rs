@@ -10,6 +10,7 @@ use crate::auth::Conversation;
 use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::replication::majority_of;
 
 /// The most that a driver may say of itself, in bytes, as in mongod.
 const METADATA_BYTES: usize = 512;
@@ -33,7 +34,11 @@ pub(super) fn run(
         .ok()
         .flatten()
         .is_some_and(|(name, _)| name.as_str() != "hello");
-    reply.bool(if old_name { "ismaster" } else { "isWritablePrimary" }, true);
+    let primary = if old_name { "ismaster" } else { "isWritablePrimary" };
+    match &op.instance.set {
+        None => reply.bool(primary, true),
+        Some(set) => reply.extend(&set.ask(|one| one.hello_fields(primary, majority_of(one)))),
+    }
     if op.instance.config.cluster_role == crate::ClusterRole::Config {
         reply.i32("configsvr", 2);
     }

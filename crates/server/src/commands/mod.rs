@@ -50,6 +50,10 @@ mod ping;
 mod profile;
 mod refused;
 mod rename_collection;
+mod repl_set_config;
+mod repl_set_members;
+mod repl_set_office;
+mod repl_set_status;
 mod roles;
 mod sasl;
 mod server_status;
@@ -74,6 +78,7 @@ use crate::auth::{Access, Conversation};
 use crate::dispatch::Request;
 use crate::operation::Operation;
 
+pub(crate) use coll_mod::apply as apply_coll_mod;
 pub(crate) use table::{COMMANDS, find};
 
 /// The reply being written.
@@ -158,6 +163,18 @@ pub(crate) static GENERIC_FIELDS: &[&str] = &[
     "maxTimeMSOpOnly",
     "rawData",
 ];
+
+/// A command as the oplog has it: its name and its own fields, without those that every command takes.
+pub(crate) fn as_logged(request: &Request<'_>) -> Result<bson::Document> {
+    let mut command = bson::Document::new();
+    for (place, element) in request.body().iter().enumerate() {
+        let (name, value) = element.map_err(|error| crate::parse::malformed(&error))?;
+        if place == 0 || request.command.fields.contains(&name.as_str()) {
+            command.insert(name.as_str(), crate::parse::owned_value(value)?);
+        }
+    }
+    Ok(command)
+}
 
 /// Refuses a collation that is not the simple one: strings are compared by their bytes here.
 pub(crate) fn refuse_collation(value: Option<RawBsonRef<'_>>) -> Result<()> {

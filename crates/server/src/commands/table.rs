@@ -151,6 +151,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             super::aggregate::run,
             "runs a pipeline"
         ),
+        command!(
+            "appendOplogNote",
+            Command,
+            Manage,
+            ["data"],
+            super::repl_set_office::append_note,
+            "writes an entry that changes nothing",
+            admin_only
+        ),
         refused!("applyOps"),
         command!(
             "authenticate",
@@ -708,13 +717,152 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             "gives a collection another name",
             admin_only
         ),
-        refused!("replSetFreeze"),
-        refused!("replSetGetConfig"),
-        refused!("replSetGetRBID"),
-        refused!("replSetGetStatus"),
-        refused!("replSetInitiate"),
-        refused!("replSetReconfig"),
-        refused!("replSetStepDown"),
+        command!(
+            "replSetAbortPrimaryCatchUp",
+            Command,
+            Manage,
+            [],
+            super::repl_set_office::abort_catch_up,
+            "ends a new primary's catching up",
+            admin_only
+        ),
+        command!(
+            "replSetFreeze",
+            Command,
+            Manage,
+            [],
+            super::repl_set_office::freeze,
+            "stands for no election for some seconds",
+            admin_only
+        ),
+        command!(
+            "replSetGetConfig",
+            Command,
+            Monitor,
+            ["commitmentStatus"],
+            super::repl_set_config::get,
+            "who is in the set",
+            admin_only
+        ),
+        command!(
+            "replSetGetRBID",
+            Command,
+            Monitor,
+            [],
+            super::repl_set_status::rollback_id,
+            "how often this member has rolled back",
+            admin_only
+        ),
+        command!(
+            "replSetGetStatus",
+            Command,
+            Monitor,
+            ["initialSync"],
+            super::repl_set_status::run,
+            "how the members of the set stand",
+            admin_only
+        ),
+        command!(
+            "replSetHeartbeat",
+            Command,
+            Manage,
+            [
+                "configVersion",
+                "configTerm",
+                "hbv",
+                "from",
+                "fromId",
+                "term",
+                "checkEmpty",
+                "pv",
+                "v",
+                "primaryId"
+            ],
+            super::repl_set_members::heartbeat,
+            "asks a member how it is; between members",
+            admin_only
+        ),
+        command!(
+            "replSetInitiate",
+            Command,
+            Manage,
+            [],
+            super::repl_set_config::initiate,
+            "makes a replica set",
+            admin_only
+        ),
+        command!(
+            "replSetMaintenance",
+            Command,
+            Manage,
+            [],
+            super::repl_set_office::maintenance,
+            "goes into maintenance, or out of it",
+            admin_only
+        ),
+        command!(
+            "replSetReconfig",
+            Command,
+            Manage,
+            ["force"],
+            super::repl_set_config::reconfigure,
+            "changes who is in the set",
+            admin_only
+        ),
+        command!(
+            "replSetRequestVotes",
+            Command,
+            Manage,
+            [
+                "setName",
+                "dryRun",
+                "term",
+                "candidateIndex",
+                "configVersion",
+                "configTerm",
+                "lastCommittedOp",
+                "lastAppliedOpTime"
+            ],
+            super::repl_set_members::request_votes,
+            "asks for a vote; between members",
+            admin_only
+        ),
+        command!(
+            "replSetStepDown",
+            Command,
+            Manage,
+            ["secondaryCatchUpPeriodSecs", "force"],
+            super::repl_set_office::step_down,
+            "gives up being primary",
+            admin_only
+        ),
+        command!(
+            "replSetStepUp",
+            Command,
+            Manage,
+            ["skipDryRun"],
+            super::repl_set_office::step_up,
+            "stands for election now",
+            admin_only
+        ),
+        command!(
+            "replSetSyncFrom",
+            Command,
+            Manage,
+            [],
+            super::repl_set_office::sync_from,
+            "follows a member that is named",
+            admin_only
+        ),
+        command!(
+            "replSetUpdatePosition",
+            Command,
+            Manage,
+            ["optimes"],
+            super::repl_set_members::update_position,
+            "how far members are; between members",
+            admin_only
+        ),
         command!(
             "revokePrivilegesFromRole",
             Command,

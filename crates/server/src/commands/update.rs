@@ -3,7 +3,7 @@
 use bson::RawDocument;
 use fathom_query::{Code, Failure, Filter, Update};
 
-use super::batch::{check_batch, each, is_ordered, refuse_internal, write_errors};
+use super::batch::{check_batch, each, is_ordered, refuse_internal, refuse_many, write_errors};
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
 use crate::dispatch::Request;
@@ -23,12 +23,20 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let validate = !parse::boolean(request.fields, "bypassDocumentValidation")?;
     refuse_internal(&namespace)?;
     read_let(op, request.fields)?;
+    let _session = op.begin_retryable(request.session, request.transaction)?;
     let _ticket = op.write_ticket()?;
     let (mut matched, mut modified) = (0, 0);
     let mut upserted = Vec::new();
     let failures = each(op, &items, ordered, |op, place, item| {
         op.instance.counters.operations.update(1);
         let wanted = update_of(op, item, validate)?;
+        refuse_many(op, wanted.multi)?;
+        if let Some(again) = op.begin_statement(place)? {
+            matched += again.matched;
+            modified += again.modified;
+            upserted.extend(again.upserted.map(|id| (place, id)));
+            return Ok(());
+        }
         let mut outcome = update(op, &namespace, &wanted)?;
         matched += outcome.matched;
         modified += outcome.modified;

@@ -49,6 +49,8 @@ pub struct Config {
     pub pid_file: Option<PathBuf>,
     /// Whether clients must prove who they are.
     pub auth: bool,
+    /// Which replica set it belongs to, if any.
+    pub replication: ReplicationOptions,
     /// The secret that members of a set share; it switches `auth` on.
     pub key_file: Option<PathBuf>,
     /// `--setParameter`, as typed.
@@ -61,6 +63,15 @@ pub struct Config {
     pub argv: Vec<String>,
     /// The options as given, nested by their file keys, for `getCmdLineOpts`.
     pub parsed: BTreeMap<String, Bson>,
+}
+
+/// `replication.*`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplicationOptions {
+    /// `--replSet`: the set that it is a member of; a server alone without.
+    pub set_name: Option<String>,
+    /// `--oplogSize`, in megabytes; 5 % of the free disk, 990 MB to 50 GB, without.
+    pub oplog_size_mb: Option<u64>,
 }
 
 /// Where and how a server listens.
@@ -257,6 +268,7 @@ impl Default for Config {
             fork: false,
             pid_file: None,
             auth: false,
+            replication: ReplicationOptions::default(),
             key_file: None,
             set_parameters: BTreeMap::new(),
             cluster_role: ClusterRole::None,

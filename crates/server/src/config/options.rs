@@ -660,10 +660,28 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "replication.replSetName",
-        shape: Shape::Refused(NO_SETS),
+        shape: Shape::Text,
         default: "",
-        flags: &[flag!("replSet", Sets::Value("NAME"), "Refused: a server alone only")],
-        set: |_, _| Ok(()),
+        flags: &[flag!("replSet", Sets::Value("NAME"), "Be a member of the replica set of this name")],
+        set: |config, value| {
+            // Members may follow the name, as of old: name/host1,host2.
+            let name = text(value).split('/').next().unwrap_or_default().to_owned();
+            if name.is_empty() {
+                return Err(Error::usage("--replSet takes the name of a set"));
+            }
+            config.replication.set_name = Some(name);
+            Ok(())
+        },
+    },
+    Setting {
+        key: "replication.oplogSizeMB",
+        shape: Shape::Integer(1, 1 << 30),
+        default: "5 % of the free disk, 990 to 51200",
+        flags: &[flag!("oplogSize", Sets::Value("MB"), "Size of the oplog of a replica set's member [MB]")],
+        set: |config, value| {
+            config.replication.oplog_size_mb = Some(natural(value));
+            Ok(())
+        },
     },
     Setting {
         key: "sharding.clusterRole",

@@ -152,6 +152,8 @@ pub(crate) struct QueryCursor {
     pub(crate) namespace: String,
     pub(crate) producer: Producer,
     pub(crate) no_timeout: bool,
+    /// Whether its batches may hold only what cannot be rolled back.
+    pub(crate) majority: bool,
     /// Keeps open at its end, and waits there for new documents.
     pub(crate) tailable: bool,
     pub(crate) await_data: bool,

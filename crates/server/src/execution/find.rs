@@ -105,7 +105,12 @@ impl FindState {
             (Access::Id(_), true) => state.id_index().cloned(),
             _ => None,
         };
-        let scan = Scan::new(&plan, state, &query.filter, fetch)?.owned_by(op.ownership.clone());
+        let mut scan = Scan::new(&plan, state, &query.filter, fetch)?.owned_by(op.ownership.clone());
+        if state.options.has_no_id_index()
+            && let Some(from) = query.filter.earliest_timestamp("ts")
+        {
+            scan.begin_at(i64::try_from(crate::replication::stamp_of(from)).unwrap_or(i64::MAX));
+        }
         let variables = op.variables().clone();
         op.figures.has_sort_stage = query.sort.is_some() && !plan.sorted;
         Ok(FindState {

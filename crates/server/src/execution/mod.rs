@@ -26,6 +26,6 @@ pub(crate) use retry::write_transaction;
 pub(crate) use scan::{Fetch, Flow, Scan, document_of};
 pub(crate) use validator::Validator;
 pub(crate) use write::{
-    DeleteRequest, Target, UpdateRequest, delete, delete_one, delete_some, insert_documents, update,
-    with_collection,
+    DeleteRequest, Target, UpdateRequest, delete, delete_one, delete_some, insert_capped, insert_documents,
+    now, update, with_collection,
 };

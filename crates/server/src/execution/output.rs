@@ -83,8 +83,10 @@ fn add_indexes(
     let catalog = &host.errand.instance().catalog;
     let mut state = collection.lock_exclusive();
     let defaults = state.options.index_defaults();
-    let indexes: Result<Vec<_>> =
-        specs.into_iter().map(|spec| catalog.new_index(spec, &defaults).map(Arc::new)).collect();
+    let indexes: Result<Vec<_>> = specs
+        .into_iter()
+        .map(|spec| catalog.new_index(spec, &defaults, collection.namespace()).map(Arc::new))
+        .collect();
     catalog.add_indexes(collection, &mut state, indexes?)
 }
 

@@ -17,8 +17,19 @@ pub(crate) fn write_transaction<T>(
     let mut attempt = 0;
     loop {
         op.session().begin()?;
-        let result =
-            work(op).and_then(|value| Ok(op.session().commit(Durability::Buffered).map(|()| value)?));
+        op.begin_changes();
+        let result = work(op).and_then(|value| {
+            let logged = op.log_changes()?;
+            op.session().commit(Durability::Buffered)?;
+            if let Some(logged) = logged {
+                let set = op.instance.set.as_ref();
+                let note = |statement: &_, at| {
+                    set.into_iter().for_each(|set| set.transactions().note(statement, at))
+                };
+                op.last = Some(logged.committed(note));
+            }
+            Ok(value)
+        });
         match result {
             Err(failure) if failure.code() == Code::WriteConflict => {
                 op.session().rollback();

@@ -84,7 +84,7 @@ pub(crate) struct Tally {
 
 #[derive(Debug)]
 enum Leg {
-    Records { walk: RecordWalk, after: Option<i64> },
+    Records { walk: RecordWalk, after: Option<i64>, first: Option<i64> },
     Id { value: bson::Bson, done: bool },
     Keys { index: Arc<Index>, ranges: Vec<Range>, backwards: bool, range: usize, after: Option<Vec<u8>> },
 }
@@ -131,6 +131,15 @@ impl Scan {
         self.fetch
     }
 
+    /// Begins a walk over records at this one or the next, for a collection whose records are numbered by what is asked for.
+    pub(crate) fn begin_at(&mut self, record: i64) {
+        if let [Leg::Records { walk, first, .. }] = self.legs.as_mut_slice()
+            && !walk.backwards
+        {
+            *first = Some(record);
+        }
+    }
+
     /// Whether nothing is left.
     pub(crate) fn is_done(&self) -> bool {
         self.leg >= self.legs.len()
@@ -161,8 +170,10 @@ impl Scan {
         visit: &mut Visit<'_>,
     ) -> Result<()> {
         while !self.is_done() {
+            // Before the snapshot: what may be read by now is in it.
+            let limit = collection.readable_to();
             op.session().begin()?;
-            let pause = self.slice(op, collection, Some(Duration::from_millis(SNAPSHOT_MS)), visit);
+            let pause = self.slice(op, collection, limit, Some(Duration::from_millis(SNAPSHOT_MS)), visit);
             op.session().rollback();
             match pause? {
                 Pause::End => self.leg += 1,
@@ -181,7 +192,7 @@ impl Scan {
         visit: &mut Visit<'_>,
     ) -> Result<()> {
         while !self.is_done() {
-            match self.slice(op, collection, None, visit)? {
+            match self.slice(op, collection, i64::MAX, None, visit)? {
                 Pause::End => self.leg += 1,
                 Pause::Enough => return Ok(()),
                 Pause::Renew => {}
@@ -194,6 +205,7 @@ impl Scan {
         &mut self,
         op: &mut Operation<'_>,
         collection: &Collection,
+        limit: i64,
         budget: Option<Duration>,
         visit: &mut Visit<'_>,
     ) -> Result<Pause> {
@@ -203,7 +215,9 @@ impl Scan {
         let mut step = Step { filter, fetch, seen, owned, tally, visit, pace: Pace::new(budget) };
         match self.legs.get_mut(self.leg) {
             None => Ok(Pause::End),
-            Some(Leg::Records { walk, after }) => step.records(op, collection, *walk, after),
+            Some(Leg::Records { walk, after, first }) => {
+                step.records(op, collection, RecordWalk { limit, first: *first, ..*walk }, after)
+            }
             Some(Leg::Id { value, done }) => step.id(op, collection, value, done),
             Some(Leg::Keys { index, ranges, backwards, range, after }) => {
                 step.keys(op, collection, index, &KeyWalk { ranges, backwards: *backwards }, range, after)
@@ -216,8 +230,9 @@ impl Scan {
 fn add_legs(access: &Access, state: &State, legs: &mut Vec<Leg>) -> Result<bool> {
     match access {
         Access::Scan { backwards } => {
-            let walk = RecordWalk { backwards: *backwards, capped: state.options.is_capped() };
-            legs.push(Leg::Records { walk, after: None });
+            let capped = state.options.is_capped();
+            let walk = RecordWalk { backwards: *backwards, capped, limit: i64::MAX, first: None };
+            legs.push(Leg::Records { walk, after: None, first: None });
         }
         Access::Id(value) => legs.push(Leg::Id { value: value.clone(), done: false }),
         Access::Nothing => {}

@@ -45,12 +45,20 @@ pub(super) struct RecordWalk {
     pub(super) backwards: bool,
     /// The record that was seen last must still be there: what fell out behind it was never seen.
     pub(super) capped: bool,
+    /// No record after this one may be read yet.
+    pub(super) limit: i64,
+    /// Where to begin, if not at the end of the collection.
+    pub(super) first: Option<i64>,
 }
 
 /// Goes to the first record, or past the last one that was seen.
 fn go_on(cursor: &mut dyn Cursor, walk: RecordWalk, after: Option<i64>) -> Result<bool> {
     let Some(record) = after else {
-        return Ok(if walk.backwards { cursor.last()? } else { cursor.first()? });
+        return Ok(match walk.first {
+            Some(first) if !walk.backwards => cursor.seek(Key::Number(first))?,
+            _ if walk.backwards => cursor.last()?,
+            _ => cursor.first()?,
+        });
     };
     let key = Key::Number(record);
     let found = if walk.backwards { cursor.seek_back(key)? } else { cursor.seek(key)? };
@@ -97,6 +105,13 @@ impl Step<'_, '_> {
         self.tally.seeks += 1;
         while more {
             let record = cursor.key().number().unwrap_or_default();
+            if record > walk.limit {
+                if !walk.backwards {
+                    return Ok(Pause::End);
+                }
+                more = cursor.previous()?;
+                continue;
+            }
             op.figures.docs_examined += 1;
             self.tally.documents += 1;
             let flow = self.offer(record, document_of(cursor.value())?)?;

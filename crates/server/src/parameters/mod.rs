@@ -65,6 +65,7 @@ pub(crate) struct Parameters {
     ttl_monitor_sleep_secs: AtomicU64,
     no_table_scan: AtomicBool,
     test_commands: AtomicBool,
+    replication_writers: AtomicU64,
     scram_iterations: AtomicU64,
     scram_sha256_iterations: AtomicU64,
     /// What the engine was last told at run time.
@@ -89,6 +90,7 @@ impl Parameters {
             ttl_monitor_sleep_secs: AtomicU64::new(60),
             no_table_scan: AtomicBool::new(false),
             test_commands: AtomicBool::new(false),
+            replication_writers: AtomicU64::new(16),
             scram_iterations: AtomicU64::new(10_000),
             scram_sha256_iterations: AtomicU64::new(15_000),
             engine_settings: Mutex::default(),
@@ -126,6 +128,11 @@ impl Parameters {
     /// Writers in the engine at once.
     pub(crate) fn write_tickets(&self) -> i64 {
         self.write_tickets.load(Ordering::Relaxed)
+    }
+
+    /// Threads that apply what other members logged (`replWriterThreadCount`).
+    pub(crate) fn replication_writers(&self) -> usize {
+        usize::try_from(self.replication_writers.load(Ordering::Relaxed)).unwrap_or(1)
     }
 
     /// The highest wire version that goes with the claimed version.

@@ -247,6 +247,17 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: "replWriterThreadCount",
+        when: When::Start,
+        shape: Shape::Integer(1, 256),
+        engine: None,
+        read: |instance| Some(number(instance.parameters.replication_writers() as u64)),
+        write: |instance, value| {
+            instance.parameters.replication_writers.store(natural(value), Ordering::Relaxed);
+            Ok(())
+        },
+    },
+    Parameter {
         name: "ttlMonitorEnabled",
         when: When::Both,
         shape: Shape::Boolean,

@@ -40,7 +40,7 @@ pub(crate) fn build_indexes(
     let mut runs = Vec::with_capacity(specs.len());
     let mut built = Ok(());
     for spec in specs {
-        match catalog.new_index(spec, defaults) {
+        match catalog.new_index(spec, defaults, collection.namespace()) {
             Ok(index) => runs.push(Run { index, keys: Vec::new() }),
             Err(failure) => {
                 built = Err(failure);

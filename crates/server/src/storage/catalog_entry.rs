@@ -18,6 +18,11 @@ impl CollectionOptions {
         self.document.contains_key("viewOn")
     }
 
+    /// Whether it has no index on `_id`, as the oplog has none.
+    pub(crate) fn has_no_id_index(&self) -> bool {
+        self.document.get_bool("autoIndexId").is_ok_and(|made| !made)
+    }
+
     /// Whether it is capped.
     pub(crate) fn is_capped(&self) -> bool {
         self.document.get_bool("capped").unwrap_or(false)

@@ -40,6 +40,8 @@ pub(crate) struct Collection {
     recounting: AtomicBool,
     capped: Capped,
     usage: Usage,
+    /// Records after this one may not be read yet: entries of an oplog that earlier ones may still come before.
+    readable_to: AtomicI64,
 }
 
 /// What a collection is made of when it is opened.
@@ -76,7 +78,18 @@ impl Collection {
             touching: parking_lot::Mutex::new(()),
             capped: Capped::default(),
             usage: Usage::default(),
+            readable_to: AtomicI64::new(i64::MAX),
         }
+    }
+
+    /// The last record that may be read; to be asked before the snapshot that is read begins.
+    pub(crate) fn readable_to(&self) -> i64 {
+        self.readable_to.load(Ordering::Acquire)
+    }
+
+    /// Lets records up to this one be read.
+    pub(crate) fn set_readable_to(&self, record: i64) {
+        self.readable_to.store(record, Ordering::Release);
     }
 
     /// `database.collection`.
@@ -235,6 +248,11 @@ impl Collection {
         self.capped.wait(seen, until)
     }
 
+    /// A number for a new record.
+    pub(super) fn new_record(&self) -> i64 {
+        self.next_record.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Adds a document that has an `_id`; its RecordId, and the indexes that have become multikey by it.
     pub(crate) fn insert(
         &self,
@@ -243,7 +261,7 @@ impl Collection {
         document: &RawDocument,
     ) -> Result<(i64, Vec<Arc<Index>>)> {
         let table = self.records_table()?;
-        let record = self.next_record.fetch_add(1, Ordering::Relaxed);
+        let record = self.new_record();
         // The number is new, so there is nothing to look for; mongod's cursors overwrite too.
         session.put(table, Key::Number(record), document.as_bytes())?;
         let mut multikey = Vec::new();

@@ -39,7 +39,7 @@ enum Before {
 
 impl DataDirectory {
     /// Takes `path` for `engine`: an empty or absent directory becomes ours, our own is locked, any other is refused.
-    pub(crate) fn open(path: &Path, engine: &str) -> Result<DataDirectory, Error> {
+    pub(crate) fn open(path: &Path, engine: &str, in_set: bool) -> Result<DataDirectory, Error> {
         let existed = path.exists();
         std::fs::create_dir_all(path).map_err(|error| Error::io("make the dbPath", path, error))?;
         refuse_foreign(path)?;
@@ -64,7 +64,7 @@ impl DataDirectory {
         let mut owner = String::new();
         let unclean = lock.read_to_string(&mut owner).is_ok_and(|length| length > 0);
         let mut directory = DataDirectory { path: path.to_owned(), lock, unclean, before };
-        directory.check_metadata(engine)?;
+        directory.check_metadata(engine, in_set)?;
         directory.write_pid(&format!("{}\n", std::process::id()))?;
         Ok(directory)
     }
@@ -117,16 +117,18 @@ impl DataDirectory {
         write().map_err(|error| Error::io("write", path, error))
     }
 
-    fn check_metadata(&self, engine: &str) -> Result<(), Error> {
+    fn check_metadata(&self, engine: &str, in_set: bool) -> Result<(), Error> {
         let path = self.path.join(METADATA);
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return self.write_metadata(engine),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return self.write_metadata(engine, in_set);
+            }
             Err(error) => return Err(Error::io("read", &path, error)),
         };
         let wrote = engine_of(&bytes).unwrap_or_default();
         if wrote == engine {
-            return Ok(());
+            return self.check_membership(&bytes, in_set);
         }
         let what = format!(
             "the files in {} were made by the storage engine '{wrote}', not '{engine}'",
@@ -135,9 +137,36 @@ impl DataDirectory {
         Err(Error::new(Kind::Usage, what).advise(format!("use --storageEngine {wrote}, or another --dbpath")))
     }
 
-    fn write_metadata(&self, engine: &str) -> Result<(), Error> {
-        let document =
-            doc! { "storage": { "engine": engine }, "fathom": { "version": env!("CARGO_PKG_VERSION") } };
+    /// Members of sets journal the oplog alone, a server by itself all of its data: neither could recover what the other wrote.
+    fn check_membership(&self, metadata: &[u8], in_set: bool) -> Result<(), Error> {
+        let was_in_set = Document::from_reader(metadata)
+            .ok()
+            .and_then(|document| document.get_document("fathom").ok()?.get_bool("replicaSet").ok())
+            .unwrap_or(false);
+        if was_in_set == in_set {
+            return Ok(());
+        }
+        let path = self.path.display();
+        let (what, advice) = if was_in_set {
+            (
+                format!("the files in {path} are those of a replica set's member"),
+                "give --replSet with its name",
+            )
+        } else {
+            (
+                format!("the files in {path} were made by a server alone, without --replSet"),
+                "start an empty --dbpath with --replSet, and bring the data over with mongodump and mongorestore",
+            )
+        };
+        Err(Error::new(Kind::Usage, what).advise(advice))
+    }
+
+    fn write_metadata(&self, engine: &str, in_set: bool) -> Result<(), Error> {
+        let mut ours = doc! { "version": env!("CARGO_PKG_VERSION") };
+        if in_set {
+            ours.insert("replicaSet", true);
+        }
+        let document = doc! { "storage": { "engine": engine }, "fathom": ours };
         let path = self.path.join(METADATA);
         let bytes = document
             .to_vec()

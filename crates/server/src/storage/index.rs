@@ -194,6 +194,47 @@ impl Index {
         })
     }
 
+    /// Writes the entries of a document, whoever had a unique key before; whether it makes the index multikey.
+    pub(super) fn put(&self, session: &dyn Session, document: &RawDocument, record: i64) -> Result<bool> {
+        scratch::with(|scratch| {
+            self.keys(document, &mut scratch.new)?;
+            for key in &scratch.new.keys {
+                if self.unique {
+                    unique_value(key, record, &mut scratch.entry);
+                    session.put(&self.table, Key::Bytes(&key.bytes), &scratch.entry)?;
+                } else {
+                    standard_key(key, record, &mut scratch.entry);
+                    session.put(&self.table, Key::Bytes(&scratch.entry), &key.type_bits)?;
+                }
+            }
+            Ok(scratch.new.multikey)
+        })
+    }
+
+    /// Removes the entries of a document, but for unique keys that are another record's by now.
+    pub(super) fn remove_own(
+        &self,
+        session: &dyn Session,
+        document: &RawDocument,
+        record: i64,
+    ) -> Result<()> {
+        scratch::with(|scratch| {
+            self.keys(document, &mut scratch.old)?;
+            for key in &scratch.old.keys {
+                if self.unique {
+                    scratch.entry.clear();
+                    let found = session.get(&self.table, Key::Bytes(&key.bytes), &mut scratch.entry)?;
+                    let owner = leading_record_id(&scratch.entry).map(|(owner, _)| owner);
+                    if !found || owner != Some(record) {
+                        continue;
+                    }
+                }
+                self.take(session, key, record, &mut scratch.entry)?;
+            }
+            Ok(())
+        })
+    }
+
     /// Removes the entries of a document that goes.
     pub(crate) fn remove(&self, session: &dyn Session, document: &RawDocument, record: i64) -> Result<()> {
         scratch::with(|scratch| {

@@ -3,37 +3,82 @@
 //! WiredTiger refuses to drop a table while any session has a cursor open on it. Sessions close stale cursors at their
 //! next use, so a refused drop is tried again with each checkpoint; the names are not in the catalog, so a crash in
 //! between loses nothing.
+//!
+//! In a replica set the catalog itself comes back from the last checkpoint, and so may name a table that was given up after
+//! it. There a table goes only after a checkpoint that began later, as in mongod since 4.2.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fathom_engine::{Engine, Kind, Table};
 use parking_lot::Mutex;
 
 use super::Collection;
+use crate::replication::SetTables;
 
 /// The tables that wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PendingDrops {
-    tables: Mutex<Vec<Table>>,
+    /// With the number of checkpoints that had begun when each was given up.
+    tables: Mutex<Vec<(Table, u64)>>,
+    waits_for_checkpoint: bool,
+    begun: AtomicU64,
+    /// Tables that were given up before this many checkpoints had begun may go.
+    done: AtomicU64,
 }
 
 impl PendingDrops {
+    /// Nothing waits.
+    pub(crate) fn new(tables: SetTables) -> PendingDrops {
+        PendingDrops {
+            tables: Mutex::default(),
+            waits_for_checkpoint: tables.is_set(),
+            begun: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+        }
+    }
+
     /// Adds one.
     pub(crate) fn push(&self, table: Table) {
-        self.tables.lock().push(table);
+        self.push_since(table, self.begun.load(Ordering::Acquire));
+    }
+
+    /// Adds one that no catalog on the disk has named since the server started.
+    pub(crate) fn push_nameless(&self, table: Table) {
+        self.push_since(table, 0);
+    }
+
+    fn push_since(&self, table: Table, begun: u64) {
+        self.tables.lock().push((table, begun));
     }
 
     /// Adds all tables of a collection.
     pub(crate) fn push_all(&self, collection: &Collection) {
         let state = collection.lock();
         let tables = collection.table().into_iter().chain(state.indexes.iter().map(|index| index.table()));
-        self.tables.lock().extend(tables.cloned());
+        tables.for_each(|table| self.push(table.clone()));
+    }
+
+    /// A checkpoint begins; what is given up from here on is in it. To be handed to [`PendingDrops::checkpointed`].
+    pub(crate) fn begin_checkpoint(&self) -> u64 {
+        self.begun.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// A checkpoint is complete.
+    pub(crate) fn checkpointed(&self, number: u64) {
+        self.done.fetch_max(number, Ordering::AcqRel);
     }
 
     /// Drops what can be dropped now.
     pub(crate) fn run(&self, engine: &dyn Engine) {
+        let done = self.done.load(Ordering::Acquire);
         let waiting = std::mem::take(&mut *self.tables.lock());
-        for table in waiting {
+        for (table, begun) in waiting {
+            if self.waits_for_checkpoint && begun >= done {
+                self.push_since(table, begun);
+                continue;
+            }
             match engine.drop_table(&table) {
-                Err(error) if error.kind() == Kind::Busy => self.push(table),
+                Err(error) if error.kind() == Kind::Busy => self.push_since(table, begun),
                 // Gone, or the engine stopped: the next start looks for tables without a name.
                 _ => {}
             }

@@ -12,6 +12,7 @@ use fathom_engine::{Durability, Engine, Key, Kind, Session, Table, TableSpec};
 
 use super::Collection;
 use crate::Result;
+use crate::replication::SetTables;
 
 const IDENT: &str = "sizeStorer";
 /// Records that are counted between two looks at whether the server stops.
@@ -37,10 +38,10 @@ pub(crate) struct SizeStorer {
 
 impl SizeStorer {
     /// Opens the table, or makes it.
-    pub(crate) fn open(engine: &Arc<dyn Engine>) -> Result<SizeStorer> {
+    pub(crate) fn open(engine: &Arc<dyn Engine>, tables: SetTables) -> Result<SizeStorer> {
         let table = match engine.open_table(IDENT) {
             Err(error) if error.kind() == Kind::NotFound => {
-                engine.create_table(IDENT, &TableSpec::index())?
+                engine.create_table(IDENT, &tables.spec(TableSpec::index(), ""))?
             }
             other => other?,
         };

@@ -35,7 +35,9 @@ pub(super) fn watch(instance: &Arc<Instance>) {
             continue;
         }
         last = Instant::now();
-        if !instance.parameters.ttl_monitor_enabled() {
+        // The primary removes; other members follow.
+        let follows = instance.set.as_ref().is_some_and(|set| !set.is_writable());
+        if follows || !instance.parameters.ttl_monitor_enabled() {
             continue;
         }
         if let Err(failure) = pass(instance)

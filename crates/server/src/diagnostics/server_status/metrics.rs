@@ -8,6 +8,7 @@ use crate::Result;
 use crate::commands::COMMANDS;
 use crate::diagnostics::build::{counter, length, number};
 use crate::instance::Instance;
+use crate::replication::{Figures, Timed};
 
 /// A part of the section: its name, and what writes it under that name.
 type Part = (&'static str, fn(&Instance, &mut DocumentWriter<'_>));
@@ -47,10 +48,12 @@ fn documents(instance: &Instance, document: &mut DocumentWriter<'_>) {
     counter(document, "updated", counters.documents_updated.get());
 }
 
-/// Nobody waits for other members where there are none.
-fn last_errors(_: &Instance, get_last_error: &mut DocumentWriter<'_>) {
-    timed(get_last_error, "wtime");
-    counter(get_last_error, "wtimeouts", 0);
+/// Who waited for other members, and gave up; nobody where there are none.
+fn last_errors(instance: &Instance, get_last_error: &mut DocumentWriter<'_>) {
+    let none = Figures::default();
+    let figures = instance.set.as_ref().map_or(&none, |set| set.figures());
+    timed(get_last_error, "wtime", &figures.waits);
+    counter(get_last_error, "wtimeouts", figures.timeouts.get());
 }
 
 fn operations(instance: &Instance, operation: &mut DocumentWriter<'_>) {
@@ -93,32 +96,35 @@ fn cursors(instance: &Instance, cursor: &mut DocumentWriter<'_>) {
     number(&mut now, "total", length(open));
 }
 
-/// Zeros, since a server that is no member of a set fetches and applies nothing.
-fn replication(_: &Instance, repl: &mut DocumentWriter<'_>) {
+/// What was fetched and applied; zeros of a server that is no member of a set.
+fn replication(instance: &Instance, repl: &mut DocumentWriter<'_>) {
+    let none = Figures::default();
+    let figures = instance.set.as_ref().map_or(&none, |set| set.figures());
     let mut apply = repl.begin_document("apply");
     counter(&mut apply, "attemptsToBecomeSecondary", 0);
-    timed(&mut apply, "batches");
-    counter(&mut apply, "ops", 0);
+    timed(&mut apply, "batches", &figures.batches);
+    counter(&mut apply, "ops", figures.applied.get());
     apply.end();
     let mut buffer = repl.begin_document("buffer");
     ["count", "maxSizeBytes", "sizeBytes"].iter().for_each(|name| counter(&mut buffer, name, 0));
     buffer.end();
     let mut initial = repl.begin_document("initialSync");
-    ["completed", "failedAttempts", "failures"].iter().for_each(|name| counter(&mut initial, name, 0));
+    counter(&mut initial, "completed", figures.copies.get());
+    ["failedAttempts", "failures"].iter().for_each(|name| counter(&mut initial, name, 0));
     initial.end();
     let mut network = repl.begin_document("network");
-    counter(&mut network, "bytes", 0);
-    timed(&mut network, "getmores");
-    counter(&mut network, "ops", 0);
+    counter(&mut network, "bytes", figures.fetched_bytes.get());
+    timed(&mut network, "getmores", &figures.get_mores);
+    counter(&mut network, "ops", figures.fetched.get());
     counter(&mut network, "readersCreated", 0);
     network.end();
     let mut preload = repl.begin_document("preload");
-    timed(&mut preload, "docs");
-    timed(&mut preload, "indexes");
+    timed(&mut preload, "docs", &Timed::default());
+    timed(&mut preload, "indexes", &Timed::default());
 }
 
-fn timed(writer: &mut DocumentWriter<'_>, name: &str) {
+fn timed(writer: &mut DocumentWriter<'_>, name: &str, figures: &Timed) {
     let mut one = writer.begin_document(name);
-    one.i32("num", 0);
-    one.i32("totalMillis", 0);
+    counter(&mut one, "num", figures.count.get());
+    counter(&mut one, "totalMillis", figures.total_ms());
 }

@@ -1,7 +1,7 @@
 //! `serverStatus`: one table of sections, each written straight from the counters into the reply.
 //!
-//! Sections have mongod 4.0's names, fields and nesting. What this server has not (a replica set, tcmalloc, free
-//! monitoring, shards) has no section, rather than one of invented numbers.
+//! Sections have mongod 4.0's names, fields and nesting. What this server has not (tcmalloc, free monitoring,
+//! shards; a set where it is no member) has no section, rather than one of invented numbers.
 
 mod connections;
 mod engine;
@@ -65,6 +65,7 @@ static SECTIONS: &[Section] = &[
     section("opLatencies", operations::latencies),
     section("opcounters", operations::counters),
     section("opcountersRepl", operations::replicated),
+    section("repl", operations::set),
     section("rocksdb", engine::engine),
     section("ephemeralForTest", engine::engine),
     section("sharding", sharding::sharding),

@@ -8,6 +8,7 @@ use crate::commands::Kind;
 use crate::diagnostics::LatencyHistogram;
 use crate::diagnostics::build::{counter, length, number};
 use crate::diagnostics::collection_stats::write_latency;
+use crate::replication::{Figures, majority_of};
 
 /// `asserts`, by kind. All roll over together, as mongod's do.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
@@ -40,13 +41,28 @@ pub(super) fn counters(context: &Context<'_>, name: &str, writer: &mut DocumentW
     Ok(())
 }
 
-/// `opcountersRepl`: zeros, since nothing is replicated to a server that is no member of a set.
+/// `opcountersRepl`: what was applied of other members' oplogs; zeros of a server that is no member of a set.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn replicated(_context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+pub(super) fn replicated(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+    let figures = context.instance.set.as_ref().map(|set| set.figures());
+    let of = |count: fn(&Figures) -> u64| figures.map_or(0, count);
     let mut section = writer.begin_document(name);
-    for name in ["insert", "query", "update", "delete", "getmore", "command"] {
-        counter(&mut section, name, 0);
-    }
+    counter(&mut section, "insert", of(|figures| figures.inserts.get()));
+    counter(&mut section, "query", 0);
+    counter(&mut section, "update", of(|figures| figures.updates.get()));
+    counter(&mut section, "delete", of(|figures| figures.deletes.get()));
+    counter(&mut section, "getmore", 0);
+    counter(&mut section, "command", of(|figures| figures.commands.get()));
+    Ok(())
+}
+
+/// `repl`: what hello says of the set, and the rollback id.
+#[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
+pub(super) fn set(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+    let Some(set) = &context.instance.set else { return Ok(()) };
+    let mut section = writer.begin_document(name);
+    section.extend(&set.ask(|one| one.hello_fields("ismaster", majority_of(one))));
+    counter(&mut section, "rbid", u64::try_from(set.rollback_id()).unwrap_or(0));
     Ok(())
 }
 

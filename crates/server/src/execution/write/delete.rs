@@ -94,12 +94,13 @@ pub(crate) fn delete_one(
 }
 
 fn remove(
-    op: &Operation<'_>,
+    op: &mut Operation<'_>,
     collection: &Arc<Collection>,
     state: &State,
     located: Located,
 ) -> Result<RawDocumentBuf> {
     collection.remove(op.session(), state, located.record, &located.document)?;
+    op.note_delete(collection, &located.document)?;
     Ok(located.document)
 }
 

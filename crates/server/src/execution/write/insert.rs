@@ -31,15 +31,22 @@ pub(crate) fn insert_documents(
 ) -> Result<(usize, Vec<(usize, Failure)>)> {
     let mut failures = Vec::new();
     let mut inserted = 0;
+    let first = op.statement.as_ref().map_or(0, |statement| statement.number);
     with_collection(op, namespace, true, |op, found| {
         let Some((collection, state)) = found else { return Ok(()) };
         let mut at = 0;
         while at < documents.len() && (failures.is_empty() || !ordered) {
             let group = group_at(documents, at);
+            if let Some(statement) = &mut op.statement {
+                statement.number = statement_of(first, at);
+            }
             match insert_group(op, collection, state, group, validate) {
                 Ok(()) => inserted += group.len(),
                 Err(_) if group.len() > 1 => {
                     for (offset, document) in group.iter().enumerate() {
+                        if let Some(statement) = &mut op.statement {
+                            statement.number = statement_of(first, at + offset);
+                        }
                         match insert_group(op, collection, state, &[document], validate) {
                             Ok(()) => inserted += 1,
                             Err(failure) => {
@@ -63,6 +70,11 @@ pub(crate) fn insert_documents(
     })?;
     op.figures.inserted = Some(op.figures.inserted.unwrap_or(0) + inserted as u64);
     Ok((inserted, failures))
+}
+
+/// The statement of the document at a place.
+fn statement_of(first: i32, place: usize) -> i32 {
+    first.saturating_add(i32::try_from(place).unwrap_or(i32::MAX))
 }
 
 fn group_at<'d>(documents: &'d [&'d RawDocument], at: usize) -> &'d [&'d RawDocument] {
@@ -95,6 +107,7 @@ fn insert_group(
     let removed = write_transaction(op, |op| {
         for document in &ready {
             let (_, multikey) = collection.insert(op.session(), state, document)?;
+            op.note_insert(collection, document);
             if !multikey.is_empty() {
                 op.instance.catalog.note_multikey(collection, state, &multikey)?;
             }
@@ -114,6 +127,16 @@ fn insert_group(
         collection.capped().announce();
     }
     Ok(())
+}
+
+/// Inserts a document that another member inserted into a capped collection, and lets the oldest fall out.
+pub(crate) fn insert_capped(
+    op: &mut Operation<'_>,
+    collection: &Arc<Collection>,
+    state: &State,
+    document: &RawDocument,
+) -> Result<()> {
+    insert_group(op, collection, state, &[document], false)
 }
 
 /// Records and bytes of documents.

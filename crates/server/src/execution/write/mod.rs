@@ -8,7 +8,7 @@ mod target;
 mod update;
 
 pub(crate) use delete::{DeleteRequest, delete, delete_one, delete_some};
-pub(crate) use insert::{insert_documents, now, prepare};
+pub(crate) use insert::{insert_capped, insert_documents, now, prepare};
 pub(crate) use target::Target;
 pub(crate) use update::{UpdateRequest, update};
 

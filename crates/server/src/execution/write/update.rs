@@ -155,6 +155,7 @@ fn change(
             ),
         ));
     }
+    op.note_update(collection, before, &after)?;
     let multikey =
         collection.replace(op.session(), state, located.record, before, &after, Some(&request.update))?;
     if !multikey.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::Document;
+use bson::{Document, doc};
 use fathom_engine::TableSpec;
 
 use super::Catalog;
@@ -12,9 +12,9 @@ use crate::storage::{Collection, Index, IndexSpec, State};
 impl Catalog {
     /// A new table for an index that is about to be built; it is nobody's until [`Catalog::add_indexes`].
     /// `defaults` are the collection's `indexOptionDefaults`.
-    pub(crate) fn new_index(&self, spec: IndexSpec, defaults: &Document) -> Result<Index> {
+    pub(crate) fn new_index(&self, spec: IndexSpec, defaults: &Document, namespace: &str) -> Result<Index> {
         let ident = self.new_ident("index");
-        let mut table = TableSpec::index();
+        let mut table = self.tables.spec(TableSpec::index(), namespace);
         table.config = spec.engine_config(self.engine.name(), defaults);
         Index::new(spec, self.engine.create_table(&ident, &table)?, false)
     }
@@ -28,8 +28,12 @@ impl Catalog {
     ) -> Result<()> {
         let _change = self.changes.lock();
         let before = state.indexes.len();
+        let created = |index: &Arc<Index>| {
+            doc! { "createIndexes": collection.name() }.into_iter().chain(index.document()).collect()
+        };
+        let commands: Vec<Document> = indexes.iter().map(created).collect();
         state.indexes.extend(indexes);
-        if let Err(failure) = self.write(collection, state) {
+        if let Err(failure) = self.write_as(collection, state, &commands) {
             let new = state.indexes.split_off(before);
             new.iter().for_each(|index| self.drops.push(index.table().clone()));
             return Err(failure);
@@ -49,7 +53,9 @@ impl Catalog {
         let before = state.indexes.clone();
         let goes = |index: &Arc<Index>| names.iter().any(|name| name == index.name());
         state.indexes.retain(|index| !goes(index));
-        if let Err(failure) = self.write(collection, state) {
+        let dropped = |name: &String| doc! { "dropIndexes": collection.name(), "index": name };
+        let commands: Vec<Document> = names.iter().map(dropped).collect();
+        if let Err(failure) = self.write_as(collection, state, &commands) {
             state.indexes = before;
             return Err(failure);
         }
@@ -69,7 +75,7 @@ impl Catalog {
     ) -> Result<()> {
         let change = self.changes.lock();
         let before = std::mem::replace(&mut state.indexes, indexes);
-        if let Err(failure) = self.rename_locked(collection, state, collection.namespace(), None) {
+        if let Err(failure) = self.rename_locked(collection, state, collection.namespace(), None, &[]) {
             let new = std::mem::replace(&mut state.indexes, before);
             new.iter().for_each(|index| self.drops.push(index.table().clone()));
             return Err(failure);

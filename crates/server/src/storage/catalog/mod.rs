@@ -7,10 +7,10 @@ mod indexes;
 mod rename;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use bson::Document;
+use bson::{Document, doc};
 use fathom_engine::{Durability, Engine, Key, Kind, Session, Table, TableSpec};
 use fathom_query::{Code, Failure};
 use parking_lot::{Mutex, RwLock};
@@ -22,6 +22,7 @@ use super::sizes::SizeStorer;
 use super::{Collection, CollectionOptions, Index, IndexSpec, State};
 use crate::Result;
 use crate::execution::Validator;
+use crate::replication::{Change, Logged, Oplog, SetTables};
 
 const IDENT: &str = "_mdb_catalog";
 
@@ -39,27 +40,36 @@ pub(crate) struct Catalog {
     /// Makes idents differ between servers, as mongod's random suffix does.
     suffix: u64,
     drops: PendingDrops,
+    /// Which tables are journaled: in a replica set only what is in `local`.
+    tables: SetTables,
+    /// Where changes are logged for other members.
+    oplog: OnceLock<Arc<Oplog>>,
 }
 
 impl Catalog {
     /// Opens what the engine holds; the second value says which collections must be counted again.
-    pub(crate) fn open(engine: &Arc<dyn Engine>) -> Result<(Catalog, Vec<Arc<Collection>>)> {
+    pub(crate) fn open(
+        engine: &Arc<dyn Engine>,
+        tables: SetTables,
+    ) -> Result<(Catalog, Vec<Arc<Collection>>)> {
         let table = match engine.open_table(IDENT) {
             Err(error) if error.kind() == Kind::NotFound => {
-                engine.create_table(IDENT, &TableSpec::records())?
+                engine.create_table(IDENT, &tables.spec(TableSpec::records(), ""))?
             }
             other => other?,
         };
         let catalog = Catalog {
             engine: Arc::clone(engine),
             table,
-            sizes: SizeStorer::open(engine)?,
+            sizes: SizeStorer::open(engine, tables)?,
+            tables,
+            oplog: OnceLock::new(),
             collections: RwLock::default(),
             changes: Mutex::new(()),
             next_record: AtomicU64::new(1),
             next_ident: AtomicU64::new(0),
             suffix: crate::random::number(),
-            drops: PendingDrops::default(),
+            drops: PendingDrops::new(tables),
         };
         let recount = catalog.load()?;
         Ok((catalog, recount))
@@ -96,7 +106,7 @@ impl Catalog {
         for ident in self.engine.tables()? {
             self.next_ident.fetch_max(number_of(&ident).map_or(0, |number| number + 1), Ordering::Relaxed);
             if !known.contains(&ident) {
-                self.drops.push(self.engine.open_table(&ident)?);
+                self.drops.push_nameless(self.engine.open_table(&ident)?);
             }
         }
         self.drop_pending();
@@ -159,8 +169,24 @@ impl Catalog {
         names.into_iter().collect()
     }
 
+    /// Logs changes from now on, where the server is a member of a set.
+    pub(crate) fn log_to(&self, oplog: Arc<Oplog>) {
+        // It is set once, when the server starts.
+        let _ = self.oplog.set(oplog);
+    }
+
     /// Makes a collection (or a view, which has no table); `NamespaceExists` if the name is taken.
     pub(crate) fn create(&self, namespace: &str, options: CollectionOptions) -> Result<Arc<Collection>> {
+        self.create_as(namespace, options, bson::Uuid::new())
+    }
+
+    /// As [`Catalog::create`], with the UUID that another member gave it.
+    pub(crate) fn create_as(
+        &self,
+        namespace: &str,
+        options: CollectionOptions,
+        uuid: bson::Uuid,
+    ) -> Result<Arc<Collection>> {
         let _change = self.changes.lock();
         if self.get(namespace).is_some() {
             return Err(Failure::new(
@@ -171,17 +197,19 @@ impl Catalog {
         self.refuse_other_case(namespace)?;
         let view = options.is_view();
         let ident = if view { String::new() } else { self.new_ident("collection") };
-        let mut spec = TableSpec::records();
+        let mut spec = self.tables.spec(TableSpec::records(), namespace);
         spec.config = options.engine_config(self.engine.name());
         let table = if view { None } else { Some(self.engine.create_table(&ident, &spec)?) };
-        let indexes = if view {
+        let indexes = if view || options.has_no_id_index() {
             Vec::new()
         } else {
-            vec![Arc::new(self.new_index(IndexSpec::id(), &options.index_defaults())?)]
+            vec![Arc::new(self.new_index(IndexSpec::id(), &options.index_defaults(), namespace)?)]
         };
+        let created = doc! { "create": namespace.split_once('.').map_or("", |(_, name)| name) };
+        let created = created.into_iter().chain(options.document.clone()).collect();
         let collection = Arc::new(Collection::new(Parts {
             namespace: namespace.to_owned(),
-            uuid: bson::Uuid::new(),
+            uuid,
             ident,
             catalog_record: i64::try_from(self.next_record.fetch_add(1, Ordering::Relaxed))
                 .unwrap_or(i64::MAX),
@@ -192,7 +220,7 @@ impl Catalog {
             bytes: 0,
             recounting: false,
         }));
-        let written = self.write(&collection, &collection.lock());
+        let written = self.write_as(&collection, &collection.lock(), &[created]);
         if let Err(failure) = written {
             // Nobody names its tables.
             self.drops.push_all(&collection);
@@ -257,7 +285,10 @@ impl Catalog {
         session.begin()?;
         session.remove(&self.table, Key::Number(collection.catalog_record()))?;
         self.sizes.forget(&*session, collection.ident())?;
-        session.commit(Durability::Durable)?;
+        let dropped = doc! { "drop": collection.name() };
+        let logged = self.log(&*session, collection, &[dropped])?;
+        session.commit(self.durability(collection.namespace()))?;
+        drop(logged);
         state.gone = true;
         self.collections.write().remove(collection.namespace());
         collection.capped().announce();
@@ -266,13 +297,45 @@ impl Catalog {
         Ok(())
     }
 
-    /// Writes down a collection after its options or indexes changed.
+    /// Writes down a collection after its options or indexes changed; other members do not hear of it.
     pub(crate) fn write(&self, collection: &Collection, state: &State) -> Result<()> {
+        self.write_as(collection, state, &[])
+    }
+
+    /// Writes down a collection, and the commands by which other members follow.
+    pub(crate) fn write_as(
+        &self,
+        collection: &Collection,
+        state: &State,
+        commands: &[Document],
+    ) -> Result<()> {
         let session = self.engine.session()?;
         session.begin()?;
         self.put(&*session, collection, state)?;
-        session.commit(Durability::Durable)?;
+        let logged = self.log(&*session, collection, commands)?;
+        session.commit(self.durability(collection.namespace()))?;
+        drop(logged);
         Ok(())
+    }
+
+    /// Puts commands into the oplog, in the session's transaction; what is returned is kept until after the commit.
+    fn log(
+        &self,
+        session: &dyn Session,
+        collection: &Collection,
+        commands: &[Document],
+    ) -> Result<Option<Logged<'_>>> {
+        let Some(oplog) = self.oplog.get() else { return Ok(None) };
+        let mut changes = Vec::with_capacity(commands.len());
+        for command in commands {
+            changes.push(Change::command(collection.namespace(), Some(collection.uuid()), command)?);
+        }
+        oplog.log(session, &changes)
+    }
+
+    /// What the journal holds, or replaying the oplog brings back, need not be synced now.
+    fn durability(&self, namespace: &str) -> Durability {
+        if self.tables.are_journaled(namespace) { Durability::Durable } else { Durability::Buffered }
     }
 
     fn put(&self, session: &dyn Session, collection: &Collection, state: &State) -> Result<()> {
@@ -296,11 +359,12 @@ impl Catalog {
         collection: &Collection,
         state: &mut State,
         options: CollectionOptions,
+        command: Document,
     ) -> Result<()> {
         let _change = self.changes.lock();
         let validator = Validator::of(&options.document)?.map(Arc::new);
         let before = std::mem::replace(&mut state.options, options);
-        if let Err(failure) = self.write(collection, state) {
+        if let Err(failure) = self.write_as(collection, state, &[command]) {
             state.options = before;
             return Err(failure);
         }
@@ -321,6 +385,11 @@ impl Catalog {
     /// Drops the tables that nobody uses any more, as far as the engine can now.
     pub(crate) fn drop_pending(&self) {
         self.drops.run(&*self.engine);
+    }
+
+    /// Tables that are given up from here on; see [`PendingDrops`].
+    pub(crate) fn drops(&self) -> &PendingDrops {
+        &self.drops
     }
 
     fn new_ident(&self, kind: &str) -> String {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use fathom_engine::{Durability, Key};
+use bson::{Document, doc};
+use fathom_engine::Key;
 use fathom_query::{Code, Failure};
 
 use super::Catalog;
@@ -41,7 +42,8 @@ impl Catalog {
                 continue;
             }
             let replaced = target.as_ref().zip(target_state.as_deref_mut());
-            self.rename_locked(&old, &mut state, to, replaced)?;
+            let renamed = doc! { "renameCollection": from, "to": to, "dropTarget": replace };
+            self.rename_locked(&old, &mut state, to, replaced, &[renamed])?;
             drop((change, state, target_state));
             self.drop_pending();
             return Ok(());
@@ -55,6 +57,7 @@ impl Catalog {
         state: &mut State,
         to: &str,
         replaced: Option<(&Arc<Collection>, &mut State)>,
+        commands: &[Document],
     ) -> Result<()> {
         if self.get(to).is_none() {
             self.refuse_other_case(to)?;
@@ -84,7 +87,9 @@ impl Catalog {
             session.remove(&self.table, Key::Number(target.catalog_record()))?;
             self.sizes.forget(&*session, target.ident())?;
         }
-        session.commit(Durability::Durable)?;
+        let logged = self.log(&*session, old, commands)?;
+        session.commit(self.durability(to))?;
+        drop(logged);
         if let Some((target, target_state)) = replaced {
             target_state.gone = true;
             target.capped().announce();

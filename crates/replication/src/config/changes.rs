@@ -1,0 +1,113 @@
+//! Whether a configuration may start a set, or follow another (mongodb/mongo:src/mongo/db/repl/repl_set_config_checks.cpp).
+
+use fathom_wire::{Code, Failure};
+
+use super::{Member, ReplicaSetConfig, invalid};
+
+/// What `replSetInitiate` asks of a configuration on a server that was started for the set `name`. That the server itself is in it
+/// exactly once is for the caller to see to. Fails with InvalidReplicaSetConfig.
+pub fn check_initiate(config: &ReplicaSetConfig, name: &str) -> Result<(), Failure> {
+    if config.name != name {
+        return Err(invalid(format!(
+            "Attempting to initiate a replica set with name {}, but command line reports {name}; rejecting",
+            config.name
+        )));
+    }
+    if config.settings.replica_set_id.is_some() {
+        return Err(invalid(
+            "replica set configuration cannot contain 'replicaSetId' field when called from replSetInitiate",
+        ));
+    }
+    config.validate()?;
+    if config.version != 1 {
+        return Err(invalid(format!(
+            "Configuration used to initiate a replica set must have version 1, but found {}",
+            config.version
+        )));
+    }
+    Ok(())
+}
+
+/// What `replSetReconfig` asks of a configuration that is to replace another. With `force` the version is the caller's to set higher.
+/// Fails with NewReplicaSetConfigurationIncompatible.
+pub fn check_reconfig(old: &ReplicaSetConfig, new: &ReplicaSetConfig, force: bool) -> Result<(), Failure> {
+    new.validate().map_err(|failure| incompatible(failure.message().to_owned()))?;
+    if old.name != new.name {
+        return Err(incompatible(format!(
+            "New and old configurations differ in replica set name; old was {}, and new is {}",
+            old.name, new.name
+        )));
+    }
+    if old.settings.replica_set_id != new.settings.replica_set_id && old.settings.replica_set_id.is_some() {
+        let text = |config: &ReplicaSetConfig| {
+            config.settings.replica_set_id.map_or_else(|| "none".to_owned(), bson::oid::ObjectId::to_hex)
+        };
+        return Err(incompatible(format!(
+            "New and old configurations differ in replica set ID; old was {}, and new is {}",
+            text(old),
+            text(new)
+        )));
+    }
+    match (old.config_server, new.config_server) {
+        (true, false) => {
+            return Err(incompatible(
+                "Cannot remove \"configsvr\" from replica set configuration on reconfig",
+            ));
+        }
+        (false, true) => {
+            return Err(incompatible("Cannot add \"configsvr\" to replica set configuration on reconfig"));
+        }
+        _ => {}
+    }
+    if !force && new.version <= old.version {
+        return Err(incompatible(format!(
+            "New replica set configuration version must be greater than old, but {} is not greater than {} for replica set {}",
+            new.version, old.version, new.name
+        )));
+    }
+    old.members.iter().try_for_each(|member| check_member(member, new))
+}
+
+/// Whether the member at an index may be primary, as the one who runs `replSetReconfig` must be. Fails with NodeNotElectable.
+pub fn check_electable(config: &ReplicaSetConfig, index: usize) -> Result<(), Failure> {
+    match config.members.get(index) {
+        Some(member) if member.is_electable() => Ok(()),
+        Some(member) => Err(Failure::new(
+            Code::NodeNotElectable,
+            format!(
+                "This node, {}, with _id {} is not electable under the new configuration version {} for replica set {}",
+                member.host, member.id, config.version, config.name
+            ),
+        )),
+        None => Err(Failure::new(Code::NodeNotFound, "This node is not in the new configuration")),
+    }
+}
+
+fn check_member(old: &Member, config: &ReplicaSetConfig) -> Result<(), Failure> {
+    if let Some(new) = config.members.iter().find(|new| new.host == old.host && new.id != old.id) {
+        return Err(incompatible(format!(
+            "New and old configurations both have members with host of {} but in the new configuration the _id field is {} \
+             and in the old configuration it is {} for replica set {}",
+            old.host, new.id, old.id, config.name
+        )));
+    }
+    let Some(new) = config.members.iter().find(|new| new.id == old.id && new.host == old.host) else {
+        return Ok(());
+    };
+    let changed = if new.build_indexes != old.build_indexes {
+        "buildIndexes"
+    } else if new.arbiter != old.arbiter {
+        "arbiterOnly"
+    } else {
+        return Ok(());
+    };
+    Err(incompatible(format!(
+        "New and old configurations differ in the setting of the {changed} field for member {}; \
+         to make this change, remove then re-add the member",
+        old.host
+    )))
+}
+
+fn incompatible(reason: impl Into<std::borrow::Cow<'static, str>>) -> Failure {
+    Failure::new(Code::NewReplicaSetConfigurationIncompatible, reason)
+}

@@ -1,0 +1,161 @@
+//! `settings` of a configuration: timeouts, chaining, and custom write concerns.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bson::oid::ObjectId;
+use bson::{Bson, Document, doc};
+use fathom_wire::{Code, Failure};
+
+use super::{Member, TagPattern};
+use crate::fields;
+use crate::write_concern::WriteConcern;
+
+/// What holds for the whole set. Fields that it does not know are ignored, as mongod ignores them here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Whether a secondary may sync from another secondary.
+    pub chaining_allowed: bool,
+    /// How often members ask each other how they are.
+    pub heartbeat_interval: Duration,
+    /// How long they wait for an answer.
+    pub heartbeat_timeout: Duration,
+    /// How long without a primary until a secondary stands for election, before the random part.
+    pub election_timeout: Duration,
+    /// How long a new primary waits to get what others have and it lacks; `None` as long as it takes, zero not at all.
+    pub catch_up_timeout: Option<Duration>,
+    /// How long a fresher secondary lets a primary catch up before it takes over; `None` never.
+    pub catch_up_takeover_delay: Option<Duration>,
+    /// Custom write concern modes by name.
+    pub modes: BTreeMap<String, TagPattern>,
+    /// `getLastErrorDefaults`: the write concern of writes that bring none.
+    pub default_write_concern: WriteConcern,
+    /// Tells this set from every other, also one of the same name.
+    pub replica_set_id: Option<ObjectId>,
+}
+
+impl Default for Settings {
+    /// The defaults of mongod 4.0.
+    fn default() -> Self {
+        Settings {
+            chaining_allowed: true,
+            heartbeat_interval: Duration::from_millis(2000),
+            heartbeat_timeout: Duration::from_secs(10),
+            election_timeout: Duration::from_millis(10_000),
+            catch_up_timeout: None,
+            catch_up_takeover_delay: Some(Duration::from_millis(30_000)),
+            modes: BTreeMap::new(),
+            default_write_concern: WriteConcern::default(),
+            replica_set_id: None,
+        }
+    }
+}
+
+impl Settings {
+    /// Reads the document; tags of the members decide whether modes make sense.
+    pub(super) fn parse(document: &Document, members: &[Member]) -> Result<Settings, Failure> {
+        let usual = Settings::default();
+        let heartbeat_interval = match fields::integer(document, "heartbeatIntervalMillis")? {
+            None => usual.heartbeat_interval,
+            Some(millis) => u64::try_from(millis).map(Duration::from_millis).map_err(|_| {
+                let what = format!(
+                    "settings.heartbeatIntervalMillis field value must be non-negative, but found {millis}"
+                );
+                Failure::new(Code::BadValue, what)
+            })?,
+        };
+        let election_timeout =
+            positive(document, "electionTimeoutMillis", "election timeout must be greater than 0")?;
+        let heartbeat_timeout =
+            positive(document, "heartbeatTimeoutSecs", "heartbeat timeout must be greater than 0")?;
+        let id = fields::object_id(document, "replicaSetId")?;
+        if id.is_some_and(|id| id.bytes() == [0; 12]) {
+            return Err(Failure::new(Code::BadValue, "replicaSetId field value cannot be null"));
+        }
+        Ok(Settings {
+            chaining_allowed: fields::boolean(document, "chainingAllowed")?.unwrap_or(true),
+            heartbeat_interval,
+            heartbeat_timeout: heartbeat_timeout.map_or(usual.heartbeat_timeout, Duration::from_secs),
+            election_timeout: election_timeout.map_or(usual.election_timeout, Duration::from_millis),
+            catch_up_timeout: or_endless(
+                document,
+                "catchUpTimeoutMillis",
+                "catch-up timeout must be positive, 0 (no catch-up) or -1 (infinite catch-up).",
+                usual.catch_up_timeout,
+            )?,
+            catch_up_takeover_delay: or_endless(
+                document,
+                "catchUpTakeoverDelayMillis",
+                "catch-up takeover delay must be -1 (no catch-up takeover) or greater than or equal to 0.",
+                usual.catch_up_takeover_delay,
+            )?,
+            modes: read_modes(document, members)?,
+            default_write_concern: match fields::document(document, "getLastErrorDefaults")? {
+                None => usual.default_write_concern,
+                Some(document) => WriteConcern::parse(document)?,
+            },
+            replica_set_id: id,
+        })
+    }
+
+    /// The document, with every default written out and in mongod 4.0's order.
+    pub(super) fn to_document(&self) -> Document {
+        let span = |span: Option<Duration>| fields::int_or_long(span.map_or(-1, fields::millis));
+        let modes: Document =
+            self.modes.iter().map(|(name, pattern)| (name.clone(), pattern.to_document().into())).collect();
+        let mut document = doc! {
+            "chainingAllowed": self.chaining_allowed,
+            "heartbeatIntervalMillis": span(Some(self.heartbeat_interval)),
+            "heartbeatTimeoutSecs": fields::int_or_long(fields::seconds(self.heartbeat_timeout)),
+            "electionTimeoutMillis": span(Some(self.election_timeout)),
+            "catchUpTimeoutMillis": span(self.catch_up_timeout),
+            "catchUpTakeoverDelayMillis": span(self.catch_up_takeover_delay),
+            "getLastErrorModes": modes,
+            "getLastErrorDefaults": self.default_write_concern.to_document(),
+        };
+        if let Some(id) = self.replica_set_id {
+            document.insert("replicaSetId", id);
+        }
+        document
+    }
+}
+
+fn positive(document: &Document, name: &str, reason: &'static str) -> Result<Option<u64>, Failure> {
+    match fields::integer(document, name)? {
+        None => Ok(None),
+        Some(value) => match u64::try_from(value) {
+            Ok(value) if value > 0 => Ok(Some(value)),
+            _ => Err(Failure::new(Code::BadValue, reason)),
+        },
+    }
+}
+
+/// Milliseconds, or -1 for no end.
+fn or_endless(
+    document: &Document,
+    name: &str,
+    reason: &'static str,
+    usual: Option<Duration>,
+) -> Result<Option<Duration>, Failure> {
+    match fields::integer(document, name)? {
+        None => Ok(usual),
+        Some(-1) => Ok(None),
+        Some(millis) => match u64::try_from(millis) {
+            Ok(millis) => Ok(Some(Duration::from_millis(millis))),
+            Err(_) => Err(Failure::new(Code::BadValue, reason)),
+        },
+    }
+}
+
+fn read_modes(document: &Document, members: &[Member]) -> Result<BTreeMap<String, TagPattern>, Failure> {
+    let mut modes = BTreeMap::new();
+    for (name, value) in fields::document(document, "getLastErrorModes")?.into_iter().flatten() {
+        let Bson::Document(value) = value else {
+            let found = fields::type_name(value);
+            let what = format!("Expected settings.getLastErrorModes.{name} to be an Object, not {found}");
+            return Err(Failure::new(Code::TypeMismatch, what));
+        };
+        modes.insert(name.clone(), TagPattern::parse(name, value, members)?);
+    }
+    Ok(modes)
+}

@@ -1,0 +1,307 @@
+//! Standing for election: may we, the dry run in the present term, our own vote, the election in the next (mongodb/mongo:src/mongo/db/
+//! repl/replication_coordinator_impl_elect_v1.cpp, vote_requester.cpp).
+
+use std::collections::BTreeSet;
+
+use fathom_wire::{Code, Failure};
+
+use super::{Action, Coordinator, ElectionOutcome, ElectionReason, LeaderMode, Role};
+use crate::host::Host;
+use crate::last_vote::LastVote;
+use crate::member_state::MemberState;
+use crate::messages::{RequestVotesArguments, RequestVotesReply};
+use crate::moment::Moment;
+
+/// An election that we stand for.
+#[derive(Debug)]
+pub(super) struct Election {
+    reason: ElectionReason,
+    stage: Stage,
+    /// The term that it is for.
+    term: i64,
+    round: u64,
+    deadline: Moment,
+    /// Votes for us, our own included.
+    votes: usize,
+    /// Who has not answered.
+    pending: BTreeSet<Host>,
+    /// Who must be for us whatever the others say: a primary that is to let us take over in its catch-up.
+    consent: Option<Host>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    DryRun,
+    Storing,
+    Voting,
+}
+
+impl Election {
+    pub(super) fn deadline(&self) -> Moment {
+        self.deadline
+    }
+}
+
+impl Coordinator {
+    /// Stands for election now (`replSetStepUp`); what comes of it is told by [`Action::ElectionEnded`]. Fails with NodeNotElectable and
+    /// the reasons.
+    pub fn step_up(&mut self, now: Moment) -> Result<(), Failure> {
+        let begun = self.stand(now, ElectionReason::StepUpRequest);
+        self.settle(now);
+        begun
+    }
+
+    /// Begins an election, if we may be elected.
+    pub(super) fn stand(&mut self, now: Moment, reason: ElectionReason) -> Result<(), Failure> {
+        self.check_may_stand(now, reason)?;
+        self.takeovers.clear();
+        self.role = Role::Candidate;
+        let consent = match reason {
+            ElectionReason::CatchUpTakeover => self.primary().cloned(),
+            _ => None,
+        };
+        self.election = Some(Election {
+            reason,
+            stage: Stage::DryRun,
+            term: self.term.saturating_add(1),
+            round: 0,
+            deadline: now,
+            votes: 0,
+            pending: BTreeSet::new(),
+            consent,
+        });
+        self.ask_for_votes(now, Stage::DryRun);
+        Ok(())
+    }
+
+    fn ask_for_votes(&mut self, now: Moment, stage: Stage) {
+        let (Some(config), Some(own)) = (&self.config, self.own_index) else { return };
+        let Some(election) = &mut self.election else { return };
+        self.sequence += 1;
+        let timeout = config.settings.election_timeout;
+        election.stage = stage;
+        election.round = self.sequence;
+        election.deadline = now + timeout;
+        election.votes = usize::from(config.members.get(own).is_some_and(|member| member.is_voter()));
+        let voters =
+            config.members.iter().enumerate().filter(|(index, member)| *index != own && member.is_voter());
+        election.pending = voters.map(|(_, member)| member.host.clone()).collect();
+        let dry_run = stage == Stage::DryRun;
+        let arguments = RequestVotesArguments {
+            set_name: config.name.clone(),
+            dry_run,
+            term: if dry_run { self.term } else { election.term },
+            candidate_index: i64::try_from(own).unwrap_or(-1),
+            config_version: config.version,
+            last_applied: self.own.applied,
+        };
+        for to in &election.pending {
+            let (to, arguments) = (to.clone(), arguments.clone());
+            self.actions.push(Action::RequestVote { to, round: election.round, arguments, timeout });
+        }
+        self.count_votes(now);
+    }
+
+    /// A voter answered, or failed to.
+    pub fn vote_answered(
+        &mut self,
+        now: Moment,
+        from: &Host,
+        round: u64,
+        answer: Result<RequestVotesReply, Failure>,
+    ) {
+        if let Ok(reply) = &answer {
+            self.note_term(now, reply.term);
+        }
+        if let Some(election) = &mut self.election
+            && election.round == round
+            && election.pending.remove(from)
+        {
+            let granted = answer.is_ok_and(|reply| reply.granted);
+            if granted {
+                election.votes += 1;
+            }
+            if election.stage == Stage::DryRun && election.consent.as_ref() == Some(from) {
+                if granted {
+                    election.consent = None;
+                } else {
+                    self.end_election(ElectionOutcome::DryRunLost);
+                }
+            }
+            self.count_votes(now);
+        }
+        self.settle(now);
+    }
+
+    /// Our own vote is stored durably, or could not be; `term` is that of the vote.
+    pub fn own_vote_stored(&mut self, now: Moment, term: i64, stored: Result<(), Failure>) {
+        if self
+            .election
+            .as_ref()
+            .is_some_and(|election| election.stage == Stage::Storing && election.term == term)
+        {
+            match stored {
+                Ok(()) => self.ask_for_votes(now, Stage::Voting),
+                Err(_) => self.give_up(now, ElectionOutcome::VoteNotStored),
+            }
+        }
+        self.settle(now);
+    }
+
+    fn count_votes(&mut self, now: Moment) {
+        let Some(config) = &self.config else { return };
+        let Some(election) = &self.election else { return };
+        let enough = election.votes >= config.majority_votes();
+        let consents = election.stage != Stage::DryRun || election.consent.is_none();
+        let over = election.pending.is_empty();
+        match election.stage {
+            Stage::Storing => {}
+            Stage::DryRun if enough && consents => self.vote_for_ourselves(now),
+            Stage::Voting if enough => self.take_office(now),
+            Stage::DryRun if over => self.end_election(ElectionOutcome::DryRunLost),
+            Stage::Voting if over => self.end_election(ElectionOutcome::Lost),
+            _ => {}
+        }
+    }
+
+    /// The dry run was won: enter the next term with our own vote in it.
+    fn vote_for_ourselves(&mut self, now: Moment) {
+        let timeout = self.election_timeout();
+        let Some(election) = &mut self.election else { return };
+        election.stage = Stage::Storing;
+        election.deadline = now + timeout;
+        let term = election.term;
+        let candidate_index = self.own_index.and_then(|index| i64::try_from(index).ok()).unwrap_or(-1);
+        self.last_vote = LastVote { term, candidate_index };
+        self.enter_term(now, term);
+        self.actions.push(Action::StoreVote(self.last_vote));
+    }
+
+    fn take_office(&mut self, now: Moment) {
+        self.role = Role::Leader(LeaderMode::Elect);
+        self.primary_index = self.own_index;
+        self.first_of_term = None;
+        self.election_time = 0;
+        self.election_due = None;
+        self.sync_source = None;
+        self.forced_source = None;
+        self.takeovers.clear();
+        self.trust_all(now);
+        if let Some(election) = self.election.take() {
+            self.actions.push(Action::ElectionEnded { term: election.term, outcome: ElectionOutcome::Won });
+        }
+        self.announce(now);
+        self.actions.push(Action::BecomePrimary { term: self.term });
+        self.start_catch_up(now);
+    }
+
+    /// Gives `replSetGetStatus` and heartbeats the time of our election.
+    pub fn set_election_time(&mut self, timestamp: u64) {
+        self.election_time = timestamp;
+    }
+
+    pub(super) fn end_election(&mut self, outcome: ElectionOutcome) {
+        if let Some(election) = self.election.take() {
+            self.actions.push(Action::ElectionEnded { term: election.term, outcome });
+        }
+        if self.role == Role::Candidate {
+            self.role = Role::Follower;
+        }
+    }
+
+    /// Ends an election whose failure is our own; one who is alone would try again at once.
+    fn give_up(&mut self, now: Moment, outcome: ElectionOutcome) {
+        self.end_election(outcome);
+        self.not_alone_before = now + std::time::Duration::from_secs(1);
+    }
+
+    /// Who has not answered by now does not vote.
+    pub(super) fn check_election_deadline(&mut self, now: Moment) {
+        let Some(election) = &self.election else { return };
+        if now < election.deadline {
+            return;
+        }
+        match election.stage {
+            Stage::DryRun => self.end_election(ElectionOutcome::DryRunLost),
+            Stage::Storing => self.give_up(now, ElectionOutcome::VoteNotStored),
+            Stage::Voting => self.end_election(ElectionOutcome::Lost),
+        }
+    }
+
+    /// Ends an election that we may no longer win.
+    pub(super) fn check_candidacy(&mut self) {
+        if self.role == Role::Candidate && self.state() != MemberState::Secondary {
+            self.end_election(ElectionOutcome::Abandoned);
+        }
+    }
+
+    /// Whether we are the whole set, and may be its primary.
+    fn is_alone(&self) -> bool {
+        let Some(config) = &self.config else { return false };
+        config.members.len() == 1
+            && self.own_member().is_some_and(crate::config::Member::is_electable)
+            && self.role == Role::Follower
+            && self.state() == MemberState::Secondary
+            && !self.own.applied.is_null()
+    }
+
+    /// When one who is alone may stand for election again.
+    pub(super) fn alone_at(&self) -> Option<Moment> {
+        self.is_alone().then(|| self.frozen_until.max(self.not_alone_before))
+    }
+
+    /// One who is alone has nobody whose silence would tell it to stand.
+    pub(super) fn stand_alone(&mut self, now: Moment) {
+        if self.alone_at().is_some_and(|at| at <= now) {
+            // It was just checked that it may.
+            let _ = self.stand(now, ElectionReason::OnlyMember);
+        }
+    }
+
+    fn check_may_stand(&self, now: Moment, reason: ElectionReason) -> Result<(), Failure> {
+        let refuse = |why: String| Err(Failure::new(Code::NodeNotElectable, why));
+        match self.role {
+            Role::Leader(_) => return refuse("Not standing for election again; already primary".to_owned()),
+            Role::Candidate => {
+                return refuse("Not standing for election again; already candidate".to_owned());
+            }
+            Role::Follower => {}
+        }
+        let Some(own) = self.own_member() else {
+            return refuse(
+                "Not standing for election because node is not a member of a valid replica set configuration"
+                    .to_owned(),
+            );
+        };
+        let fresh_for_priority =
+            || reason != ElectionReason::PriorityTakeover || self.is_fresh_for_priority();
+        let fresh_for_catch_up = || reason != ElectionReason::CatchUpTakeover || self.is_fresh_for_catch_up();
+        let against = [
+            (self.own.applied.is_null(), "node has no applied oplog entries"),
+            (!self.majority_is_up(), "I cannot see a majority"),
+            (own.arbiter, "member is an arbiter"),
+            (own.priority <= 0.0, "member has zero priority"),
+            (self.frozen_until > now, "I am still waiting for stepdown period to end"),
+            (self.state() != MemberState::Secondary, "member is not currently a secondary"),
+            (
+                !fresh_for_priority(),
+                "member is not caught up enough to the most up-to-date member to call for priority takeover",
+            ),
+            (
+                !fresh_for_catch_up(),
+                "member is either not the most up-to-date member or not ahead of the primary, and therefore cannot call \
+                 for catchup takeover",
+            ),
+        ];
+        let reasons: Vec<&str> = against.iter().filter(|(is, _)| *is).map(|(_, why)| *why).collect();
+        if reasons.is_empty() {
+            return Ok(());
+        }
+        refuse(format!("Not standing for election because {}", reasons.join("; ")))
+    }
+
+    /// Why we stand for election, while we do.
+    pub fn standing_for(&self) -> Option<ElectionReason> {
+        self.election.as_ref().map(|election| election.reason)
+    }
+}

@@ -1,0 +1,351 @@
+//! Heartbeats: when to ask whom, what to answer, and what an answer teaches.
+
+use std::time::Duration;
+
+use fathom_wire::{Code, Failure};
+
+use super::{Action, Coordinator};
+use crate::config::{NO_VERSION, ReplicaSetConfig};
+use crate::host::Host;
+use crate::member_state::MemberState;
+use crate::messages::{HeartbeatArguments, HeartbeatReply};
+use crate::moment::Moment;
+
+/// How often a heartbeat that failed is sent again at once (mongodb/mongo:src/mongo/db/repl/topology_coordinator.h,
+/// kMaxHeartbeatRetries).
+const RETRIES: u32 = 2;
+
+/// The way to one host.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    /// When to ask next, while nothing is under way.
+    due: Moment,
+    flight: Option<Flight>,
+    /// When the present series of tries began, while it has neither succeeded nor failed.
+    trying_since: Option<Moment>,
+    failures: u32,
+    /// How often it answered.
+    hits: u64,
+    /// The moving average of the time to its answers.
+    ping: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    sequence: u64,
+    deadline: Moment,
+}
+
+impl Link {
+    fn new(due: Moment) -> Link {
+        Link { due, flight: None, trying_since: None, failures: 0, hits: 0, ping: None }
+    }
+
+    /// When something is to happen.
+    pub(super) fn next_event(&self) -> Moment {
+        self.flight.map_or(self.due, |flight| flight.deadline)
+    }
+
+    pub(super) fn hits(&self) -> u64 {
+        self.hits
+    }
+
+    pub(super) fn ping(&self) -> Option<Duration> {
+        self.ping
+    }
+
+    /// Asks again now; an answer that is under way no longer counts.
+    pub(super) fn restart(&mut self, now: Moment) {
+        self.flight = None;
+        self.trying_since = None;
+        self.due = now;
+    }
+
+    /// A fifth of the new and four fifths of the old, as MongoDB smooths it.
+    fn hit(&mut self, round_trip: Duration) {
+        self.hits += 1;
+        self.trying_since = None;
+        self.ping = Some(self.ping.map_or(round_trip, |average| (average * 4 + round_trip) / 5));
+    }
+
+    /// Says whether this was the last try.
+    fn miss(&mut self) -> bool {
+        self.failures += 1;
+        let last = self.failures > RETRIES;
+        if last {
+            self.trying_since = None;
+        }
+        last
+    }
+}
+
+impl Coordinator {
+    /// Another member asks how we are. Fails with InconsistentReplicaSetNames, BadValue for our own `_id`, and InvalidReplicaSetConfig
+    /// where we are not in our configuration.
+    pub fn heartbeat_received(
+        &mut self,
+        now: Moment,
+        arguments: &HeartbeatArguments,
+    ) -> Result<HeartbeatReply, Failure> {
+        let ours = self.config.as_ref().map_or(&self.options.set_name, |config| &config.name);
+        if *ours != arguments.set_name {
+            let theirs = &arguments.set_name;
+            let what = format!("Our set name of {ours} does not match name {theirs} reported by remote node");
+            return Err(Failure::new(Code::InconsistentReplicaSetNames, what));
+        }
+        self.note_term(now, arguments.term);
+        let version = self.config.as_ref().map_or(NO_VERSION, |config| config.version);
+        if self.own_index.is_none() || version < arguments.config_version {
+            // Whoever asks may have a configuration with us in it.
+            self.ask_now(now, arguments.from.as_ref());
+        }
+        self.settle(now);
+        if self.state() == MemberState::Removed {
+            let what = "Our replica set configuration is invalid or does not include us";
+            return Err(Failure::new(Code::InvalidReplicaSetConfig, what));
+        }
+        if self.own_member().is_some_and(|own| i64::from(own.id) == arguments.from_id) {
+            let what = format!(
+                "Received heartbeat from member with the same member ID as ourself: {}",
+                arguments.from_id
+            );
+            return Err(Failure::new(Code::BadValue, what));
+        }
+        if version == arguments.config_version
+            && let Some(index) = self.config.as_ref().and_then(|config| config.index_of_id(arguments.from_id))
+            && let Some(peer) = self.peers.get_mut(index)
+        {
+            peer.last_heartbeat_received = Some(now);
+            peer.heard_of(now);
+        }
+        Ok(self.heartbeat_reply(arguments, version))
+    }
+
+    fn heartbeat_reply(&self, arguments: &HeartbeatArguments, version: i64) -> HeartbeatReply {
+        let config = self.config.as_ref();
+        let state = self.state();
+        let primary = config.zip(self.primary_index).and_then(|(config, index)| config.members.get(index));
+        HeartbeatReply {
+            set_name: arguments.set_name.clone(),
+            state,
+            config_version: version,
+            config: config
+                .filter(|config| config.version > arguments.config_version)
+                .map(ReplicaSetConfig::to_document),
+            term: self.term,
+            primary_id: primary.map(|member| i64::from(member.id)),
+            syncing_to: self.sync_source.clone(),
+            applied: self.own.applied,
+            durable: self.own.durable,
+            election_time: (state == MemberState::Primary).then_some(self.election_time),
+            has_data: arguments.check_empty.then_some(!self.own.applied.is_null()),
+            metadata: config.is_some().then(|| self.metadata(self.own.applied)),
+        }
+    }
+
+    /// A heartbeat was answered, or failed. `round_trip` is the time it took.
+    pub fn heartbeat_answered(
+        &mut self,
+        now: Moment,
+        from: &Host,
+        sequence: u64,
+        round_trip: Duration,
+        answer: Result<HeartbeatReply, Failure>,
+    ) {
+        self.take_answer(now, from, sequence, round_trip, answer);
+        self.settle(now);
+    }
+
+    fn take_answer(
+        &mut self,
+        now: Moment,
+        from: &Host,
+        sequence: u64,
+        round_trip: Duration,
+        answer: Result<HeartbeatReply, Failure>,
+    ) {
+        if self.links.get(from).and_then(|link| link.flight).is_none_or(|flight| flight.sequence != sequence)
+        {
+            return;
+        }
+        if let Ok(reply) = &answer {
+            // Before anything else: what a member of a later term has may be another history.
+            self.note_term(now, reply.term);
+            if let Some(metadata) = &reply.metadata {
+                self.note_metadata(metadata);
+            }
+        }
+        let failed_for_good = self.schedule_next(now, from, round_trip, &answer);
+        if let Ok(HeartbeatReply { config: Some(document), .. }) = &answer
+            && self.take_config(document)
+        {
+            return;
+        }
+        let index = self.config.as_ref().and_then(|config| config.index_of_host(from));
+        let Some(index) = index.filter(|index| self.own_index.is_some_and(|own| own != *index)) else {
+            return;
+        };
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let mut further = false;
+        match &answer {
+            Ok(reply) => further = peer.set_up(now, reply),
+            Err(failure) if is_unauthorized(failure) => peer.set_unauthorized(now),
+            Err(failure) if failed_for_good => peer.set_down(now, failure.message()),
+            Err(_) => {}
+        }
+        if further {
+            self.note_progress();
+        }
+        self.update_primary(now, index);
+        if let Ok(reply) = &answer
+            && reply.state == MemberState::Primary
+            && reply.term == self.term
+        {
+            self.restart_election_timer(now);
+        }
+    }
+
+    /// Sets when to ask next. Says whether a failure is for good.
+    fn schedule_next(
+        &mut self,
+        now: Moment,
+        to: &Host,
+        round_trip: Duration,
+        answer: &Result<HeartbeatReply, Failure>,
+    ) -> bool {
+        let interval = self.heartbeat_interval();
+        let patience = self.heartbeat_timeout();
+        let Some(link) = self.links.get_mut(to) else { return false };
+        link.flight = None;
+        let answered = match answer {
+            Ok(_) => true,
+            Err(failure) => is_unauthorized(failure),
+        };
+        if answered {
+            link.hit(round_trip);
+            link.due = now + interval;
+            return false;
+        }
+        let late = link.trying_since.is_none_or(|since| now.since(since) >= patience);
+        let last = link.miss();
+        link.due = if last || late { now + interval } else { now };
+        if late {
+            link.trying_since = None;
+        }
+        last || late
+    }
+
+    /// Members without a source ask more often, to find one; arbiters to see a primary's fall in time.
+    fn heartbeat_interval(&self) -> Duration {
+        let settings = self.settings();
+        let half = settings.election_timeout / 2;
+        if self.state() == MemberState::Arbiter {
+            half.min(settings.heartbeat_interval)
+        } else if self.sync_source.is_none() && !self.is_leader() {
+            half.min(settings.heartbeat_interval / 4)
+        } else {
+            settings.heartbeat_interval
+        }
+    }
+
+    fn heartbeat_timeout(&self) -> Duration {
+        self.settings().heartbeat_timeout
+    }
+
+    /// A newer configuration is handed to the driver. Says whether it is.
+    fn take_config(&mut self, document: &bson::Document) -> bool {
+        let Ok(config) = ReplicaSetConfig::parse(document) else { return false };
+        let newest = self.config.as_ref().map_or(NO_VERSION, |config| config.version);
+        if config.version <= newest || config.validate().is_err() {
+            return false;
+        }
+        let name = self.config.as_ref().map_or(&self.options.set_name, |config| &config.name);
+        if config.name != *name {
+            return false;
+        }
+        if self.installing.is_none_or(|version| version < config.version) {
+            self.installing = Some(config.version);
+            self.actions.push(Action::InstallConfig(Box::new(config)));
+        }
+        true
+    }
+
+    pub(super) fn send_due_heartbeats(&mut self, now: Moment) {
+        let late: Vec<(Host, u64)> = self
+            .links
+            .iter()
+            .filter_map(|(host, link)| {
+                Some((host.clone(), link.flight.filter(|f| f.deadline <= now)?.sequence))
+            })
+            .collect();
+        for (host, sequence) in late {
+            let failure =
+                Failure::new(Code::NetworkTimeout, format!("no answer to the heartbeat from {host} in time"));
+            self.take_answer(now, &host, sequence, Duration::ZERO, Err(failure));
+        }
+        let due: Vec<Host> = self
+            .links
+            .iter()
+            .filter(|(_, link)| link.flight.is_none() && link.due <= now)
+            .map(|(host, _)| host.clone())
+            .collect();
+        for host in due {
+            self.send_heartbeat(now, host);
+        }
+    }
+
+    fn send_heartbeat(&mut self, now: Moment, to: Host) {
+        let patience = self.heartbeat_timeout();
+        let arguments = self.heartbeat_arguments();
+        let Some(link) = self.links.get_mut(&to) else { return };
+        let since = match link.trying_since {
+            Some(since) if now.since(since) < patience => since,
+            _ => {
+                link.failures = 0;
+                now
+            }
+        };
+        link.trying_since = Some(since);
+        let timeout = patience.saturating_sub(now.since(since));
+        self.sequence += 1;
+        link.flight = Some(Flight { sequence: self.sequence, deadline: now + timeout });
+        self.actions.push(Action::SendHeartbeat { to, sequence: self.sequence, arguments, timeout });
+    }
+
+    fn heartbeat_arguments(&self) -> HeartbeatArguments {
+        let own = self.own_member();
+        HeartbeatArguments {
+            set_name: self.config.as_ref().map_or(&self.options.set_name, |config| &config.name).clone(),
+            config_version: self.config.as_ref().map_or(NO_VERSION, |config| config.version),
+            from: own.map(|own| own.host.clone()),
+            from_id: own.map_or(-1, |own| i64::from(own.id)),
+            term: self.term.max(0),
+            check_empty: false,
+        }
+    }
+
+    /// Asks a host at the next tick, be it in the configuration or not.
+    fn ask_now(&mut self, now: Moment, host: Option<&Host>) {
+        let Some(host) = host else { return };
+        let link = self.links.entry(host.clone()).or_insert_with(|| Link::new(now));
+        if link.flight.is_none() {
+            link.due = now;
+        }
+    }
+
+    /// Asks all other members of the configuration from now on, and nobody else.
+    pub(super) fn link_members(&mut self, now: Moment) {
+        let own = self.own_index;
+        let members = self.config.iter().flat_map(|config| config.members.iter().enumerate());
+        let hosts: Vec<Host> =
+            members.filter(|(index, _)| Some(*index) != own).map(|(_, member)| member.host.clone()).collect();
+        self.links.retain(|host, _| hosts.contains(host));
+        for host in hosts {
+            self.ask_now(now, Some(&host));
+        }
+    }
+}
+
+fn is_unauthorized(failure: &Failure) -> bool {
+    matches!(failure.code(), Code::Unauthorized | Code::AuthenticationFailed)
+}

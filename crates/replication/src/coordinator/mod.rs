@@ -1,0 +1,369 @@
+//! The state machine of one member: messages, moments and its own progress in, actions out.
+//!
+//! Every input is a method that takes the moment at which it came, and may leave actions, which the driver takes with
+//! [`Coordinator::take_actions`] and carries out in their order. Nothing happens by itself: the driver calls [`Coordinator::tick`] when
+//! [`Coordinator::next_wakeup`] has come, and asks for that anew after each input. It opens no socket, keeps no thread, reads no clock and stores nothing; chance comes from a
+//! seed. What it must not forget over a restart (its vote and its configuration) it asks the driver to store before it relies on it.
+//!
+//! The rules are MongoDB 4.0's (mongodb/mongo:src/mongo/db/repl/topology_coordinator.cpp, replication_coordinator_impl*.cpp). Where they
+//! leave a hole that a later version closed, the later rule stands, and the place says so.
+
+mod action;
+mod catch_up;
+mod election;
+mod heartbeats;
+mod hello;
+mod liveness;
+mod member;
+mod progress;
+mod reconfig;
+mod status;
+mod stepdown;
+mod sync_source;
+mod takeover;
+mod terms;
+mod voting;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub use action::{Action, ElectionOutcome, ElectionReason, StepDownReason};
+pub use hello::election_id;
+pub use status::StatusContext;
+pub use stepdown::StepDownRequest;
+pub use voting::Ballot;
+
+use crate::chance::Chance;
+use crate::config::ReplicaSetConfig;
+use crate::host::Host;
+use crate::last_vote::LastVote;
+use crate::member_state::MemberState;
+use crate::moment::Moment;
+use crate::optime::OpTime;
+use crate::write_concern::Progress;
+use catch_up::CatchUp;
+use election::Election;
+use heartbeats::Link;
+use member::Peer;
+use stepdown::StepDownAttempt;
+use takeover::Takeovers;
+
+/// What a member is told at its start.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The name of the set that this server was started for.
+    pub set_name: String,
+    /// Whether it was started as a config server.
+    pub config_server: bool,
+    /// Where chance comes from; differs from member to member, so that their elections do not coincide.
+    pub seed: u64,
+    /// How far a sync source may be behind the best member (`maxSyncSourceLagSecs`, 30 s).
+    pub max_sync_source_lag: Duration,
+    /// How far behind a member may be that takes over for its priority (`priorityTakeoverFreshnessWindowSeconds`, 2 s).
+    pub takeover_freshness: Duration,
+}
+
+impl Options {
+    /// The defaults of mongod.
+    pub fn new(set_name: &str, seed: u64) -> Options {
+        Options {
+            set_name: set_name.to_owned(),
+            config_server: false,
+            seed,
+            max_sync_source_lag: Duration::from_secs(30),
+            takeover_freshness: Duration::from_secs(2),
+        }
+    }
+}
+
+/// What a member that is not primary does, as its driver says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FollowerMode {
+    /// Getting its data for the first time, or starting.
+    Startup2,
+    /// Has data that cannot be read yet.
+    Recovering,
+    /// Undoing what no later primary has.
+    Rollback,
+    /// Following.
+    Secondary,
+}
+
+/// Whether a member leads, and how far that has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Follower,
+    Candidate,
+    Leader(LeaderMode),
+}
+
+/// How far a primary has come in taking office, or leaving it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeaderMode {
+    /// Elected; catches up and drains.
+    Elect,
+    /// Accepts writes.
+    Writable,
+    /// `replSetStepDown` waits for others to catch up; was in this mode before.
+    Attempting { was_writable: bool },
+    /// Steps down for sure; the driver ends its writes.
+    SteppingDown,
+}
+
+/// One member of a replica set.
+#[derive(Debug)]
+pub struct Coordinator {
+    options: Options,
+    chance: Chance,
+    actions: Vec<Action>,
+    config: Option<ReplicaSetConfig>,
+    /// Our place in the configuration.
+    own_index: Option<usize>,
+    /// In the order of the configuration; empty where we are not in one.
+    peers: Vec<Peer>,
+    /// What we know of the way to each host that we ask.
+    links: BTreeMap<Host, Link>,
+    sequence: u64,
+    role: Role,
+    follower_mode: FollowerMode,
+    maintenance: u32,
+    /// The state that was announced last.
+    announced: MemberState,
+    term: i64,
+    /// A later term that we take on once we have stepped down.
+    pending_term: Option<i64>,
+    last_vote: LastVote,
+    own: Progress,
+    /// What is in our journal, applied or not.
+    journaled: OpTime,
+    primary_index: Option<usize>,
+    last_committed: OpTime,
+    /// The first entry of our own term as primary; `None` until it is written.
+    first_of_term: Option<OpTime>,
+    election_time: u64,
+    election: Option<Election>,
+    election_due: Option<Moment>,
+    takeovers: Takeovers,
+    catch_up: Option<CatchUp>,
+    step_down: Option<StepDownAttempt>,
+    /// Until when we stand for no election.
+    frozen_until: Moment,
+    /// Until when one who is alone does not try again to be elected, after it could not store its vote.
+    not_alone_before: Moment,
+    sync_source: Option<Host>,
+    forced_source: Option<Host>,
+    denied: BTreeMap<Host, Moment>,
+    /// The version of the configuration that the driver installs.
+    installing: Option<i64>,
+    message: (Moment, String),
+}
+
+impl Coordinator {
+    /// A member without a configuration. `vote` is what was stored last; `own` says how far its log goes.
+    pub fn new(options: Options, vote: Option<LastVote>, own: Progress) -> Coordinator {
+        let chance = Chance::new(options.seed);
+        Coordinator {
+            options,
+            chance,
+            actions: Vec::new(),
+            config: None,
+            own_index: None,
+            peers: Vec::new(),
+            links: BTreeMap::new(),
+            sequence: 0,
+            role: Role::Follower,
+            follower_mode: FollowerMode::Startup2,
+            maintenance: 0,
+            announced: MemberState::Startup,
+            term: crate::optime::NO_TERM,
+            pending_term: None,
+            last_vote: vote.unwrap_or(LastVote::NONE),
+            own,
+            journaled: own.durable,
+            primary_index: None,
+            last_committed: OpTime::NULL,
+            first_of_term: None,
+            election_time: 0,
+            election: None,
+            election_due: None,
+            takeovers: Takeovers::default(),
+            catch_up: None,
+            step_down: None,
+            frozen_until: Moment::default(),
+            not_alone_before: Moment::default(),
+            sync_source: None,
+            forced_source: None,
+            denied: BTreeMap::new(),
+            installing: None,
+            message: (Moment::default(), String::new()),
+        }
+    }
+
+    /// What is to be done, in this order. Empty after.
+    pub fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// Does what has come due.
+    pub fn tick(&mut self, now: Moment) {
+        self.send_due_heartbeats(now);
+        self.check_liveness(now);
+        self.check_election_deadline(now);
+        self.check_catch_up_deadline(now);
+        self.check_election_timers(now);
+        self.settle(now);
+    }
+
+    /// When to tick next, if nothing comes before; `None` for never.
+    pub fn next_wakeup(&self) -> Option<Moment> {
+        let links = self.links.values().map(Link::next_event);
+        let others = [
+            self.election_due,
+            self.takeovers.next(),
+            self.election.as_ref().map(Election::deadline),
+            self.catch_up.as_ref().and_then(CatchUp::deadline),
+            self.step_down.as_ref().map(StepDownAttempt::next_event),
+            self.next_stale(),
+            self.alone_at(),
+        ];
+        links.chain(others.into_iter().flatten()).min()
+    }
+
+    /// The state that others see.
+    pub fn state(&self) -> MemberState {
+        let (Some(config), Some(own)) = (&self.config, self.own_member()) else {
+            return if self.config.is_some() { MemberState::Removed } else { MemberState::Startup };
+        };
+        if config.config_server != self.options.config_server {
+            return MemberState::Removed;
+        }
+        if self.is_leader() {
+            return MemberState::Primary;
+        }
+        if own.arbiter {
+            return MemberState::Arbiter;
+        }
+        match self.follower_mode {
+            FollowerMode::Startup2 => MemberState::Startup2,
+            FollowerMode::Recovering => MemberState::Recovering,
+            FollowerMode::Rollback => MemberState::Rollback,
+            FollowerMode::Secondary if self.maintenance > 0 || self.nobody_lets_us_in() => {
+                MemberState::Recovering
+            }
+            FollowerMode::Secondary => MemberState::Secondary,
+        }
+    }
+
+    /// The term; -1 before there is a configuration.
+    pub fn term(&self) -> i64 {
+        self.term
+    }
+
+    /// The configuration, once there is one.
+    pub fn config(&self) -> Option<&ReplicaSetConfig> {
+        self.config.as_ref()
+    }
+
+    /// Our index in the configuration.
+    pub fn own_index(&self) -> Option<usize> {
+        self.own_index
+    }
+
+    /// The host of the primary that we know, ourselves included.
+    pub fn primary(&self) -> Option<&Host> {
+        let member = self.config.as_ref()?.members.get(self.primary_index?)?;
+        Some(&member.host)
+    }
+
+    /// Whether clients' writes are accepted: we are primary, our term has its first entry, and we are not about to step down.
+    pub fn can_accept_writes(&self) -> bool {
+        self.role == Role::Leader(LeaderMode::Writable) && self.state() == MemberState::Primary
+    }
+
+    /// Whether we are primary and catch up: entries may still be fetched.
+    pub fn is_catching_up(&self) -> bool {
+        self.catch_up.is_some()
+    }
+
+    /// Sets what we do while not primary. Ignored while we lead, since a primary has its data.
+    pub fn set_follower_mode(&mut self, now: Moment, mode: FollowerMode) {
+        if !self.is_leader() {
+            self.follower_mode = mode;
+            self.settle(now);
+        }
+    }
+
+    /// Begins or ends one maintenance (`replSetMaintenance`); the state is RECOVERING while there is any. Fails with NotSecondary for a
+    /// primary and OperationFailed where none is to end.
+    pub fn set_maintenance(&mut self, now: Moment, on: bool) -> Result<(), fathom_wire::Failure> {
+        use fathom_wire::{Code, Failure};
+        if self.role != Role::Follower {
+            return Err(Failure::new(Code::NotSecondary, "primaries can't modify maintenance mode"));
+        }
+        self.maintenance = match (on, self.maintenance) {
+            (true, count) => count.saturating_add(1),
+            (false, 0) => return Err(Failure::new(Code::OperationFailed, "already out of maintenance mode")),
+            (false, count) => count - 1,
+        };
+        self.settle(now);
+        Ok(())
+    }
+
+    fn is_leader(&self) -> bool {
+        matches!(self.role, Role::Leader(_))
+    }
+
+    fn own_member(&self) -> Option<&crate::config::Member> {
+        self.config.as_ref()?.members.get(self.own_index?)
+    }
+
+    /// The settings in force: those of the configuration, or the defaults.
+    fn settings(&self) -> crate::config::Settings {
+        self.config.as_ref().map_or_else(Default::default, |config| config.settings.clone())
+    }
+
+    fn election_timeout(&self) -> Duration {
+        let usual = || crate::config::Settings::default().election_timeout;
+        self.config.as_ref().map_or_else(usual, |config| config.settings.election_timeout)
+    }
+
+    /// Whether every member that answers refuses to let us in: then we cannot be read from.
+    fn nobody_lets_us_in(&self) -> bool {
+        let others = || self.peers.iter().enumerate().filter(|(index, _)| Some(*index) != self.own_index);
+        !others().any(|(_, peer)| peer.is_up()) && others().any(|(_, peer)| peer.unauthorized)
+    }
+
+    /// How far the member at an index is.
+    fn progress_of(&self, index: usize) -> Progress {
+        if Some(index) == self.own_index {
+            return self.own;
+        }
+        self.peers.get(index).map_or_else(Progress::default, |peer| peer.progress)
+    }
+
+    fn all_progress(&self) -> Vec<Progress> {
+        (0..self.peers.len()).map(|index| self.progress_of(index)).collect()
+    }
+
+    /// What follows from an input: every public input ends here.
+    fn settle(&mut self, now: Moment) {
+        self.check_candidacy();
+        self.check_step_down(now);
+        self.check_catch_up();
+        self.stand_alone(now);
+        self.announce(now);
+    }
+
+    fn announce(&mut self, now: Moment) {
+        let state = self.state();
+        if state != self.announced {
+            let from = std::mem::replace(&mut self.announced, state);
+            self.actions.push(Action::StateChanged { from, to: state });
+            self.restart_election_timer(now);
+        }
+    }
+
+    fn say(&mut self, now: Moment, message: String) {
+        self.message = (now, message);
+    }
+}

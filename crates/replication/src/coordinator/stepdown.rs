@@ -1,0 +1,206 @@
+//! Stepping down, because we must or because somebody asks; and standing for no election for a while (mongodb/mongo:src/mongo/db/repl/
+//! topology_coordinator.cpp: tryToStartStepDown, isSafeToStepDown, finishUnconditionalStepDown, prepareFreezeResponse).
+
+use std::time::Duration;
+
+use bson::{Document, doc};
+use fathom_wire::{Code, Failure};
+
+use super::{Action, Coordinator, FollowerMode, LeaderMode, Role, StepDownReason};
+use crate::member_state::MemberState;
+use crate::moment::Moment;
+use crate::optime::OpTime;
+use crate::write_concern::Standing;
+
+/// What `replSetStepDown` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepDownRequest {
+    /// How long we stand for no election after, counted from the request.
+    pub period: Duration,
+    /// How long we wait for another electable member to have all that we have.
+    pub catch_up: Duration,
+    /// Whether we step down after that time also if none has.
+    pub force: bool,
+}
+
+impl StepDownRequest {
+    /// Reads `{replSetStepDown, force, secondaryCatchUpPeriodSecs}`, with MongoDB's defaults: 60 s, and 10 s or with `force` none. Fails
+    /// with BadValue.
+    pub fn from_document(document: &Document) -> Result<StepDownRequest, Failure> {
+        let refuse = |why: &'static str| Failure::new(Code::BadValue, why);
+        let force = crate::fields::boolean(document, "force")?.unwrap_or(false);
+        let period = match document.get("replSetStepDown").and_then(crate::fields::number) {
+            None => 60,
+            Some(_) => match crate::fields::integer(document, "replSetStepDown")?.unwrap_or(0) {
+                0 => 60,
+                given => given,
+            },
+        };
+        let period =
+            u64::try_from(period).map_err(|_| refuse("stepdown period must be a positive integer"))?;
+        let usual = if force { 0 } else { period.min(10) };
+        let catch_up = match crate::fields::integer(document, "secondaryCatchUpPeriodSecs")? {
+            None => usual,
+            Some(given) => u64::try_from(given)
+                .map_err(|_| refuse("secondaryCatchUpPeriodSecs period must be a positive or absent"))?,
+        };
+        if catch_up > period {
+            return Err(refuse("stepdown period must be longer than secondaryCatchUpPeriodSecs"));
+        }
+        Ok(StepDownRequest {
+            period: Duration::from_secs(period),
+            catch_up: Duration::from_secs(catch_up),
+            force,
+        })
+    }
+}
+
+/// A `replSetStepDown` that waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StepDownAttempt {
+    wait_until: Moment,
+    step_down_until: Moment,
+    force: bool,
+}
+
+impl StepDownAttempt {
+    pub(super) fn next_event(&self) -> Moment {
+        self.wait_until.min(self.step_down_until)
+    }
+}
+
+impl Coordinator {
+    /// Somebody asks us to step down. From now on no writes are accepted; it ends with [`Action::StepDown`] or
+    /// [`Action::StepDownRefused`]. Fails with NotWritablePrimary, or ConflictingOperationInProgress while we step down already.
+    pub fn step_down_requested(&mut self, now: Moment, request: StepDownRequest) -> Result<(), Failure> {
+        match self.role {
+            Role::Follower | Role::Candidate => {
+                return Err(Failure::new(Code::NotWritablePrimary, "not primary so can't step down"));
+            }
+            Role::Leader(LeaderMode::SteppingDown | LeaderMode::Attempting { .. }) => {
+                let what = "This node is already in the process of stepping down";
+                return Err(Failure::new(Code::ConflictingOperationInProgress, what));
+            }
+            Role::Leader(mode) => {
+                self.role =
+                    Role::Leader(LeaderMode::Attempting { was_writable: mode == LeaderMode::Writable });
+            }
+        }
+        self.step_down = Some(StepDownAttempt {
+            wait_until: now + request.catch_up,
+            step_down_until: now + request.period,
+            force: request.force,
+        });
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Sees whether a requested step-down may go on, or has failed.
+    pub(super) fn check_step_down(&mut self, now: Moment) {
+        let Some(attempt) = self.step_down else { return };
+        let Role::Leader(LeaderMode::Attempting { was_writable }) = self.role else { return };
+        let refusal = if now >= attempt.step_down_until {
+            "By the time we were ready to step down, we were already past the time we were supposed to step down until"
+        } else if attempt.force && now >= attempt.wait_until || self.is_safe_to_step_down() {
+            self.step_down = None;
+            self.frozen_until = attempt.step_down_until;
+            self.begin_step_down(StepDownReason::Requested);
+            return;
+        } else if now >= attempt.wait_until {
+            "No electable secondaries caught up in time. Please use the replSetStepDown command with the argument \
+             {force: true} to force node to step down."
+        } else {
+            return;
+        };
+        self.step_down = None;
+        self.role = Role::Leader(if was_writable { LeaderMode::Writable } else { LeaderMode::Elect });
+        self.actions.push(Action::StepDownRefused(Failure::new(Code::ExceededTimeLimit, refusal)));
+    }
+
+    /// Whether a majority, and of it one that may be elected, has all that we have.
+    fn is_safe_to_step_down(&self) -> bool {
+        let Some(config) = &self.config else { return false };
+        let newest = self.own.applied;
+        // Nothing of ours can be lost before we have written anything.
+        if newest.term != self.term {
+            return true;
+        }
+        let progress = self.all_progress();
+        let standing =
+            Standing { config, progress: &progress, own: self.own, majority_snapshot: OpTime::NULL };
+        let having =
+            standing.having(newest, false).filter(|member| member.is_voter() && member.holds_data()).count();
+        having >= config.write_majority()
+            && config.members.iter().zip(&self.peers).enumerate().any(|(index, (member, peer))| {
+                Some(index) != self.own_index
+                    && member.is_electable()
+                    && peer.state == MemberState::Secondary
+                    && peer.progress.applied >= newest
+            })
+    }
+
+    /// Steps down for sure. What waits for a requested one is told that it came otherwise.
+    pub(super) fn begin_step_down(&mut self, reason: StepDownReason) {
+        if !self.is_leader() || self.role == Role::Leader(LeaderMode::SteppingDown) {
+            return;
+        }
+        self.role = Role::Leader(LeaderMode::SteppingDown);
+        self.catch_up = None;
+        if self.step_down.take().is_some() {
+            self.actions.push(Action::StepDownRefused(Failure::new(
+                Code::PrimarySteppedDown,
+                "While waiting for secondaries to catch up before stepping down, \
+                 this node decided to step down for other reasons",
+            )));
+        }
+        self.actions.push(Action::StepDown { reason });
+    }
+
+    /// The driver has ended its writes: we follow from now on.
+    pub fn stepped_down(&mut self, now: Moment) {
+        if self.role == Role::Leader(LeaderMode::SteppingDown) {
+            self.role = Role::Follower;
+            self.follower_mode = FollowerMode::Secondary;
+            self.first_of_term = None;
+            self.primary_index = None;
+            if let Some(term) = self.pending_term.take() {
+                self.enter_term(now, term);
+            }
+            self.announce(now);
+            self.update_primary(now, usize::MAX);
+        }
+        self.settle(now);
+    }
+
+    /// Stands for no election for so many seconds (`replSetFreeze`); 0 ends it. Gives what the reply says besides. Fails with
+    /// NotSecondary for a primary or candidate, and BadValue for less than 0.
+    pub fn freeze(&mut self, now: Moment, seconds: i64) -> Result<Document, Failure> {
+        let doing = match self.role {
+            Role::Follower => None,
+            Role::Candidate => Some("Running-Election"),
+            Role::Leader(_) => Some("Primary"),
+        };
+        if let Some(state) = doing {
+            let what = format!("cannot freeze node when primary or running for election. state: {state}");
+            return Err(Failure::new(Code::NotSecondary, what));
+        }
+        let Ok(seconds) = u64::try_from(seconds) else {
+            return Err(Failure::new(
+                Code::BadValue,
+                "replSetFreeze takes a number of seconds, not less than 0",
+            ));
+        };
+        let mut reply = Document::new();
+        if seconds == 0 {
+            self.frozen_until = now;
+            reply = doc! { "info": "unfreezing" };
+        } else {
+            self.frozen_until = self.frozen_until.max(now + Duration::from_secs(seconds));
+            if seconds == 1 {
+                reply = doc! { "warning": "you really want to freeze for only 1 second?" };
+            }
+        }
+        self.settle(now);
+        Ok(reply)
+    }
+}

@@ -1,0 +1,161 @@
+//! An entry that changes the catalog.
+//!
+//! What a member logs of these is what `storage::catalog` writes: create, drop, renameCollection, createIndexes, dropIndexes,
+//! collMod, dropDatabase. Anything else is refused, so that no change is passed over.
+
+use std::sync::Arc;
+
+use bson::Document;
+use fathom_engine::{Durability, Key};
+use fathom_query::{Code, Failure, IndexKeys};
+
+use super::Manner;
+use crate::Result;
+use crate::operation::Operation;
+use crate::replication::entry::Entry;
+use crate::storage::{Collection, CollectionOptions, Index, IndexSpec, State, build_indexes};
+
+/// Applies it.
+pub(super) fn apply(op: &mut Operation<'_>, entry: &Entry, manner: Manner) -> Result<()> {
+    let command = crate::parse::owned(&entry.object)?;
+    let Some((name, target)) = command.iter().next() else {
+        return Err(unknown("an empty command"));
+    };
+    let database = entry.namespace.split('.').next().unwrap_or_default();
+    let namespace = format!("{database}.{}", target.as_str().unwrap_or_default());
+    let catalog = &op.instance.catalog;
+    let gone_is_fine = |result: Result<()>| match result {
+        Err(failure) if failure.code() == Code::NamespaceNotFound => Ok(()),
+        other => other,
+    };
+    match name.as_str() {
+        "create" => create(op, entry, &namespace, &command),
+        "drop" => {
+            let same = catalog.get(&namespace).is_none_or(|one| Some(one.uuid()) == entry.collection);
+            // The name may be another collection's by now, in a replay.
+            if same { gone_is_fine(catalog.drop_collection(&namespace).map(drop)) } else { Ok(()) }
+        }
+        "renameCollection" => rename(op, &command, manner),
+        "createIndexes" => create_index(op, &namespace, command, manner),
+        "dropIndexes" => drop_index(op, &namespace, &command),
+        "collMod" => modify(op, &namespace, &command),
+        // Each of its collections has an entry of its own.
+        "dropDatabase" => Ok(()),
+        other => Err(unknown(other)),
+    }
+}
+
+fn create(op: &Operation<'_>, entry: &Entry, namespace: &str, command: &Document) -> Result<()> {
+    let mut options = command.clone();
+    options.remove("create");
+    options.remove("idIndex");
+    let uuid = entry.collection.unwrap_or_default();
+    let catalog = &op.instance.catalog;
+    if let Some(other) = catalog.get(namespace) {
+        if other.uuid() == uuid {
+            return Ok(());
+        }
+        // In a replay: a collection that has taken the name since, and is created again in its turn.
+        catalog.drop_collection(namespace)?;
+    }
+    if let Some(renamed) = catalog.all().into_iter().find(|one| one.uuid() == uuid) {
+        // In a replay: it has got another name already, which it will get again.
+        return catalog.rename(renamed.namespace(), namespace, false);
+    }
+    catalog.create_as(namespace, CollectionOptions { document: options }, uuid).map(drop)
+}
+
+fn rename(op: &Operation<'_>, command: &Document, manner: Manner) -> Result<()> {
+    let text = |name: &str| command.get_str(name).unwrap_or_default();
+    let (from, to) = (text("renameCollection"), text("to"));
+    let catalog = &op.instance.catalog;
+    if manner == Manner::Relaxed && catalog.get(from).is_none() {
+        return Ok(());
+    }
+    catalog.rename(from, to, true)
+}
+
+/// Looks the collection up and holds it alone; nothing is done where it is gone.
+fn alone(
+    op: &mut Operation<'_>,
+    namespace: &str,
+    work: impl FnOnce(&mut Operation<'_>, &Arc<Collection>, &mut State) -> Result<()>,
+) -> Result<()> {
+    loop {
+        let Some(collection) = op.instance.catalog.get(namespace) else { return Ok(()) };
+        let mut state = collection.lock_exclusive();
+        if !state.gone {
+            return work(op, &collection, &mut state);
+        }
+    }
+}
+
+fn create_index(op: &mut Operation<'_>, namespace: &str, mut spec: Document, manner: Manner) -> Result<()> {
+    spec.remove("createIndexes");
+    let spec = IndexSpec::new(spec);
+    alone(op, namespace, |op, collection, state| {
+        if state.indexes.iter().any(|index| index.name() == spec.name()) {
+            return Ok(());
+        }
+        let defaults = state.options.index_defaults();
+        let built = match build_indexes(op, collection, vec![spec.clone()], &defaults) {
+            Err(failure) if manner == Manner::Relaxed && failure.code() == Code::DuplicateKey => {
+                vec![build_relaxed(op, collection, spec, &defaults)?]
+            }
+            other => other?,
+        };
+        op.instance.catalog.add_indexes(collection, state, built)
+    })
+}
+
+/// A unique index over documents some of which are as later entries made them: the last of a key has it.
+pub(in crate::replication) fn build_relaxed(
+    op: &Operation<'_>,
+    collection: &Collection,
+    spec: IndexSpec,
+    defaults: &Document,
+) -> Result<Arc<Index>> {
+    let index = op.instance.catalog.new_index(spec, defaults, collection.namespace())?;
+    let session = op.session();
+    let mut keys = IndexKeys::default();
+    let mut cursor = session.cursor(collection.records_table()?)?;
+    let mut rows = Vec::new();
+    let mut more = cursor.first()?;
+    while more {
+        let record = cursor.key().number().unwrap_or_default();
+        index.keys(crate::execution::document_of(cursor.value())?, &mut keys)?;
+        rows.extend(keys.keys.iter().map(|key| index.entry_bytes(key, record)));
+        if keys.multikey {
+            index.become_multikey();
+        }
+        more = cursor.next()?;
+    }
+    drop(cursor);
+    session.begin()?;
+    for (key, value) in &rows {
+        session.put(index.table(), Key::Bytes(key), value)?;
+    }
+    session.commit(Durability::Buffered)?;
+    Ok(Arc::new(index))
+}
+
+fn drop_index(op: &mut Operation<'_>, namespace: &str, command: &Document) -> Result<()> {
+    let name = command.get_str("index").unwrap_or_default().to_owned();
+    alone(op, namespace, |op, collection, state| {
+        if name == "_id_" || !state.indexes.iter().any(|index| index.name() == name) {
+            return Ok(());
+        }
+        op.instance.catalog.drop_indexes(collection, state, &[name])
+    })
+}
+
+fn modify(op: &mut Operation<'_>, namespace: &str, command: &Document) -> Result<()> {
+    let request = crate::parse::raw_of(command)?;
+    alone(op, namespace, |op, collection, state| {
+        crate::commands::apply_coll_mod(op, &request, collection, state)
+    })
+}
+
+fn unknown(what: &str) -> Failure {
+    Failure::new(Code::CommandNotSupported, format!("this server does not apply {what}"))
+}

@@ -1,0 +1,163 @@
+//! An entry about one document: inserted, changed or removed.
+
+use std::sync::Arc;
+
+use bson::{RawBsonRef, RawDocument};
+use fathom_engine::Durability;
+use fathom_query::{Applied, Code, Failure, Matched, Update, UpdateMoment};
+
+use super::Manner;
+use crate::Result;
+use crate::execution::{document_of, now};
+use crate::operation::Operation;
+use crate::replication::entry::{Entry, Kind};
+use crate::storage::{Collection, Effect, State};
+
+/// How often a write conflict is tried again before it counts as a fault: nobody else writes these documents.
+const MOST_TRIES: u32 = 1000;
+
+/// Applies it.
+pub(super) fn apply(op: &mut Operation<'_>, entry: &Entry, manner: Manner) -> Result<()> {
+    loop {
+        let Some(collection) = find(op, entry) else {
+            // It was dropped later, or lies in a database that is gone.
+            return if manner == Manner::Relaxed { Ok(()) } else { Err(missing(&entry.namespace)) };
+        };
+        let state = collection.lock();
+        if state.gone {
+            continue;
+        }
+        op.instance.catalog.before_write(&collection)?;
+        if collection.limits().is_some() && entry.kind == Kind::Insert {
+            return insert_capped(op, &collection, &state, entry);
+        }
+        return write(op, &collection, &state, entry, manner);
+    }
+}
+
+/// The collection by its UUID, which stays when it is renamed.
+fn find(op: &Operation<'_>, entry: &Entry) -> Option<Arc<Collection>> {
+    let named = op.instance.catalog.get(&entry.namespace);
+    match (named, entry.collection) {
+        (Some(named), None) => Some(named),
+        (Some(named), Some(uuid)) if named.uuid() == uuid => Some(named),
+        (_, Some(uuid)) => op.instance.catalog.all().into_iter().find(|one| one.uuid() == uuid),
+        (None, None) => None,
+    }
+}
+
+fn write(
+    op: &mut Operation<'_>,
+    collection: &Arc<Collection>,
+    state: &State,
+    entry: &Entry,
+    manner: Manner,
+) -> Result<()> {
+    for _ in 0..MOST_TRIES {
+        op.session().begin()?;
+        let written = change(op, collection, state, entry, manner).and_then(|effect| {
+            if !effect.multikey.is_empty() {
+                op.instance.catalog.note_multikey(collection, state, &effect.multikey)?;
+            }
+            op.session().commit(Durability::Buffered)?;
+            Ok(effect)
+        });
+        match written {
+            Ok(effect) => {
+                collection.note(effect.records, effect.bytes);
+                op.session().end_operation();
+                return Ok(());
+            }
+            Err(failure) => {
+                op.session().rollback();
+                if failure.code() != Code::WriteConflict {
+                    return Err(failure);
+                }
+                std::thread::yield_now();
+            }
+        }
+    }
+    Err(Failure::new(Code::WriteConflict, "an entry meets another writer again and again"))
+}
+
+fn change(
+    op: &mut Operation<'_>,
+    collection: &Collection,
+    state: &State,
+    entry: &Entry,
+    manner: Manner,
+) -> Result<Effect> {
+    let session = op.session();
+    let id = entry.id().ok_or_else(|| Failure::new(Code::NoSuchKey, "the entry names no _id"))?;
+    match entry.kind {
+        Kind::Insert => collection.put_relaxed(session, state, &entry.object),
+        Kind::Delete => collection.remove_relaxed(session, state, id, &mut Vec::new()),
+        Kind::Update => {
+            let mut before = Vec::new();
+            let found = collection.find_by_id(session, id, &mut before)?;
+            if is_replacement(&entry.object) {
+                return collection.put_relaxed(session, state, &entry.object);
+            }
+            let Some(record) = found else {
+                return if manner == Manner::Relaxed {
+                    Ok(Effect::default())
+                } else {
+                    Err(missing(&entry.namespace))
+                };
+            };
+            let before = document_of(&before)?;
+            let update = modifiers(op, &entry.object)?;
+            let moment = UpdateMoment {
+                matched: Matched::default(),
+                inserting: false,
+                timestamp: now(),
+                variables: op.variables(),
+            };
+            match update.apply(before, &moment)? {
+                Applied::Changed(after) => collection.replace_relaxed(session, state, record, before, &after),
+                // Its entries may still be another document's, in the order of a replay.
+                _ if manner == Manner::Relaxed => {
+                    collection.replace_relaxed(session, state, record, before, before)
+                }
+                _ => Ok(Effect::default()),
+            }
+        }
+        Kind::Command | Kind::Noop => Ok(Effect::default()),
+    }
+}
+
+fn is_replacement(object: &RawDocument) -> bool {
+    object.iter().flatten().next().is_none_or(|(name, _)| !name.as_str().starts_with('$'))
+}
+
+/// The operators of an entry, without the version of their language.
+fn modifiers(op: &mut Operation<'_>, object: &RawDocument) -> Result<Update> {
+    let mut bytes = Vec::with_capacity(object.as_bytes().len());
+    let mut writer = fathom_wire::DocumentWriter::new(&mut bytes);
+    for (name, value) in object.iter().flatten().filter(|(name, _)| name.as_str() != "$v") {
+        writer.value(name.as_str(), value);
+    }
+    writer.end();
+    Update::parse(RawBsonRef::Document(document_of(&bytes)?), &[], op.variables())
+}
+
+/// A document that comes into a capped collection pushes out the oldest, as on the primary.
+fn insert_capped(
+    op: &mut Operation<'_>,
+    collection: &Arc<Collection>,
+    state: &State,
+    entry: &Entry,
+) -> Result<()> {
+    let id = entry.id().unwrap_or(RawBsonRef::Null);
+    op.session().begin()?;
+    let found = collection.find_by_id(op.session(), id, &mut Vec::new());
+    op.session().rollback();
+    if found?.is_some() {
+        return Ok(());
+    }
+    crate::execution::insert_capped(op, collection, state, &entry.object)
+}
+
+fn missing(namespace: &str) -> Failure {
+    Failure::new(Code::NamespaceNotFound, format!("{namespace} lacks what the entry is about"))
+}

@@ -1,0 +1,231 @@
+//! Carries out what the coordinator decides.
+//!
+//! One thread takes the actions in their order. What may take long (a heartbeat, a vote, a drain) is handed to threads of its own,
+//! and told back to the coordinator when it is done.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bson::{doc, rawdoc};
+use fathom_query::{Code, Failure};
+use fathom_replication::coordinator::{ElectionOutcome, StepDownReason};
+use fathom_replication::{Action, Host, MemberState, OpTime, ReplicaSetConfig};
+
+use super::entry::{Change, Kind};
+use super::links::{Link, own_index};
+use super::oplog::Role;
+use super::set::ReplicaSet;
+use super::store;
+use crate::Result;
+use crate::instance::Instance;
+
+/// How often the driver looks whether the server stops.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How the last election and the last step-down of this member ended, for the commands that wait for them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcomes {
+    pub(crate) elections: u64,
+    pub(crate) election: Option<ElectionOutcome>,
+    pub(crate) step_downs: u64,
+    pub(crate) refused: Option<Failure>,
+}
+
+/// Runs until the server stops.
+pub(super) fn run(instance: &Arc<Instance>) {
+    let Some(set) = &instance.set else { return };
+    let mut driver = Driver { instance, set, links: HashMap::new() };
+    while !instance.is_stopping() {
+        for action in set.next_actions(Instant::now() + LOOK) {
+            if let Err(failure) = driver.act(action) {
+                driver.log("REPL", "a replica set member could not act", &failure);
+            }
+        }
+    }
+}
+
+struct Driver<'i> {
+    instance: &'i Arc<Instance>,
+    set: &'i Arc<ReplicaSet>,
+    links: HashMap<Host, Link>,
+}
+
+impl Driver<'_> {
+    fn act(&mut self, action: Action) -> Result<()> {
+        match action {
+            Action::SendHeartbeat { to, sequence, arguments, timeout } => {
+                let link = self.link(&to);
+                link.heartbeat(sequence, arguments.to_document(), timeout);
+            }
+            Action::RequestVote { to, round, arguments, timeout } => {
+                super::links::request_vote(self.instance, &to, round, arguments.to_document(), timeout);
+            }
+            Action::StoreVote(vote) => {
+                let stored = store::set_vote(self.instance, vote);
+                self.set.tell(|coordinator, now| coordinator.own_vote_stored(now, vote.term, stored));
+            }
+            Action::InstallConfig(config) => self.install(*config)?,
+            Action::StateChanged { from, to } => self.state_changed(from, to),
+            Action::BecomePrimary { .. } => {
+                let stamp = self.set.oplog().clock().last();
+                self.set.tell(|coordinator, _| coordinator.set_election_time(stamp));
+                self.set.announce();
+            }
+            // The applier drains, and completes the transition.
+            Action::Drain { .. } => self.set.announce(),
+            Action::ReconsiderSyncSource => {
+                self.set.stop_fetching();
+                self.set.announce();
+            }
+            Action::StepDown { reason } => self.step_down(reason),
+            Action::StepDownRefused(failure) => {
+                self.set.outcomes.lock().refused = Some(failure);
+                self.set.announce();
+            }
+            Action::Progressed | Action::CommitPointAdvanced(_) => {
+                self.set.announce();
+                // Who follows our oplog hears of the commit point at once.
+                self.set.oplog().announce();
+            }
+            Action::ElectionEnded { outcome, .. } => {
+                let mut outcomes = self.set.outcomes.lock();
+                outcomes.elections += 1;
+                outcomes.election = Some(outcome);
+                drop(outcomes);
+                self.set.announce();
+            }
+        }
+        Ok(())
+    }
+
+    fn link(&mut self, to: &Host) -> &Link {
+        let instance = self.instance;
+        self.links.entry(to.clone()).or_insert_with(|| Link::start(instance, to))
+    }
+
+    /// Takes a configuration over that another member has.
+    fn install(&mut self, config: ReplicaSetConfig) -> Result<()> {
+        let version = config.version;
+        let own = match own_index(self.instance, &config) {
+            Ok(own) => own,
+            Err(failure) => {
+                self.set.tell(|coordinator, _| coordinator.config_refused(version));
+                return Err(failure);
+            }
+        };
+        if let Err(failure) = store::set_config(self.instance, &config) {
+            self.set.tell(|coordinator, _| coordinator.config_refused(version));
+            return Err(failure);
+        }
+        self.links.retain(|host, _| config.members.iter().any(|member| member.host == *host));
+        self.set.tell(|coordinator, now| coordinator.config_installed(now, config, own));
+        self.set.announce();
+        Ok(())
+    }
+
+    fn state_changed(&self, from: MemberState, to: MemberState) {
+        let attributes = doc! { "newState": to.name(), "oldState": from.name() };
+        self.instance.log.info("REPL", 21358, "ReplCoord", "Replica set state transition", attributes);
+        self.set.announce();
+        if to == MemberState::Rollback || to == MemberState::Recovering {
+            close_clients(self.instance);
+        }
+    }
+
+    /// Writes end first: the role changes only between transactions.
+    fn step_down(&self, reason: StepDownReason) {
+        let role = self.set.oplog().role();
+        self.set.oplog().set_role(Role { writable: false, ..role });
+        let attributes = doc! { "reason": format!("{reason:?}"), "term": role.term };
+        self.instance.log.info("REPL", 21475, "ReplCoord", "Stepping down from primary", attributes);
+        close_clients(self.instance);
+        self.set.tell(|coordinator, now| coordinator.stepped_down(now));
+        let mut outcomes = self.set.outcomes.lock();
+        outcomes.step_downs += 1;
+        outcomes.refused = None;
+        drop(outcomes);
+        self.set.announce();
+    }
+
+    fn log(&self, component: &'static str, what: &'static str, failure: &Failure) {
+        self.instance.log.warning(component, 21360, "ReplCoord", what, doc! { "error": failure.message() });
+    }
+}
+
+/// Ends the connections of clients, as a 4.0 member does that steps down; other members' stay.
+fn close_clients(instance: &Instance) {
+    for client in instance.clients.all() {
+        if !client.is_member() {
+            client.close_soon();
+        }
+    }
+}
+
+/// Writes the entry with which a term begins; writes are accepted from then on.
+pub(super) fn complete_transition(instance: &Instance, set: &ReplicaSet, term: i64) -> Result<()> {
+    if !set.ask(|coordinator| coordinator.may_complete_transition(term)) {
+        return Ok(());
+    }
+    set.oplog().set_role(Role { writable: true, term });
+    let first = note(instance, rawdoc! { "msg": "new primary" });
+    match first {
+        Ok(first) => {
+            let result = set.tell(|coordinator, now| {
+                coordinator.applied_advanced(now, first);
+                coordinator.transition_completed(now, first)
+            });
+            if result.is_err() {
+                set.oplog().set_role(Role { writable: false, term });
+            } else {
+                let attributes = doc! { "term": term };
+                instance.log.info(
+                    "REPL",
+                    21331,
+                    "OplogApplier",
+                    "Transition to primary complete; database writes are now permitted",
+                    attributes,
+                );
+            }
+            set.announce();
+            result
+        }
+        Err(failure) => {
+            set.oplog().set_role(Role { writable: false, term });
+            Err(failure)
+        }
+    }
+}
+
+/// Writes an entry that changes nothing; where it stands.
+pub(crate) fn note(instance: &Instance, what: bson::RawDocumentBuf) -> Result<OpTime> {
+    let set = instance.set.as_ref().ok_or_else(|| Failure::new(Code::NoReplicationEnabled, "no set"))?;
+    let session = instance.engine.session()?;
+    session.begin()?;
+    let changes = [Change::new(Kind::Noop, "", what)];
+    let logged = set.oplog().log(&*session, &changes)?;
+    session.commit(fathom_engine::Durability::Buffered)?;
+    let logged = logged.ok_or_else(super::oplog::not_primary)?;
+    Ok(logged.committed(|_, _| {}))
+}
+
+/// Keeps an idle primary's oplog growing, so that others can tell it from one that is gone: an entry each 10 s without any
+/// (`periodicNoopIntervalSecs`).
+pub(super) fn write_noops(instance: &Arc<Instance>) {
+    const EVERY: Duration = Duration::from_secs(10);
+    let Some(set) = &instance.set else { return };
+    let mut seen = set.oplog().clock().last();
+    let mut since = Instant::now();
+    while !instance.is_stopping() {
+        let heard = instance.bell.rings();
+        instance.bell.sleep_since(heard, Some(Instant::now() + Duration::from_secs(1)));
+        let last = set.oplog().clock().last();
+        if last != seen {
+            seen = last;
+            since = Instant::now();
+        } else if since.elapsed() >= EVERY && set.is_writable() {
+            // One that fails is written ten seconds later.
+            let _ = note(instance, rawdoc! { "msg": "periodic noop" });
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What a member counts of following others, for `serverStatus`: `opcountersRepl` and `metrics.repl`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::entry::{Entry, Kind};
+
+/// A counter that only grows.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(super) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How often something was done, and how long it took.
+#[derive(Debug, Default)]
+pub(crate) struct Timed {
+    pub(crate) count: Count,
+    took_us: Count,
+}
+
+impl Timed {
+    pub(super) fn add(&self, took: Duration) {
+        self.count.add(1);
+        self.took_us.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    pub(crate) fn total_ms(&self) -> u64 {
+        self.took_us.get() / 1000
+    }
+}
+
+/// The counters.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) inserts: Count,
+    pub(crate) updates: Count,
+    pub(crate) deletes: Count,
+    pub(crate) commands: Count,
+    /// Batches that were applied.
+    pub(crate) batches: Timed,
+    /// Entries in them.
+    pub(crate) applied: Count,
+    /// Replies of sources, and what was in them.
+    pub(crate) get_mores: Timed,
+    pub(crate) fetched_bytes: Count,
+    pub(crate) fetched: Count,
+    /// Copies of all data that were completed.
+    pub(crate) copies: Count,
+    /// Write concerns that waited for other members, and that gave up.
+    pub(crate) waits: Timed,
+    pub(crate) timeouts: Count,
+}
+
+impl Figures {
+    /// Counts a batch that was applied.
+    pub(super) fn applied(&self, batch: &[Entry], took: Duration) {
+        self.batches.add(took);
+        self.applied.add(batch.len() as u64);
+        for entry in batch {
+            match entry.kind {
+                Kind::Insert => self.inserts.add(1),
+                Kind::Update => self.updates.add(1),
+                Kind::Delete => self.deletes.add(1),
+                Kind::Command => self.commands.add(1),
+                Kind::Noop => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What a member does with the oplog of others: fetch in one thread, apply in another, roll back or copy all where histories part.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bson::doc;
+use fathom_engine::Durability;
+use fathom_query::Failure;
+use fathom_replication::{FollowerMode, MemberState, OpTime, Progress};
+
+use super::apply::{Applier, Manner};
+use super::entry::Entry;
+use super::fetch::{Buffer, Ended, follow};
+use super::set::ReplicaSet;
+use super::{driver, initial_sync, rollback, store};
+use crate::Result;
+use crate::instance::Instance;
+
+/// A batch is at most so many entries or bytes (`replBatchLimitOperations`, 100 MB).
+const BATCH_ENTRIES: usize = 5000;
+const BATCH_BYTES: usize = 100 << 20;
+/// How often threads look up.
+const LOOK: Duration = Duration::from_millis(200);
+/// How long a member waits before it tries again what failed.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Fetches, until the server stops.
+pub(super) fn fetch(instance: &Arc<Instance>, buffer: &Arc<Buffer>) {
+    let Some(set) = &instance.set else { return };
+    while !instance.is_stopping() {
+        let seen = set.changes();
+        if let Err(failure) = fetch_once(instance, set, buffer) {
+            let attributes = doc! { "error": failure.message() };
+            instance.log.warning(
+                "REPL",
+                21079,
+                "BackgroundSync",
+                "replication waits before it tries again",
+                attributes,
+            );
+            set.wait_for_change(set.changes(), Instant::now() + AGAIN);
+            continue;
+        }
+        set.wait_for_change(seen, Instant::now() + LOOK);
+    }
+}
+
+/// Follows one source as long as it is good.
+fn fetch_once(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, buffer: &Buffer) -> Result<()> {
+    if !holds_data(set) {
+        return Ok(());
+    }
+    if needs_copy(instance, set)? {
+        return initial_sync::run(instance, set);
+    }
+    let fetched = set.ask(|one| one.own_progress().applied);
+    if fetched.is_null() || !buffer.is_empty() {
+        return Ok(());
+    }
+    let Some(source) = set.tell(|one, now| one.choose_sync_source(now, fetched)) else { return Ok(()) };
+    match follow(instance, set, buffer, &source) {
+        Ended::Elsewhere => Ok(()),
+        Ended::Diverged(source) => {
+            // What was fetched of the common history is applied first.
+            while !buffer.is_empty() && !instance.is_stopping() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            if set.ask(|one| one.is_catching_up()) {
+                return set.tell(|one, now| one.abort_catch_up(now));
+            }
+            rollback::run(instance, set, &source)
+        }
+        Ended::TooStale => {
+            set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Recovering));
+            set.wait_for_change(set.changes(), Instant::now() + AGAIN);
+            Ok(())
+        }
+    }
+}
+
+/// Whether this member is in the set and keeps data.
+fn holds_data(set: &ReplicaSet) -> bool {
+    set.ask(|one| {
+        let member = one.config().zip(one.own_index()).and_then(|(config, own)| config.members.get(own));
+        member.is_some_and(|member| member.holds_data())
+    })
+}
+
+/// Whether this member has nothing yet, or only part of a copy.
+fn needs_copy(instance: &Instance, set: &ReplicaSet) -> Result<bool> {
+    let copying = store::validity(instance)?.is_some_and(|validity| validity.copying);
+    Ok(copying || set.oplog().collection().is_none())
+}
+
+/// Applies what was fetched, and takes office when elected, until the server stops.
+pub(super) fn apply(instance: &Arc<Instance>, buffer: &Arc<Buffer>) {
+    let Some(set) = &instance.set else { return };
+    let mut applier = match Applier::new(instance, instance.parameters.replication_writers()) {
+        Ok(applier) => applier,
+        Err(failure) => return die(instance, &failure),
+    };
+    while !instance.is_stopping() {
+        let until = Instant::now() + Duration::from_millis(20);
+        let (after, batch) = buffer.take(BATCH_ENTRIES, BATCH_BYTES, until);
+        let newest = set.oplog().optime_of(set.oplog().clock().settled());
+        let result = if batch.is_empty() {
+            take_office(instance, set, buffer)
+        } else if after == newest && !set.oplog().role().writable {
+            apply_batch(instance, set, &mut applier, &batch)
+        } else {
+            // It was fetched before this member led, or rolled back: its history is another one now.
+            set.stop_fetching();
+            buffer.clear();
+            Ok(())
+        };
+        if let Err(failure) = result {
+            return die(instance, &failure);
+        }
+    }
+}
+
+/// A member whose data and oplog may differ must not go on.
+fn die(instance: &Instance, failure: &Failure) {
+    let error = fathom_errors::Error::new(fathom_errors::Kind::Corruption, failure.message().to_owned());
+    instance.die("an entry of the oplog could not be applied", &error);
+}
+
+fn apply_batch(instance: &Instance, set: &ReplicaSet, applier: &mut Applier, batch: &[Entry]) -> Result<()> {
+    let Some(last) = batch.last() else { return Ok(()) };
+    wait_for_delay(instance, set, last.at);
+    let session = instance.engine.session()?;
+    session.begin()?;
+    set.oplog().copy(&*session, batch)?;
+    session.commit(Durability::Buffered)?;
+    let begun = Instant::now();
+    {
+        let _nobody_reads = set.applying();
+        // What a rollback or a copy fetched later may have these entries already.
+        let ahead = batch.first().is_some_and(|first| first.at <= set.minimum());
+        applier.apply(batch, if ahead { Manner::Relaxed } else { Manner::Exact })?;
+    }
+    set.figures().applied(batch, begun.elapsed());
+    set.transactions().learn(batch);
+    if batch.iter().any(|entry| entry.namespace == "admin.system.users") {
+        instance.users.load(&instance.engine, &instance.catalog, &instance.log)?;
+    }
+    let term = last.at.term;
+    set.oplog().clock().advance(last.at.timestamp);
+    set.tell(|one, now| {
+        one.term_seen(now, term);
+        one.applied_advanced(now, last.at);
+    });
+    become_consistent(instance, set, last.at)
+}
+
+/// A member with a delay applies nothing that is younger (`slaveDelay`).
+fn wait_for_delay(instance: &Instance, set: &ReplicaSet, at: OpTime) {
+    let delay = set.ask(|one| {
+        let member = one.config().zip(one.own_index()).and_then(|(config, own)| config.members.get(own));
+        member.map_or(Duration::ZERO, |member| member.delay)
+    });
+    if delay.is_zero() {
+        return;
+    }
+    let due = i64::from(at.seconds()).saturating_add(i64::try_from(delay.as_secs()).unwrap_or(i64::MAX));
+    while bson::DateTime::now().timestamp_millis() / 1000 < due && !instance.is_stopping() {
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// A member whose data were of several moments may be read once it has applied all up to the last of them.
+pub(super) fn become_consistent(instance: &Instance, set: &ReplicaSet, applied: OpTime) -> Result<()> {
+    if !matches!(set.state(), MemberState::Recovering | MemberState::Startup2 | MemberState::Rollback) {
+        return Ok(());
+    }
+    let validity = store::validity(instance)?.unwrap_or_default();
+    if !validity.copying && applied >= validity.minimum {
+        set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Secondary));
+    }
+    Ok(())
+}
+
+/// Completes the transition of a member that was elected, has caught up and applied all.
+fn take_office(instance: &Instance, set: &ReplicaSet, buffer: &Buffer) -> Result<()> {
+    let term = set.ask(|one| one.may_complete_transition(one.term()).then(|| one.term()));
+    let Some(term) = term else { return Ok(()) };
+    if !buffer.is_empty() {
+        return Ok(());
+    }
+    if let Err(failure) = driver::complete_transition(instance, set, term) {
+        // It stepped down meanwhile; that is not the data's fault.
+        let attributes = doc! { "error": failure.message() };
+        instance.log.info(
+            "REPL",
+            21332,
+            "OplogApplier",
+            "the transition to primary was not completed",
+            attributes,
+        );
+    }
+    Ok(())
+}
+
+/// Sets how far this member is, after its log was cut or copied.
+pub(super) fn set_position(set: &ReplicaSet, at: OpTime) {
+    set.tell(|one, now| one.set_own_progress(now, Progress { applied: at, durable: at }));
+    set.announce();
+}

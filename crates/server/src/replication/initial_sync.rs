@@ -1,0 +1,235 @@
+//! The first copy of another member's data.
+//!
+//! Collections are copied one after the other while they change; then the oplog is followed from the moment before the copy, each
+//! entry applied so that it bears being done twice, and the member can be read once it has passed the moment after the copy
+//! (server.md, 4.1).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bson::{Document, RawDocumentBuf, doc};
+use fathom_client::Connection;
+use fathom_engine::Durability;
+use fathom_query::{Code, Failure};
+use fathom_replication::{FollowerMode, Host, OpTime};
+
+use super::apply::with_operation;
+use super::entry::Entry;
+use super::fetch::failure_of;
+use super::links::connect;
+use super::oplog::{OPLOG, Oplog, is_replicated};
+use super::rollback::newest_of;
+use super::set::ReplicaSet;
+use super::{follow, store};
+use crate::Result;
+use crate::instance::Instance;
+use crate::operation::Operation;
+use crate::storage::{CollectionOptions, IndexSpec, build_indexes};
+
+/// How long the source may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Documents and bytes of one transaction of the copy.
+const GROUP_DOCUMENTS: usize = 256;
+const GROUP_BYTES: usize = 1 << 20;
+
+/// Copies all data of a source, if there is one.
+pub(super) fn run(instance: &Arc<Instance>, set: &Arc<ReplicaSet>) -> Result<()> {
+    let Some(source) = set.tell(|one, now| one.choose_sync_source(now, OpTime::NULL)) else { return Ok(()) };
+    set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Startup2));
+    let begun = Instant::now();
+    let attributes = doc! { "source": source.as_str() };
+    instance.log.info("REPL", 21164, "InitialSync", "Initial sync begins", attributes);
+    let (begin, minimum) = copy(instance, set, &source)?;
+    instance.users.load(&instance.engine, &instance.catalog, &instance.log)?;
+    set.figures().copies.add(1);
+    let attributes = doc! {
+        "source": source.as_str(),
+        "durationMillis": i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX),
+        "begin": begin.to_string(),
+        "end": minimum.to_string(),
+    };
+    instance.log.info("REPL", 21192, "InitialSync", "Initial sync has copied the data", attributes);
+    Ok(())
+}
+
+fn copy(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> Result<(OpTime, OpTime)> {
+    let mut connection = connect(instance, source, PATIENCE)?;
+    store::set_validity(instance, store::Validity { copying: true, ..Default::default() })?;
+    let begin = newest_entry(&mut connection)?;
+    let session = instance.engine.session()?;
+    with_operation(instance, &*session, |op| {
+        for collection in op.instance.catalog.all() {
+            if is_replicated(collection.namespace()) || collection.namespace() == super::TRANSACTIONS {
+                op.instance.catalog.drop_collection(collection.namespace())?;
+            }
+        }
+        for database in databases(&mut connection)? {
+            copy_database(op, &mut connection, &database)?;
+        }
+        Ok(())
+    })?;
+    let minimum = newest_of(&mut connection)?.max(begin.at);
+    let at = begin.at;
+    begin_oplog(instance, set, &begin)?;
+    store::set_validity(instance, store::Validity { applied: at, minimum, copying: false })?;
+    set.set_minimum(minimum);
+    set.transactions().reload(instance)?;
+    instance.checkpoint().map_err(|error| Failure::new(Code::InternalError, error.to_string()))?;
+    follow::set_position(set, at);
+    follow::become_consistent(instance, set, at)?;
+    Ok((at, minimum))
+}
+
+/// The collection of the oplog, made if there is none.
+pub(crate) fn make_oplog(instance: &Instance) -> Result<Arc<crate::storage::Collection>> {
+    match instance.catalog.get(OPLOG) {
+        Some(collection) => Ok(collection),
+        None => instance.catalog.create(OPLOG, Oplog::options(instance.oplog_bytes())),
+    }
+}
+
+/// Begins the oplog with the entry from which the copy is followed.
+fn begin_oplog(instance: &Instance, set: &ReplicaSet, begin: &Entry) -> Result<()> {
+    let session = instance.engine.session()?;
+    let collection = make_oplog(instance)?;
+    session.truncate(collection.records_table()?, None, None)?;
+    collection.note(-collection.records(), -collection.bytes());
+    set.oplog().open(collection, None);
+    session.begin()?;
+    set.oplog().copy(&*session, std::slice::from_ref(begin))?;
+    session.commit(Durability::Durable)?;
+    set.oplog().cut(begin.at);
+    Ok(())
+}
+
+fn newest_entry(connection: &mut Connection) -> Result<Entry> {
+    let find = doc! { "find": "oplog.rs", "sort": { "$natural": -1 }, "limit": 1, "singleBatch": true };
+    let newest = connection.cursor("local", &find).map_err(failure_of)?.next();
+    let newest = newest.transpose().map_err(failure_of)?;
+    Entry::parse(newest.ok_or_else(|| Failure::new(Code::NoSuchKey, "the source's oplog is empty"))?)
+}
+
+fn databases(connection: &mut Connection) -> Result<Vec<String>> {
+    let reply =
+        connection.run("admin", &doc! { "listDatabases": 1, "nameOnly": true }).map_err(failure_of)?;
+    let reply: Document = crate::parse::owned(&reply)?;
+    let all =
+        reply.get_array("databases").map_err(|error| Failure::new(Code::FailedToParse, error.to_string()))?;
+    let names = all.iter().filter_map(|one| one.as_document()?.get_str("name").ok());
+    Ok(names.filter(|name| *name != "local").map(str::to_owned).collect())
+}
+
+fn copy_database(op: &mut Operation<'_>, connection: &mut Connection, database: &str) -> Result<()> {
+    let list = doc! { "listCollections": 1, "cursor": {} };
+    let all: Vec<RawDocumentBuf> = connection
+        .cursor(database, &list)
+        .map_err(failure_of)?
+        .collect::<Result<_, _>>()
+        .map_err(failure_of)?;
+    for one in all {
+        let one: Document = crate::parse::owned(&one)?;
+        let name = one.get_str("name").unwrap_or_default().to_owned();
+        let namespace = format!("{database}.{name}");
+        if !is_replicated(&namespace) && namespace != super::TRANSACTIONS {
+            continue;
+        }
+        let options = one.get_document("options").cloned().unwrap_or_default();
+        let uuid = one.get_document("info").ok().and_then(|info| match info.get("uuid") {
+            Some(bson::Bson::Binary(binary)) => {
+                binary.bytes.as_slice().try_into().ok().map(bson::Uuid::from_bytes)
+            }
+            _ => None,
+        });
+        let is_view = one.get_str("type").is_ok_and(|kind| kind == "view");
+        let options = CollectionOptions { document: options };
+        op.instance.catalog.create_as(&namespace, options, uuid.unwrap_or_default())?;
+        if !is_view {
+            copy_collection(op, connection, database, &name)?;
+        }
+    }
+    Ok(())
+}
+
+fn copy_collection(
+    op: &mut Operation<'_>,
+    connection: &mut Connection,
+    database: &str,
+    name: &str,
+) -> Result<()> {
+    let namespace = format!("{database}.{name}");
+    let gone = |failure: &Failure| failure.code() == Code::NamespaceNotFound;
+    let list = doc! { "listIndexes": name };
+    let indexes: Vec<RawDocumentBuf> = match connection.cursor(database, &list) {
+        Ok(cursor) => cursor.collect::<Result<_, _>>().map_err(failure_of)?,
+        Err(error) => match failure_of(error) {
+            // It was dropped or renamed since; the oplog says so too.
+            failure if gone(&failure) => return Ok(()),
+            failure => return Err(failure),
+        },
+    };
+    let find = doc! { "find": name, "sort": { "$natural": 1 } };
+    let mut group: Vec<RawDocumentBuf> = Vec::new();
+    let mut bytes = 0;
+    for document in connection.cursor(database, &find).map_err(failure_of)? {
+        let document = document.map_err(failure_of)?;
+        bytes += document.as_bytes().len();
+        group.push(document);
+        if group.len() >= GROUP_DOCUMENTS || bytes >= GROUP_BYTES {
+            insert(op, &namespace, &group)?;
+            group.clear();
+            bytes = 0;
+        }
+    }
+    insert(op, &namespace, &group)?;
+    let Some(collection) = op.instance.catalog.get(&namespace) else { return Ok(()) };
+    for spec in indexes {
+        let mut spec: Document = crate::parse::owned(&spec)?;
+        spec.remove("ns");
+        let spec = IndexSpec::new(spec);
+        if spec.is_id() {
+            continue;
+        }
+        let mut state = collection.lock_exclusive();
+        let defaults = state.options.index_defaults();
+        let built = match build_indexes(op, &collection, vec![spec.clone()], &defaults) {
+            Err(failure) if failure.code() == Code::DuplicateKey => {
+                vec![super::apply::build_relaxed(op, &collection, spec, &defaults)?]
+            }
+            other => other?,
+        };
+        op.instance.catalog.add_indexes(&collection, &mut state, built)?;
+    }
+    Ok(())
+}
+
+fn insert(op: &mut Operation<'_>, namespace: &str, group: &[RawDocumentBuf]) -> Result<()> {
+    let Some(collection) = op.instance.catalog.get(namespace) else { return Ok(()) };
+    if group.is_empty() {
+        return Ok(());
+    }
+    op.check_interrupt()?;
+    let state = collection.lock();
+    op.instance.catalog.before_write(&collection)?;
+    let session = op.session();
+    session.begin()?;
+    let mut counts = (0, 0);
+    let mut multikey = Vec::new();
+    for document in group {
+        match collection.put_relaxed(session, &state, document) {
+            Ok(effect) => {
+                counts = (counts.0 + effect.records, counts.1 + effect.bytes);
+                multikey.extend(effect.multikey);
+            }
+            Err(failure) => {
+                session.rollback();
+                return Err(failure);
+            }
+        }
+    }
+    if !multikey.is_empty() {
+        op.instance.catalog.note_multikey(&collection, &state, &multikey)?;
+    }
+    session.commit(Durability::Buffered)?;
+    collection.note(counts.0, counts.1);
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! The ways to other members: one connection each for heartbeats, which comes back by itself, and one for each vote.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use bson::Document;
+use fathom_client::{Address, Connection, Credential, Target};
+use fathom_query::{Code, Failure};
+use fathom_replication::messages::{HeartbeatReply, RequestVotesReply};
+use fathom_replication::{Host, ReplicaSetConfig};
+
+use crate::Result;
+use crate::instance::Instance;
+
+/// How a member names itself to others; such connections outlive a step-down.
+pub(crate) const APP_NAME: &str = "fathom replication";
+
+/// One heartbeat to send.
+struct Beat {
+    sequence: u64,
+    arguments: Document,
+    timeout: Duration,
+}
+
+/// The way for heartbeats; it ends when dropped.
+pub(super) struct Link {
+    beats: Sender<Beat>,
+}
+
+impl Link {
+    /// Starts the thread that sends them.
+    pub(super) fn start(instance: &Arc<Instance>, to: &Host) -> Link {
+        let (beats, receiver) = channel();
+        let (instance, to) = (Arc::clone(instance), to.clone());
+        // Without a thread every heartbeat times out, which is what the coordinator must hear.
+        let _ = std::thread::Builder::new()
+            .name("ReplHeartbeat".to_owned())
+            .spawn(move || send_beats(&instance, &to, &receiver));
+        Link { beats }
+    }
+
+    /// Sends one; the coordinator hears what came of it.
+    pub(super) fn heartbeat(&self, sequence: u64, arguments: Document, timeout: Duration) {
+        let _ = self.beats.send(Beat { sequence, arguments, timeout });
+    }
+}
+
+fn send_beats(instance: &Arc<Instance>, to: &Host, beats: &Receiver<Beat>) {
+    let mut connection: Option<Connection> = None;
+    while let Ok(mut beat) = beats.recv() {
+        // Only the newest matters when several have waited behind a slow one.
+        while let Ok(newer) = beats.try_recv() {
+            beat = newer;
+        }
+        if instance.is_stopping() {
+            return;
+        }
+        let begun = Instant::now();
+        let answer = ask(instance, to, &mut connection, &beat.arguments, beat.timeout)
+            .and_then(|reply| HeartbeatReply::from_document(&reply));
+        let round_trip = begun.elapsed();
+        let Some(set) = &instance.set else { return };
+        set.tell(|coordinator, now| {
+            coordinator.heartbeat_answered(now, to, beat.sequence, round_trip, answer);
+        });
+    }
+}
+
+/// Asks for a vote in a thread of its own.
+pub(super) fn request_vote(
+    instance: &Arc<Instance>,
+    to: &Host,
+    round: u64,
+    arguments: Document,
+    timeout: Duration,
+) {
+    let (instance, to) = (Arc::clone(instance), to.clone());
+    let run = move || {
+        let answer = ask(&instance, &to, &mut None, &arguments, timeout)
+            .and_then(|reply| RequestVotesReply::from_document(&reply));
+        if let Some(set) = &instance.set {
+            set.tell(|coordinator, now| coordinator.vote_answered(now, &to, round, answer));
+        }
+    };
+    // A vote that nobody asks for is one that is not given.
+    let _ = std::thread::Builder::new().name("ReplVote".to_owned()).spawn(run);
+}
+
+/// Runs an internal command of the database `admin` on another member, connecting where that is wanted.
+pub(crate) fn ask(
+    instance: &Instance,
+    to: &Host,
+    connection: &mut Option<Connection>,
+    command: &Document,
+    timeout: Duration,
+) -> Result<Document> {
+    if connection.as_ref().is_none_or(Connection::is_broken) {
+        *connection = Some(connect(instance, to, timeout)?);
+    }
+    let Some(open) = connection else { return Err(unreachable_host(to, "no connection")) };
+    open.set_timeout(Some(timeout)).map_err(|error| unreachable_host(to, &error.to_string()))?;
+    match open.run("admin", command) {
+        Ok(reply) => crate::parse::owned(&reply),
+        Err(fathom_client::Error::Server(failure)) => Err(failure),
+        Err(error) => {
+            *connection = None;
+            Err(unreachable_host(to, &error.to_string()))
+        }
+    }
+}
+
+/// Connects to another member, as the member that this one is.
+pub(crate) fn connect(instance: &Instance, to: &Host, timeout: Duration) -> Result<Connection> {
+    let address: Address = to.as_str().parse().map_err(|_| unreachable_host(to, "it is no address"))?;
+    let mut target = Target::at(address.clone());
+    target.app_name = Some(APP_NAME.to_owned());
+    target.connect_timeout = timeout.min(Duration::from_secs(10)).max(Duration::from_millis(100));
+    target.socket_timeout = Some(timeout);
+    target.direct_connection = true;
+    if let Some((user, password)) = instance.users.member_login() {
+        target.credential = Some(Credential { user, password, source: "local".to_owned(), mechanism: None });
+    }
+    Connection::open(&address, &target).map_err(|error| unreachable_host(to, &error.to_string()))
+}
+
+fn unreachable_host(to: &Host, why: &str) -> Failure {
+    Failure::new(Code::HostUnreachable, format!("Error connecting to {to} :: caused by :: {why}"))
+}
+
+/// Which member of a configuration this server is: the one that names its port and an address of this machine. None if it is in
+/// it nowhere; a failure if it is in it twice.
+pub(crate) fn own_index(instance: &Instance, config: &ReplicaSetConfig) -> Result<Option<usize>> {
+    let own: Vec<usize> = config
+        .members
+        .iter()
+        .enumerate()
+        .filter(|(_, member)| is_own(instance, &member.host))
+        .map(|(place, _)| place)
+        .collect();
+    match own.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(*one)),
+        _ => Err(Failure::new(
+            Code::InvalidReplicaSetConfig,
+            "This node is in the replica set config more than once, by different names",
+        )),
+    }
+}
+
+/// Whether a member's address is this server's.
+fn is_own(instance: &Instance, host: &Host) -> bool {
+    let Some((name, port)) = host.as_str().rsplit_once(':') else { return false };
+    let port: u16 = port.parse().unwrap_or(0);
+    if instance.port.get() != Some(&port) {
+        return false;
+    }
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    let Ok(addresses) = (name, 0).to_socket_addrs() else { return false };
+    // Only an address of this machine (or of this network namespace) can be bound.
+    addresses.into_iter().any(|address| std::net::UdpSocket::bind(SocketAddr::new(address.ip(), 0)).is_ok())
+}

@@ -1,0 +1,130 @@
+//! A member's start: what was stored, what the oplog has and the data lack, and the threads.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use bson::doc;
+use fathom_errors::{Error, Kind};
+use fathom_query::Failure;
+use fathom_replication::{FollowerMode, OpTime, Progress, ReplicaSetConfig};
+
+use super::apply::{Applier, Manner};
+use super::fetch::Buffer;
+use super::links::own_index;
+use super::oplog::{OPLOG, Oplog};
+use super::set::ReplicaSet;
+use super::{driver, follow, publisher, store, trim};
+use crate::Result;
+use crate::instance::Instance;
+
+/// Entries that are read at once in a replay.
+const REPLAY_ENTRIES: usize = 5000;
+
+/// Opens the oplog and brings the data up to its end, before anybody connects.
+pub(crate) fn recover(instance: &Arc<Instance>) -> Result<(), Error> {
+    let Some(set) = &instance.set else { return Ok(()) };
+    let failed = |failure: Failure| {
+        Error::new(Kind::Corruption, format!("the member cannot be recovered: {}", failure.message()))
+    };
+    open(instance, set).map_err(failed)
+}
+
+fn open(instance: &Arc<Instance>, set: &Arc<ReplicaSet>) -> Result<()> {
+    let session = instance.engine.session()?;
+    let mut own = Progress::default();
+    if let Some(collection) = instance.catalog.get(OPLOG) {
+        let ends = Oplog::ends(&*session, &collection)?;
+        set.oplog().open(collection, ends);
+        if let Some((_, last)) = ends {
+            own = Progress { applied: last, durable: last };
+            replay(instance, set, last)?;
+        }
+    }
+    instance.catalog.log_to(Arc::clone(set.oplog()));
+    let rollback_id = store::rollback_id(instance)?;
+    let is_config = instance.config.cluster_role == crate::ClusterRole::Config;
+    set.restore(is_config, store::vote(instance)?, own, rollback_id);
+    set.transactions().reload(instance)
+}
+
+/// Applies what the oplog has after the last checkpoint.
+fn replay(instance: &Arc<Instance>, set: &ReplicaSet, last: OpTime) -> Result<()> {
+    let validity = store::validity(instance)?.unwrap_or_default();
+    set.set_minimum(validity.minimum);
+    if validity.copying || validity.applied.is_null() || validity.applied >= last {
+        return Ok(());
+    }
+    let session = instance.engine.session()?;
+    let mut applier = Applier::new(instance, instance.parameters.replication_writers())?;
+    let (mut from, mut count) = (validity.applied.timestamp, 0);
+    loop {
+        let entries = set.oplog().after(&*session, from, REPLAY_ENTRIES)?;
+        let Some(end) = entries.last() else { break };
+        from = end.at.timestamp;
+        count += entries.len();
+        applier.apply(&entries, Manner::Relaxed)?;
+    }
+    let attributes = doc! {
+        "from": validity.applied.to_string(),
+        "to": last.to_string(),
+        "entries": i64::try_from(count).unwrap_or(i64::MAX),
+    };
+    instance.log.info(
+        "REPL",
+        21550,
+        "initandlisten",
+        "Replayed the oplog after the last checkpoint",
+        attributes,
+    );
+    Ok(())
+}
+
+/// What a thread does with the server until it stops.
+type Task = Box<dyn FnOnce(&Arc<Instance>) + Send>;
+
+/// Joins the set, if this member knows one, and starts the threads. The port is known by now.
+pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<JoinHandle<()>>, Error> {
+    let Some(set) = &instance.set else { return Ok(Vec::new()) };
+    let failed = |failure: Failure| Error::new(Kind::Corruption, failure.message().to_owned());
+    if let Some(config) = store::config(instance).map_err(failed)? {
+        join(instance, set, config).map_err(failed)?;
+    }
+    let buffer = Arc::new(Buffer::default());
+    let spawn = |name: &str, run: Task| {
+        let instance = Arc::clone(instance);
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || run(&instance))
+            .map_err(|error| Error::new(Kind::Io, format!("cannot start the thread {name}")).because(error))
+    };
+    let (fetched, applied) = (Arc::clone(&buffer), buffer);
+    Ok(vec![
+        spawn("ReplCoord", Box::new(driver::run))?,
+        spawn("OplogVisibility", Box::new(publisher::run))?,
+        spawn("BackgroundSync", Box::new(move |instance| follow::fetch(instance, &fetched)))?,
+        spawn("OplogApplier", Box::new(move |instance| follow::apply(instance, &applied)))?,
+        spawn("SyncSourceFeedback", Box::new(super::report::run))?,
+        spawn("NoopWriter", Box::new(driver::write_noops))?,
+        spawn("OplogTruncater", Box::new(trim::run))?,
+    ])
+}
+
+/// Tells the coordinator of a configuration that is stored.
+pub(crate) fn join(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, config: ReplicaSetConfig) -> Result<()> {
+    let own = own_index(instance, &config)?;
+    let attributes = doc! { "config": config.to_document() };
+    instance.log.info("REPL", 21392, "initandlisten", "New replica set config in use", attributes);
+    let has_data = set.oplog().collection().is_some();
+    set.tell(|one, now| one.config_installed(now, config, own));
+    if has_data {
+        let at = set.ask(|one| one.own_progress().applied);
+        let validity = store::validity(instance)?.unwrap_or_default();
+        let mode = match validity {
+            validity if validity.copying => FollowerMode::Startup2,
+            validity if at >= validity.minimum => FollowerMode::Secondary,
+            _ => FollowerMode::Recovering,
+        };
+        set.tell(|one, now| one.set_follower_mode(now, mode));
+    }
+    Ok(())
+}

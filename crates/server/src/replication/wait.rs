@@ -1,0 +1,122 @@
+//! Waits for what a write concern or a read concern asks for (server.md, 4.2).
+
+use std::time::{Duration, Instant};
+
+use bson::doc;
+use fathom_query::{Code, Failure};
+use fathom_replication::{OpTime, WriteConcern};
+
+use super::clock::Stamp;
+use super::set::majority_of;
+use crate::Result;
+use crate::operation::Operation;
+
+/// How often a waiter looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long transactions may take from their timestamp to their commit, at worst.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a write concern is fulfilled for all that the operation wrote; what is not fulfilled is returned, for the reply's
+/// `writeConcernError`: the write stays.
+pub(crate) fn for_write(op: &Operation<'_>, concern: &WriteConcern) -> Option<Failure> {
+    let set = op.instance.set.as_ref()?;
+    // What wrote nothing waits for all that came before it: it may have found what it wanted already written.
+    let at = op
+        .last
+        .unwrap_or_else(|| set.oplog().optime_of(set.oplog().clock().wait_quiet(Instant::now() + PATIENCE)));
+    if concern.journal == Some(true) && !concern.needs_others() && op.instance.config.storage.journal {
+        return op.instance.journal.wait_until_durable().err().map(Failure::from);
+    }
+    if !concern.needs_others() {
+        return None;
+    }
+    if let Some(failure) =
+        set.ask(|one| one.config().and_then(|config| concern.check_satisfiable(config).err()))
+    {
+        return Some(failure);
+    }
+    let begun = Instant::now();
+    let failure = wait_for_others(op, concern, at, begun);
+    set.figures().waits.add(begun.elapsed());
+    if failure.as_ref().is_some_and(|failure| failure.code() == Code::WriteConcernFailed) {
+        set.figures().timeouts.add(1);
+    }
+    failure
+}
+
+fn wait_for_others(
+    op: &Operation<'_>,
+    concern: &WriteConcern,
+    at: OpTime,
+    begun: Instant,
+) -> Option<Failure> {
+    let set = op.instance.set.as_ref()?;
+    let end = concern.timeout.and_then(|timeout| begun.checked_add(timeout));
+    loop {
+        let seen = set.changes();
+        let satisfied = set.ask(|one| {
+            let majority = majority_of(one).unwrap_or(OpTime::NULL);
+            one.is_write_concern_satisfied(concern, at, majority)
+        });
+        match satisfied {
+            Ok(true) => return None,
+            Ok(false) => {}
+            Err(failure) => return Some(failure),
+        }
+        let now = Instant::now();
+        if end.is_some_and(|end| now >= end) {
+            let what = "waiting for replication timed out";
+            return Some(
+                Failure::new(Code::WriteConcernFailed, what).with("errInfo", doc! { "wtimeout": true }),
+            );
+        }
+        if let Err(failure) = op.check_interrupt() {
+            return Some(failure);
+        }
+        let until = end.map_or(now + LOOK, |end| end.min(now + LOOK));
+        set.wait_for_change(seen, until);
+    }
+}
+
+/// Waits until this member has applied everything up to a moment (`afterClusterTime`).
+pub(crate) fn for_cluster_time(op: &Operation<'_>, time: Stamp) -> Result<()> {
+    let Some(set) = &op.instance.set else { return Ok(()) };
+    loop {
+        let seen = set.changes();
+        if set.oplog().clock().settled() >= time {
+            return Ok(());
+        }
+        if set.is_writable() {
+            // The time was given by a member of another oplog's time: an entry of ours moves the clock there.
+            set.oplog().clock().follow(time.saturating_sub(1));
+            super::driver::note(op.instance, bson::rawdoc! { "msg": "noop write for afterClusterTime" })?;
+            continue;
+        }
+        op.check_interrupt()?;
+        set.wait_for_change(seen, Instant::now() + LOOK);
+    }
+}
+
+/// Waits until all that a read may have seen is committed by a majority: then none of it can be rolled back
+/// (`readConcern: majority`; as MongoDB's speculative majority reads do it).
+///
+/// mongod 4.0 reads an older snapshot instead of waiting, so that it answers at once where no majority can be reached.
+pub(crate) fn for_majority(op: &Operation<'_>) -> Result<()> {
+    let Some(set) = &op.instance.set else { return Ok(()) };
+    let seen_up_to = set.oplog().optime_of(set.oplog().clock().wait_quiet(Instant::now() + PATIENCE));
+    loop {
+        let seen = set.changes();
+        let committed = set.ask(|one| one.last_committed());
+        if committed >= seen_up_to {
+            return Ok(());
+        }
+        op.check_interrupt()?;
+        if set.rollback_id() != op.rollback_id() {
+            return Err(Failure::new(
+                Code::InterruptedDueToReplStateChange,
+                "this member rolled back what was read",
+            ));
+        }
+        set.wait_for_change(seen, Instant::now() + LOOK);
+    }
+}

@@ -1,0 +1,176 @@
+//! A set comes up, follows its primary, and answers as drivers expect.
+
+use bson::doc;
+use fathom_client::Code;
+use fathom_server::config::EngineName;
+
+use crate::served::{self, code, run};
+use crate::set::{Set, until};
+
+#[test]
+fn a_set_follows_its_primary_on_each_engine() {
+    for engine in served::ENGINES {
+        println!("{engine:?}");
+        let set = Set::of_three(engine);
+        let primary = set.primary();
+        let mut connection = set.connect(primary);
+        let documents: Vec<_> =
+            (0..500).map(|n| doc! { "_id": n, "a": n % 7, "s": "x".repeat(50) }).collect();
+        let insert = doc! {
+            "insert": "c", "documents": documents, "writeConcern": { "w": 3, "wtimeout": 60_000 },
+        };
+        let reply = run(&mut connection, "test", &insert);
+        assert_eq!(reply.get_i32("n").unwrap(), 500, "{reply}");
+        assert!(!reply.contains_key("writeConcernError"), "{reply}");
+        assert!(reply.contains_key("operationTime") && reply.contains_key("$clusterTime"), "{reply}");
+        served::index(&mut connection, "c", doc! { "a": 1 });
+        let update = doc! {
+            "update": "c",
+            "updates": [
+                { "q": { "a": 3 }, "u": { "$set": { "b.c": 5 }, "$inc": { "a": 1 } }, "multi": true },
+                { "q": { "_id": 1 }, "u": { "_id": 1, "whole": true } },
+                { "q": { "_id": 1000 }, "u": { "$set": { "new": 1 } }, "upsert": true },
+            ],
+        };
+        run(&mut connection, "test", &update);
+        let delete = doc! {
+            "delete": "c", "deletes": [{ "q": { "a": 5 }, "limit": 0 }],
+            "writeConcern": { "w": "majority", "j": true },
+        };
+        let reply = run(&mut connection, "test", &delete);
+        assert!(!reply.contains_key("writeConcernError"), "{reply}");
+        set.wait_equal(primary);
+        for place in 0..3 {
+            let mut connection = set.connect(place);
+            let validate = run(&mut connection, "test", &doc! { "validate": "c", "full": true });
+            assert!(validate.get_bool("valid").unwrap(), "{validate}");
+            let list = doc! { "listIndexes": "c", "$readPreference": { "mode": "secondaryPreferred" } };
+            assert_eq!(served::listed(&mut connection, &list).len(), 2);
+        }
+        run(&mut connection, "test", &doc! { "drop": "c" });
+        set.wait_equal(primary);
+        set.end();
+    }
+}
+
+#[test]
+fn a_secondary_refuses_writes_and_reads_that_did_not_ask_for_it() {
+    let set = Set::of_three(EngineName::Ephemeral);
+    let secondary = (set.primary() + 1) % 3;
+    set.wait_secondary(secondary);
+    let mut connection = set.connect(secondary);
+    let insert = doc! { "insert": "c", "documents": [{ "_id": 1 }] };
+    assert_eq!(code(&mut connection, "test", &insert), Code::NotWritablePrimary);
+    assert_eq!(code(&mut connection, "test", &doc! { "find": "c" }), Code::NotPrimaryNoSecondaryOk);
+    let find = doc! { "find": "c", "$readPreference": { "mode": "secondary" } };
+    run(&mut connection, "test", &find);
+    let hello = run(&mut connection, "admin", &doc! { "hello": 1 });
+    assert!(hello.get_bool("secondary").unwrap() && !hello.get_bool("isWritablePrimary").unwrap());
+    assert_eq!(hello.get_str("setName").unwrap(), "rs");
+    assert_eq!(hello.get_array("hosts").unwrap().len(), 3);
+    set.end();
+}
+
+#[test]
+fn a_write_concern_that_cannot_be_had_is_told_beside_the_write() {
+    let mut set = Set::of_three(EngineName::Ephemeral);
+    let primary = set.primary();
+    let mut connection = set.connect(primary);
+    let insert = |id: i32, concern: bson::Document| {
+        doc! { "insert": "c", "documents": [{ "_id": id }], "writeConcern": concern }
+    };
+    let error = |reply: &bson::Document| {
+        reply.get_document("writeConcernError").map(|error| error.get_i32("code").unwrap()).unwrap_or(0)
+    };
+    assert_eq!(error(&run(&mut connection, "test", &insert(1, doc! { "w": 4 }))), 100);
+    assert_eq!(error(&run(&mut connection, "test", &insert(2, doc! { "w": "nowhere" }))), 79);
+    let other = (primary + 1) % 3;
+    set.stop(other);
+    let reply = run(&mut connection, "test", &insert(3, doc! { "w": 3, "wtimeout": 300 }));
+    assert_eq!(error(&reply), 64, "{reply}");
+    assert!(!reply.to_string().contains("RetryableWriteError"));
+    assert_eq!(error(&run(&mut connection, "test", &insert(4, doc! { "w": 2, "wtimeout": 60_000 }))), 0);
+    assert_eq!(error(&run(&mut connection, "test", &insert(5, doc! { "w": "majority" }))), 0);
+    assert_eq!(set.documents(primary).len(), 5);
+    set.end();
+}
+
+#[test]
+fn a_member_that_comes_later_gets_all_and_one_that_was_away_catches_up() {
+    for engine in [EngineName::WiredTiger, EngineName::RocksDb] {
+        let mut set = Set::start(&[engine; 3]);
+        // The third is not in it at first.
+        set.initiate(&[doc! {}, doc! {}]);
+        let primary = set.primary();
+        let mut connection = set.connect(primary);
+        let documents: Vec<_> = (0..2000).map(|n| doc! { "_id": n, "a": n }).collect();
+        served::insert(&mut connection, "c", documents);
+        served::index(&mut connection, "c", doc! { "a": 1 });
+        let mut config = set.document(&[doc! {}, doc! {}, doc! {}]);
+        config.insert("version", 2);
+        let mut current = run(&mut connection, "admin", &doc! { "replSetGetConfig": 1 });
+        let id = current
+            .get_document_mut("config")
+            .unwrap()
+            .get_document("settings")
+            .unwrap()
+            .get("replicaSetId")
+            .cloned();
+        config.get_document_mut("settings").unwrap().insert("replicaSetId", id.unwrap());
+        run(&mut connection, "admin", &doc! { "replSetReconfig": config });
+        set.wait_secondary(2);
+        set.wait_equal(primary);
+        let list = doc! { "listIndexes": "c", "$readPreference": { "mode": "secondaryPreferred" } };
+        assert_eq!(served::listed(&mut set.connect(2), &list).len(), 2);
+        let away = if primary == 2 { 1 } else { 2 };
+        set.stop(away);
+        let more: Vec<_> = (2000..2500).map(|n| doc! { "_id": n, "a": n }).collect();
+        served::insert(&mut connection, "c", more);
+        set.restart(away);
+        set.wait_secondary(away);
+        set.wait_equal(primary);
+        set.end();
+    }
+}
+
+#[test]
+fn majority_reads_and_causal_reads_wait_for_what_they_want() {
+    let set = Set::of_three(EngineName::WiredTiger);
+    let primary = set.primary();
+    let mut connection = set.connect(primary);
+    for n in 0..20 {
+        let reply = run(&mut connection, "test", &doc! { "insert": "c", "documents": [{ "_id": n }] });
+        let time = reply.get_timestamp("operationTime").unwrap();
+        let secondary = (primary + 1) % 3;
+        set.wait_secondary(secondary);
+        let find = doc! {
+            "find": "c", "filter": { "_id": n },
+            "readConcern": { "level": "majority", "afterClusterTime": time },
+            "$readPreference": { "mode": "secondary" },
+        };
+        assert_eq!(served::listed(&mut set.connect(secondary), &find).len(), 1, "{n}");
+    }
+    set.end();
+}
+
+#[test]
+fn a_set_of_one_is_a_set() {
+    let set = Set::start(&[EngineName::WiredTiger]);
+    let mut connection = set.connect(0);
+    assert_eq!(code(&mut connection, "admin", &doc! { "replSetGetStatus": 1 }), Code::NotYetInitialized);
+    set.initiate(&[doc! {}]);
+    assert_eq!(set.primary(), 0);
+    let mut connection = set.connect(0);
+    let insert = doc! { "insert": "c", "documents": [{ "_id": 1 }], "writeConcern": { "w": "majority" } };
+    let reply = run(&mut connection, "test", &insert);
+    assert!(!reply.contains_key("writeConcernError"), "{reply}");
+    let status = run(&mut connection, "admin", &doc! { "replSetGetStatus": 1 });
+    assert_eq!(status.get_array("members").unwrap().len(), 1);
+    until("the entry is in the oplog", || {
+        let find = doc! { "find": "oplog.rs", "filter": { "op": "i", "ns": "test.c" } };
+        let mut connection = set.connect(0);
+        let found = connection.cursor("local", &find).unwrap().next();
+        found.map(|entry| assert_eq!(entry.unwrap().get_str("ns").unwrap(), "test.c"))
+    });
+    set.end();
+}

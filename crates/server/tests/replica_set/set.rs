@@ -1,0 +1,203 @@
+//! A set for a test: members on any free ports of the loopback, with short timeouts.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bson::{Bson, Document, doc};
+use fathom_client::{Address, Connection, Target};
+use fathom_server::config::EngineName;
+use fathom_server::{Config, Server};
+
+use crate::served;
+
+/// How long anything may take on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Set {
+    directory: tempfile::TempDir,
+    pub(crate) members: Vec<Option<Server>>,
+    pub(crate) ports: Vec<u16>,
+    engines: Vec<EngineName>,
+    /// `electionTimeoutMillis` of the set.
+    pub(crate) election_timeout_ms: i32,
+}
+
+impl Set {
+    /// Members on these engines, not yet a set.
+    pub(crate) fn start(engines: &[EngineName]) -> Set {
+        let directory = tempfile::tempdir().unwrap();
+        let mut set = Set {
+            directory,
+            members: Vec::new(),
+            ports: Vec::new(),
+            engines: engines.to_vec(),
+            election_timeout_ms: 1000,
+        };
+        for place in 0..engines.len() {
+            let server = Server::start_quiet(set.config(place, 0)).unwrap();
+            set.ports.push(server.port());
+            set.members.push(Some(server));
+        }
+        set
+    }
+
+    /// Three members on an engine, initiated, with a primary.
+    pub(crate) fn of_three(engine: EngineName) -> Set {
+        let set = Set::start(&[engine; 3]);
+        set.initiate(&[doc! {}, doc! {}, doc! {}]);
+        set.primary();
+        set
+    }
+
+    fn config(&self, place: usize, port: u16) -> Config {
+        let mut config = served::config(&self.path(place), self.engines[place]);
+        config.net.port = port;
+        config.replication.set_name = Some("rs".to_owned());
+        config.replication.oplog_size_mb = Some(64);
+        config
+    }
+
+    pub(crate) fn path(&self, place: usize) -> std::path::PathBuf {
+        let path = self.directory.path().join(format!("m{place}"));
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    pub(crate) fn host(&self, place: usize) -> String {
+        format!("127.0.0.1:{}", self.ports[place])
+    }
+
+    /// The configuration with these extra fields for each member.
+    pub(crate) fn document(&self, extra: &[Document]) -> Document {
+        let members: Vec<Bson> = extra
+            .iter()
+            .enumerate()
+            .map(|(place, extra)| {
+                let id = i32::try_from(place).unwrap();
+                let member: Document =
+                    doc! { "_id": id, "host": self.host(place) }.into_iter().chain(extra.clone()).collect();
+                member.into()
+            })
+            .collect();
+        doc! {
+            "_id": "rs",
+            "version": 1,
+            "members": members,
+            "settings": {
+                "electionTimeoutMillis": self.election_timeout_ms, "heartbeatIntervalMillis": 100, "heartbeatTimeoutSecs": 2,
+            },
+        }
+    }
+
+    pub(crate) fn initiate(&self, extra: &[Document]) {
+        let mut first = self.connect(0);
+        served::run(&mut first, "admin", &doc! { "replSetInitiate": self.document(extra) });
+    }
+
+    pub(crate) fn connect(&self, place: usize) -> Connection {
+        self.try_connect(place).unwrap()
+    }
+
+    pub(crate) fn try_connect(&self, place: usize) -> fathom_client::Result<Connection> {
+        let mut target = Target::at(Address::new("127.0.0.1", self.ports[place]));
+        target.socket_timeout = Some(PATIENCE);
+        Connection::connect(&target)
+    }
+
+    pub(crate) fn stop(&mut self, place: usize) {
+        self.members[place].take().unwrap().stop().unwrap();
+    }
+
+    pub(crate) fn restart(&mut self, place: usize) {
+        let port = self.ports[place];
+        let server = until("the port is free", || Server::start_quiet(self.config(place, port)).ok());
+        self.members[place] = Some(server);
+    }
+
+    fn running(&self) -> impl Iterator<Item = usize> {
+        (0..self.members.len()).filter(|place| self.members[*place].is_some())
+    }
+
+    /// The place of the member that takes writes.
+    pub(crate) fn primary(&self) -> usize {
+        until("there is a primary", || {
+            self.running().find(|place| {
+                let Ok(mut connection) = self.try_connect(*place) else { return false };
+                let hello = served::run(&mut connection, "admin", &doc! { "hello": 1 });
+                hello.get_bool("isWritablePrimary").unwrap_or(false)
+            })
+        })
+    }
+
+    /// The state that a member has by its own word.
+    pub(crate) fn state(&self, place: usize) -> i32 {
+        let Ok(mut connection) = self.try_connect(place) else { return -1 };
+        match connection.run("admin", &doc! { "replSetGetStatus": 1 }) {
+            Ok(status) => status.get_i32("myState").unwrap(),
+            Err(_) => -1,
+        }
+    }
+
+    /// Waits until a member is a secondary.
+    pub(crate) fn wait_secondary(&self, place: usize) {
+        until(&format!("member {place} is a secondary"), || (self.state(place) == 2).then_some(()));
+    }
+
+    /// All documents of `test.c` on a member, by `_id`; waits until it can be read.
+    pub(crate) fn documents(&self, place: usize) -> Vec<Document> {
+        until(&format!("member {place} can be read"), || self.try_documents(place))
+    }
+
+    /// None of a member that cannot be read now.
+    fn try_documents(&self, place: usize) -> Option<Vec<Document>> {
+        let find = doc! {
+            "find": "c", "sort": { "_id": 1 }, "$readPreference": { "mode": "secondaryPreferred" },
+        };
+        let mut connection = self.try_connect(place).ok()?;
+        let cursor = connection.cursor("test", &find).ok()?;
+        cursor.map(|one| Some(Document::try_from(&*one.ok()?).unwrap())).collect()
+    }
+
+    /// Waits until all members have the same documents as `place`.
+    pub(crate) fn wait_equal(&self, place: usize) {
+        let wanted = self.documents(place);
+        for other in self.running().filter(|other| *other != place) {
+            until(&format!("member {other} has what {place} has"), || {
+                (self.try_documents(other).as_ref() == Some(&wanted)).then_some(())
+            });
+        }
+    }
+
+    pub(crate) fn end(mut self) {
+        for place in 0..self.members.len() {
+            if self.members[place].is_some() {
+                self.stop(place);
+            }
+        }
+    }
+}
+
+/// Waits until something is there.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A path that a test may look into.
+pub(crate) fn files(path: &Path) -> Vec<std::path::PathBuf> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            all.extend(files(&entry.path()));
+        } else {
+            all.push(entry.path());
+        }
+    }
+    all
+}
