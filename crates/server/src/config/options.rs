@@ -19,7 +19,6 @@ macro_rules! flag {
 
 /// The most that sizes in GB may be, which bounds what is multiplied.
 const GB_MAX: f64 = 10_000.0;
-const NO_SETS: &str = "it is a server alone, not a member of a replica set or cluster";
 
 /// All options.
 pub static SETTINGS: &[Setting] = &[
