@@ -1,3 +1,5 @@
+//! Descriptions of clusters: all that can be said, and what is refused.
+
 use super::*;
 use crate::topology::Limits;
 
