@@ -103,6 +103,28 @@ fn pid(server: &Value) -> u32 {
     u32::try_from(server["pid"].as_u64().expect("it runs")).unwrap()
 }
 
+/// Every way to end a server and to start it again; its document stays.
+fn stop_and_start(place: &Place) {
+    let stopped = place.run("stop", &[]).expect_code(0);
+    assert!(stopped.stdout.contains("sent signal 15 to 1 process"), "{}", stopped.stdout);
+    assert_eq!(place.list()[0]["status"], "down");
+    assert!(place.processes().is_empty());
+    assert!(place.run("stop", &[]).expect_code(0).stdout.contains("to 0 processes"));
+    place.run("start", &["single"]).expect_code(0);
+    assert_eq!(count(&mut connect(place.port)), 1);
+    let before = pid(&place.list()[0]);
+    place.run("restart", &[]).expect_code(0);
+    assert_ne!(pid(&place.list()[0]), before);
+    place.run("kill", &["--signal", "SIGKILL"]).expect_code(0);
+    assert_eq!(place.list()[0]["status"], "down");
+    // What differs holds for one start only.
+    place.run("start", &["--slowms", "9"]).expect_code(0);
+    assert!(place.list()[0]["startup_command"].as_str().unwrap().contains("--slowms 7"));
+    let options = run(&mut connect(place.port), &doc! { "getCmdLineOpts": 1 });
+    assert!(format!("{options}").contains("\"9\""), "{options}");
+    assert_eq!(count(&mut connect(place.port)), 1);
+}
+
 #[test]
 fn a_single_server_lives_from_init_to_destroy() {
     let place = Place::new(1);
@@ -153,24 +175,7 @@ fn a_single_server_lives_from_init_to_destroy() {
     let other = place.init(&["--single", "--binarypath", "fathom"]).run().expect_code(3);
     assert!(other.stderr.contains("a different cluster exists at"), "{}", other.stderr);
 
-    let stopped = place.run("stop", &[]).expect_code(0);
-    assert!(stopped.stdout.contains("sent signal 15 to 1 process"), "{}", stopped.stdout);
-    assert_eq!(place.list()[0]["status"], "down");
-    assert!(place.processes().is_empty());
-    assert!(place.run("stop", &[]).expect_code(0).stdout.contains("to 0 processes"));
-    place.run("start", &["single"]).expect_code(0);
-    assert_eq!(count(&mut connect(place.port)), 1);
-    let before = pid(&place.list()[0]);
-    place.run("restart", &[]).expect_code(0);
-    assert_ne!(pid(&place.list()[0]), before);
-    place.run("kill", &["--signal", "SIGKILL"]).expect_code(0);
-    assert_eq!(place.list()[0]["status"], "down");
-    // What differs holds for one start only.
-    place.run("start", &["--slowms", "9"]).expect_code(0);
-    assert!(place.list()[0]["startup_command"].as_str().unwrap().contains("--slowms 7"));
-    let options = run(&mut connect(place.port), &doc! { "getCmdLineOpts": 1 });
-    assert!(format!("{options}").contains("\"9\""), "{options}");
-    assert_eq!(count(&mut connect(place.port)), 1);
+    stop_and_start(&place);
 
     fs::write(place.folder().join("notes"), "mine").unwrap();
     let destroyed = place.run("destroy", &[]).expect_code(0);

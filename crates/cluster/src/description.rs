@@ -32,7 +32,7 @@ struct Description {
     single: Option<Server>,
     replica_set: Option<Set>,
     sharded: Option<Sharded>,
-    /// What every member and router gets where it does not say otherwise.
+    /// What every mongod gets where it does not say otherwise.
     #[serde(default)]
     defaults: Server,
     #[serde(default)]

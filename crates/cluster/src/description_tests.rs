@@ -1,3 +1,5 @@
+//! Descriptions of clusters: all that can be said, and what is refused.
+
 use super::*;
 use crate::topology::Limits;
 
@@ -47,6 +49,21 @@ fn counts_stand_for_plain_servers() {
     // What is written down is read again.
     let json = serde_json::to_string(&topology).unwrap();
     assert_eq!(serde_json::from_str::<Topology>(&json).unwrap(), topology);
+}
+
+#[test]
+fn routers_take_of_the_defaults_what_they_have() {
+    let text = "defaults: {engine: rocksdb, parameters: {syncdelay: 1}, arguments: [--slowms, '1'], binaries: fathom, \
+                limits: {cpus: 1, writeIops: 5}}\nsharded: {shards: 1}";
+    let Shape::Sharded { shards, config, routers } = parse(text).unwrap().shape else { panic!() };
+    assert_eq!(
+        (shards[0].members[0].options.engine.as_deref(), config.members[0].options.engine.as_deref()),
+        (Some("rocksdb"), None)
+    );
+    assert_eq!(config.members[0].options.parameters["syncdelay"], 1);
+    let limits = Limits { cpus: Some(1.0), ..Limits::default() };
+    let expected = ServerOptions { binaries: Some("fathom".into()), limits, ..ServerOptions::default() };
+    assert_eq!(routers, [expected]);
 }
 
 #[test]

@@ -175,7 +175,6 @@ fn unified_parent(view: &View, limits: &Limits) -> Result<Option<PathBuf>> {
     else {
         return Ok(None);
     };
-    let root = PathBuf::from(root);
     let has_all = |file: &Path| {
         let text = fs::read_to_string(file).unwrap_or_default();
         needed.iter().all(|controller| text.split_ascii_whitespace().any(|word| word == *controller))

@@ -373,7 +373,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Gives every server what it does not say itself. Engine and cache are not for routers, nor the engine for config servers.
+    /// Gives every mongod what it does not say itself; the engine is not for config servers. Routers take binaries and limits.
     pub fn give_defaults(&mut self, defaults: &ServerOptions) {
         let of_set =
             |set: &mut ReplicaSet| set.members.iter_mut().for_each(|one| one.options.complete(defaults));
@@ -384,7 +384,11 @@ impl Topology {
                 shards.iter_mut().for_each(of_set);
                 let bare = ServerOptions { engine: None, ..defaults.clone() };
                 config.members.iter_mut().for_each(|one| one.options.complete(&bare));
-                let bare = ServerOptions { cache_size_gb: None, directory: None, ..bare };
+                // A router has neither an engine's parameters nor a disk.
+                let Limits { cpus, memory, .. } = defaults.limits.clone();
+                let limits = Limits { cpus, memory, ..Limits::default() };
+                let bare =
+                    ServerOptions { binaries: defaults.binaries.clone(), limits, ..ServerOptions::default() };
                 routers.iter_mut().for_each(|one| one.complete(&bare));
             }
         }

@@ -92,6 +92,10 @@ impl Plan<'_> {
         let mut line = Line { words: program.words.clone(), notes: Vec::new() };
         self.place(node, program, &mut line)?;
         if let Some(key_file) = self.key_file {
+            if !program.options.contains("--keyFile") {
+                let what = format!("{} knows no users, and clients are to log in", program.title());
+                return Err(Error::new(Kind::Unsupported, what).advise("it has no option --keyFile"));
+            }
             line.pair("--keyFile", key_file.to_string_lossy());
         }
         let mut given: Vec<Given> = Given::read(&self.topology.pass_through)?;

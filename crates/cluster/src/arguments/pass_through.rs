@@ -6,7 +6,7 @@
 
 use fathom_errors::{Error, Result};
 
-use super::{Line, Program, tls};
+use super::{Line, Maker, Program, tls};
 use crate::layout::{Node, Purpose};
 
 /// What mlaunch keeps from config servers.
@@ -170,8 +170,10 @@ fn taken_by(one: &Given, node: &Node, program: &Program) -> Option<Vec<String>> 
     let is_verbosity = one.name.len() > 2
         && one.name.starts_with("-v")
         && one.name.trim_start_matches("-v").chars().all(|c| c == 'v');
-    let unlisted = node.is_mongod() && UNLISTED.contains(&one.name.as_str());
-    if has(&one.name) || one.is_repeatable() || is_verbosity || unlisted {
+    // What our own programs do not list, they do not have.
+    let of_mongodb = program.maker == Maker::MongoDb;
+    let unlisted = of_mongodb && node.is_mongod() && UNLISTED.contains(&one.name.as_str());
+    if has(&one.name) || (of_mongodb && one.is_repeatable()) || is_verbosity || unlisted {
         return Some(one.words.clone());
     }
     // TLS options under the other version's name.

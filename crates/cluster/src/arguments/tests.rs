@@ -1,3 +1,5 @@
+//! Command lines of all kinds of servers, held against what they are to be.
+
 use super::*;
 use crate::layout::layout;
 use crate::topology::{ReplicaSet, ServerOptions, Shape};
