@@ -198,7 +198,9 @@ impl Stub {
 
     fn answer(&self, command: &Document) -> Result<Document, (i32, &'static str)> {
         let name = command.keys().next().cloned().unwrap_or_default();
-        if !["hello", "isMaster", "ping", "saslStart", "stubJoin", "stubPing"].contains(&name.as_str()) {
+        if !["hello", "isMaster", "ping", "replSetStepUp", "saslStart", "stubJoin", "stubPing"]
+            .contains(&name.as_str())
+        {
             let mut noted = command.clone();
             ["$db", "lsid", "pwd"].iter().for_each(|field| drop(noted.remove(*field)));
             let mut file = OpenOptions::new().create(true).append(true).open(&self.record).unwrap();

@@ -14,6 +14,7 @@ mod clients;
 mod clients_tools;
 mod cluster;
 mod cluster_faults;
+mod cluster_own;
 mod cluster_refusals;
 mod cluster_sets;
 mod cluster_stub;

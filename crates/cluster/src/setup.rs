@@ -4,14 +4,14 @@
 //! for good is said at once; what may still come true (members that start, an election) is tried until the time is over.
 
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bson::{Bson, Document, doc};
 use fathom_client::Role;
 use fathom_errors::{Error, Kind, Result};
 use fathom_process::Signals;
 
-use crate::contact::Contact;
+use crate::contact::{Contact, Hello};
 use crate::layout::{Node, Purpose};
 use crate::set_config::{initiate, seed_list};
 use crate::topology::{Auth, ReplicaSet, Topology};
@@ -24,6 +24,9 @@ const USER_EXISTS: i32 = 51003;
 const MAY_COME_TRUE: [i32; 12] = [6, 7, 74, 89, 91, 94, 107, 133, 189, 10107, 11602, 13435];
 /// From this version on a shard with arbiters wants a write concern to be set first.
 const DEFAULT_WRITE_CONCERN: Version = Version::release(5, 0);
+
+/// After how long a member that was not elected is asked again to run.
+const STEP_UP_AGAIN: Duration = Duration::from_secs(2);
 
 /// A cluster that is being set up.
 #[derive(Clone, Copy)]
@@ -84,19 +87,49 @@ impl Setup<'_> {
 
     /// Waits until a set has a primary among these members, and all of them are what they are to be.
     pub(crate) fn settle(&self, set: &ReplicaSet, members: &[&Node]) -> Result<()> {
+        let mut asked: Option<Instant> = None;
         self.patience(format!("the set '{}' is not ready", set.name)).until(|| {
             let hellos = self.contact.hellos(members);
             if !hellos.iter().flatten().any(|hello| hello.role == Role::Primary) {
+                if asked.is_none_or(|at| at.elapsed() >= STEP_UP_AGAIN) {
+                    self.elect(set, members, &hellos);
+                    asked = Some(Instant::now());
+                }
                 return Err(Error::new(Kind::Busy, "it has no primary"));
             }
-            let late = members
-                .iter()
-                .zip(&hellos)
-                .find(|(_, hello)| !hello.as_ref().is_some_and(|one| one.has_settled));
+            let settled = |hello: &Option<Hello>| hello.as_ref().is_some_and(|hello| hello.has_settled);
+            let late = members.iter().zip(&hellos).find(|(_, hello)| !settled(hello));
             late.map_or(Ok(()), |(node, _)| {
                 Err(Error::new(Kind::Busy, format!("{} is not ready", node.title())))
             })
         })
+    }
+
+    /// Has the member of the highest priority run for primary at once, where by itself it would wait for the election time-out of ten
+    /// seconds. Where that does not help, that time-out does.
+    fn elect(&self, set: &ReplicaSet, members: &[&Node], hellos: &[Option<Hello>]) {
+        let of_set = self.members(set);
+        let priority = |node: &Node| {
+            let place = of_set.iter().position(|member| member.port == node.port);
+            place
+                .and_then(|at| set.members.get(at))
+                .filter(|member| !member.arbiter)
+                .map_or(0.0, |member| member.priority.unwrap_or(1.0))
+        };
+        let is_secondary =
+            |hello: &Option<Hello>| hello.as_ref().is_some_and(|hello| hello.role == Role::Secondary);
+        let ready =
+            members.iter().zip(hellos).filter(|(_, hello)| is_secondary(hello)).map(|(node, _)| *node);
+        let mut best: Option<&Node> = None;
+        for node in ready.filter(|node| priority(node) > 0.0) {
+            // Of equals the first, as the ports count.
+            if best.is_none_or(|before| priority(node) > priority(before)) {
+                best = Some(node);
+            }
+        }
+        if let Some(node) = best {
+            let _ = self.contact.admin(node, &doc! { "replSetStepUp": 1 });
+        }
     }
 
     /// Adds the shards that are not there yet.
