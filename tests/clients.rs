@@ -148,7 +148,7 @@ fn drive(name: &str, mode: Mode, engine: &str) {
 }
 
 /// All checks passed, and the docs know them.
-fn assert_passed(name: &str, output: &Output) {
+pub(crate) fn assert_passed(name: &str, output: &Output) {
     let failed: Vec<&str> = output.stdout.lines().filter(|line| !line.starts_with("ok ")).collect();
     let passed = output.stdout.lines().filter_map(|line| line.strip_prefix("ok "));
     let passed: Vec<&str> = passed.collect();
