@@ -28,6 +28,8 @@ use crate::write_gate::WriteGate;
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub(crate) config: Config,
+    /// Tells this server from any other, as long as it runs.
+    pub(crate) id: bson::oid::ObjectId,
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) catalog: Catalog,
     pub(crate) journal: Journal,
@@ -79,6 +81,7 @@ impl Instance {
         let users = Users::open(&config, &engine, &catalog, &log)?;
         let instance = Arc::new_cyclic(|itself| Instance {
             itself: Weak::clone(itself),
+            id: bson::oid::ObjectId::new(),
             journal: Journal::new(Arc::clone(&engine)),
             catalog,
             engine,

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bson::{Bson, RawDocument, RawDocumentBuf};
+use bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf};
 use fathom_engine::{Key, Session};
 use fathom_query::{Bound, Code, Failure, KeyBuilder, Variables};
 use fathom_replication::OpTime;
@@ -15,11 +15,11 @@ use parking_lot::RwLockReadGuard;
 use crate::Result;
 use crate::buffers;
 use crate::client::Client;
+use crate::dispatch::Request;
 use crate::instance::Instance;
 use crate::replication::{
     Again, Change, ChangeKind, Checkout, Image, Logged, Statement, Unreplicated, difference, is_replicated,
 };
-use crate::sessions::SessionId;
 use crate::storage::{Collection, SharedState, Ticket, leading_record_id};
 
 /// What an operation did, for the log, the profile and explain.
@@ -84,6 +84,8 @@ pub(crate) struct Operation<'a> {
     changes: Vec<Change>,
     /// Which statement of a retryable write is under way.
     pub(crate) statement: Option<Statement>,
+    /// The numbers of the batch's statements, where they are not those of their places.
+    statement_numbers: Vec<i32>,
     /// Whether a retryable findAndModify returns the document after its change (true) or before it.
     pub(crate) wants_image: Option<bool>,
     tickets: Cell<TicketUse>,
@@ -112,6 +114,7 @@ impl<'a> Operation<'a> {
             last: None,
             changes: Vec::new(),
             statement: None,
+            statement_numbers: Vec::new(),
             wants_image: None,
             tickets: Cell::default(),
             variables: None,
@@ -141,13 +144,10 @@ impl<'a> Operation<'a> {
     }
 
     /// Begins a write that its driver may send again: the session is this operation's until what is returned goes.
-    pub(crate) fn begin_retryable(
-        &mut self,
-        session: Option<SessionId>,
-        transaction: Option<i64>,
-    ) -> Result<Option<Checkout<'a>>> {
-        let (Some(number), Some(set)) = (transaction, &self.instance.set) else { return Ok(None) };
-        let Some(id) = session else {
+    pub(crate) fn begin_retryable(&mut self, request: &Request<'_>) -> Result<Option<Checkout<'a>>> {
+        let (Some(number), Some(set)) = (request.transaction, &self.instance.set) else { return Ok(None) };
+        let numbers = statement_numbers(request)?;
+        let Some(id) = request.session else {
             let what = "Transaction number requires a session ID to be specified";
             return Err(Failure::new(Code::InvalidOptions, what));
         };
@@ -155,14 +155,22 @@ impl<'a> Operation<'a> {
         let session = crate::replication::session_of(&id, owner.bytes())?;
         let (checkout, statement) = set.transactions().begin(session, number, &|| self.check_interrupt())?;
         self.statement = Some(statement);
+        self.statement_numbers = numbers;
         Ok(Some(checkout))
     }
 
+    /// The number of the statement at a place of its batch: that of the place, unless a router that split the batch says another.
+    fn statement_at(&self, place: i32) -> i32 {
+        let given = usize::try_from(place).ok().and_then(|place| self.statement_numbers.get(place));
+        given.copied().unwrap_or(place)
+    }
+
     /// Goes on to a statement of a retryable write. If it is done already, what it gave; else it is to be done now.
-    pub(crate) fn begin_statement(&mut self, number: usize) -> Result<Option<Again>> {
-        let number = i32::try_from(number).unwrap_or(i32::MAX);
+    pub(crate) fn begin_statement(&mut self, place: usize) -> Result<Option<Again>> {
+        let place = i32::try_from(place).unwrap_or(i32::MAX);
+        let number = self.statement_at(place);
         let (Some(statement), Some(set)) = (&mut self.statement, &self.instance.set) else { return Ok(None) };
-        statement.number = number;
+        statement.number = place;
         let Some(at) = set.transactions().done(statement, number) else { return Ok(None) };
         crate::replication::again(set.oplog(), self.session, at).map(Some)
     }
@@ -209,9 +217,9 @@ impl<'a> Operation<'a> {
         change.key = key;
         if let (Some(statement), Some(set)) = (&self.statement, &self.instance.set) {
             // Inserts of one transaction are a statement each.
-            let offset = i32::try_from(self.changes.len()).unwrap_or(i32::MAX);
-            let number =
-                if kind == ChangeKind::Insert { statement.number + offset } else { statement.number };
+            let offset = if kind == ChangeKind::Insert { self.changes.len() } else { 0 };
+            let offset = i32::try_from(offset).unwrap_or(i32::MAX);
+            let number = self.statement_at(statement.number.saturating_add(offset));
             let previous = set.transactions().last(statement);
             change.statement = Some(Statement { number, previous, ..statement.clone() });
         }
@@ -332,6 +340,22 @@ impl<'a> Operation<'a> {
             return Err(Failure::new(Code::InternalError, what));
         }
         Ok(Some(record))
+    }
+}
+
+/// `stmtIds`, or the one of `stmtId`.
+fn statement_numbers(request: &Request<'_>) -> Result<Vec<i32>> {
+    let number = |value: RawBsonRef<'_>| {
+        let number = crate::parse::integer_of(value).and_then(|number| i32::try_from(number).ok());
+        number.ok_or_else(|| crate::parse::wrong_type("stmtIds", value, "int"))
+    };
+    match (request.field("stmtIds"), request.field("stmtId")) {
+        (Some(RawBsonRef::Array(all)), _) => {
+            all.into_iter().map(|one| number(one.map_err(|error| crate::parse::malformed(&error))?)).collect()
+        }
+        (Some(other), _) => Err(crate::parse::wrong_type("stmtIds", other, "array")),
+        (None, Some(one)) => Ok(vec![number(one)?]),
+        (None, None) => Ok(Vec::new()),
     }
 }
 

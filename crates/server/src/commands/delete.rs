@@ -22,7 +22,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let ordered = is_ordered(request)?;
     refuse_internal(&namespace)?;
     read_let(op, request.body())?;
-    let _session = op.begin_retryable(request.session, request.transaction)?;
+    let _session = op.begin_retryable(request)?;
     let _ticket = op.write_ticket()?;
     let mut deleted = 0;
     let failures = each(op, &items, ordered, |op, place, item| {

@@ -29,7 +29,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     op.figures.namespace.clone_from(&namespace);
     read_let(op, request.body())?;
     let asked = asked_of(op, request.body())?;
-    let _session = op.begin_retryable(request.session, request.transaction)?;
+    let _session = op.begin_retryable(request)?;
     if op.statement.is_some() {
         if let Some(again) = op.begin_statement(0)? {
             return answer_again(op, &asked, again, reply);

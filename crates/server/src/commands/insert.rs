@@ -20,7 +20,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let validate = !parse::boolean(request.fields, "bypassDocumentValidation")?;
     refuse_internal(&namespace)?;
     op.instance.counters.operations.insert(documents.len() as u64);
-    let _session = op.begin_retryable(request.session, request.transaction)?;
+    let _session = op.begin_retryable(request)?;
     let _ticket = op.write_ticket()?;
     let result = insert(op, &namespace, &documents, ordered, validate);
     op.figures.namespace = namespace;

@@ -1,4 +1,4 @@
-//! What members say to each other: `replSetHeartbeat`, `replSetRequestVotes`, `replSetUpdatePosition`.
+//! What members say to each other: `replSetHeartbeat`, `replSetRequestVotes`, `replSetUpdatePosition`, `_isSelf`.
 
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,13 @@ use crate::replication;
 
 /// How long a vote may wait for this member to step down first.
 const STEP_DOWN: Duration = Duration::from_secs(10);
+
+/// Which server this is, for one that looks for itself in a configuration.
+#[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
+pub(super) fn is_self(op: &mut Operation<'_>, _request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    reply.object_id("id", op.instance.id);
+    Ok(())
+}
 
 /// How this member is.
 pub(super) fn heartbeat(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

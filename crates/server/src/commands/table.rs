@@ -81,6 +81,15 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
             admin_only
         ),
         command!(
+            "_isSelf",
+            Command,
+            Nobody,
+            [],
+            super::repl_set_members::is_self,
+            "which server this is; between members",
+            admin_only
+        ),
+        command!(
             "_mergeAuthzCollections",
             Command,
             UserAdmin,

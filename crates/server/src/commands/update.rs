@@ -23,7 +23,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let validate = !parse::boolean(request.fields, "bypassDocumentValidation")?;
     refuse_internal(&namespace)?;
     read_let(op, request.fields)?;
-    let _session = op.begin_retryable(request.session, request.transaction)?;
+    let _session = op.begin_retryable(request)?;
     let _ticket = op.write_ticket()?;
     let (mut matched, mut modified) = (0, 0);
     let mut upserted = Vec::new();

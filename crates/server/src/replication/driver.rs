@@ -167,6 +167,7 @@ pub(super) fn complete_transition(instance: &Instance, set: &ReplicaSet, term: i
     if !set.ask(|coordinator| coordinator.may_complete_transition(term)) {
         return Ok(());
     }
+    instance.sharding.known.forget_all();
     set.oplog().set_role(Role { writable: true, term });
     let first = note(instance, rawdoc! { "msg": "new primary" });
     match first {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use bson::Document;
+use bson::{Document, doc};
 use fathom_client::{Address, Connection, Credential, Target};
 use fathom_query::{Code, Failure};
 use fathom_replication::messages::{HeartbeatReply, RequestVotesReply};
@@ -16,6 +16,9 @@ use crate::instance::Instance;
 
 /// How a member names itself to others; such connections outlive a step-down.
 pub(crate) const APP_NAME: &str = "fathom replication";
+
+/// How long an address may take to tell whether it is this server's.
+const IS_SELF: Duration = Duration::from_secs(3);
 
 /// One heartbeat to send.
 struct Beat {
@@ -149,8 +152,16 @@ pub(crate) fn own_index(instance: &Instance, config: &ReplicaSetConfig) -> Resul
     }
 }
 
-/// Whether a member's address is this server's.
+/// Whether a member's address is this server's: by the address, or because who answers there is this server, as behind a proxy.
 fn is_own(instance: &Instance, host: &Host) -> bool {
+    if is_own_address(instance, host) {
+        return true;
+    }
+    let asked = ask(instance, host, &mut None, &doc! { "_isSelf": 1 }, IS_SELF);
+    asked.is_ok_and(|reply| reply.get_object_id("id").is_ok_and(|id| id == instance.id))
+}
+
+fn is_own_address(instance: &Instance, host: &Host) -> bool {
     let Some((name, port)) = host.as_str().rsplit_once(':') else { return false };
     let port: u16 = port.parse().unwrap_or(0);
     if instance.port.get() != Some(&port) {

@@ -112,6 +112,15 @@ impl Known {
         entry.forgotten += 1;
     }
 
+    /// Forgets all: what is known may be of a time when this member did not lead.
+    pub(crate) fn forget_all(&self) {
+        for entry in self.collections.lock().values_mut() {
+            entry.known = None;
+            entry.forgotten += 1;
+        }
+        self.databases.lock().clear();
+    }
+
     /// The collections that are known, with their versions.
     pub(crate) fn versions(&self) -> Vec<(String, ShardVersion)> {
         let collections = self.collections.lock();

@@ -249,6 +249,10 @@ fn copy(
 
 /// Has the config servers say that the chunk is the taker's.
 fn commit(op: &Operation<'_>, identity: &Identity, migration: &Migration, chunk: &Chunk) -> Result<()> {
+    if op.instance.set.as_ref().is_some_and(|set| !set.is_writable()) {
+        // Another member leads by now, and takes writes that were not copied.
+        return Err(crate::replication::not_primary());
+    }
     let table = identity.config.table(&migration.namespace)?;
     let newest = table.map_or(chunk.version, |table| table.version());
     let version = ChunkVersion::new(newest.major.saturating_add(1), 0, migration.epoch);
