@@ -83,7 +83,7 @@ impl Oplog {
     pub(crate) fn open(&self, collection: Arc<Collection>, ends: Option<(OpTime, OpTime)>) {
         if let Some((first, last)) = ends {
             self.clock.advance(last.timestamp);
-            // Whoever asks about entries before the last of the terms is answered from the collection.
+            // Nobody asks about entries in between: those that matter are the newest.
             self.note_term(first);
             self.note_term(last);
         }
@@ -190,6 +190,8 @@ impl Oplog {
     pub(crate) fn cut(&self, end: OpTime) {
         self.clock.cut(end.timestamp);
         self.terms.lock().retain(|one| one.timestamp <= end.timestamp);
+        // After a start only the terms of the oldest and the newest entry are known.
+        self.note_term(end);
         *self.visible.lock() = end.timestamp;
         self.show(end.timestamp);
     }

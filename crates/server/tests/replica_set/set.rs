@@ -162,10 +162,19 @@ impl Set {
     pub(crate) fn wait_equal(&self, place: usize) {
         let wanted = self.documents(place);
         for other in self.running().filter(|other| *other != place) {
-            until(&format!("member {other} has what {place} has"), || {
-                (self.try_documents(other).as_ref() == Some(&wanted)).then_some(())
-            });
+            let look = || (self.try_documents(other).as_ref() == Some(&wanted)).then_some(());
+            let explain = || self.log(other);
+            until_or(&format!("member {other} has what {place} has"), look, explain);
         }
+    }
+
+    /// What a member said last.
+    fn log(&self, place: usize) -> String {
+        let Ok(mut connection) = self.try_connect(place) else { return String::new() };
+        let log = served::run(&mut connection, "admin", &doc! { "getLog": "global" });
+        let lines: Vec<&str> = log.get_array("log").unwrap().iter().filter_map(Bson::as_str).collect();
+        let replication = lines.iter().filter(|line| line.contains("REPL")).copied();
+        replication.collect::<Vec<_>>().join("\n")
     }
 
     pub(crate) fn end(mut self) {
@@ -178,13 +187,18 @@ impl Set {
 }
 
 /// Waits until something is there.
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    until_or(what, look, String::new)
+}
+
+/// Waits until something is there; if it never is, `explain` says more.
+fn until_or<T>(what: &str, mut look: impl FnMut() -> Option<T>, explain: impl Fn() -> String) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(begun.elapsed() < PATIENCE, "in vain: {what}\n{}", explain());
         std::thread::sleep(Duration::from_millis(20));
     }
 }
