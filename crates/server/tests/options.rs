@@ -192,7 +192,7 @@ fn what_makes_no_sense_is_one_sentence_that_names_it() {
         ("systemLog:\n  destination: syslog\n", "systemLog.destination takes one of file"),
         ("systemLog:\n  destination: file\n", "needs systemLog.path"),
         ("setParameter:\n  a: [1]\n", "takes names with one value each"),
-        ("replication:\n  replSetName: rs0\n", "no replication.replSetName"),
+        ("replication:\n  replSetName: /a,b\n", "--replSet takes the name of a set"),
     ] {
         let refused = of_yaml(text).unwrap_err();
         assert!(refused.contains(words), "{refused}");
