@@ -190,6 +190,8 @@ impl Oplog {
     pub(crate) fn cut(&self, end: OpTime) {
         self.clock.cut(end.timestamp);
         self.terms.lock().retain(|one| one.timestamp <= end.timestamp);
+        // After a start only the last entry's term may be known, and that entry is gone.
+        self.note_term(end);
         *self.visible.lock() = end.timestamp;
         self.show(end.timestamp);
     }
@@ -332,5 +334,22 @@ impl Change {
         let mut change = Change::new(Kind::Command, &target, crate::parse::raw_of(command)?);
         change.collection = collection;
         Ok(change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_log_that_was_cut_keeps_its_term() {
+        // As after a start: only the first and the last entry are known with their terms.
+        let oplog = Oplog::default();
+        oplog.note_term(OpTime { timestamp: 1, term: -1 });
+        oplog.note_term(OpTime { timestamp: 80, term: 1 });
+        let end = OpTime { timestamp: 77, term: 1 };
+        oplog.cut(end);
+        assert_eq!(oplog.optime_of(77), end);
+        assert_eq!(oplog.optime_of(oplog.clock().settled()), end);
     }
 }
