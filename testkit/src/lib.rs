@@ -28,10 +28,10 @@ pub use leftovers::leftovers;
 pub use network::Network;
 pub use null_responder::{Manner, NullResponder};
 pub use real_disk::RealDisk;
-pub use scratch::{Scratch, fill, is_root};
+pub use scratch::{Scratch, fill, is_root, note_process};
 pub use slow_disk::{SlowDisk, Speed};
 pub use tmpfs::Tmpfs;
 // What tests need to name when they ask for a disk.
-pub use fathom_process::Ledger;
+pub use fathom_process::{Guard, Ledger};
 pub use fathom_storage::{Cap, CapLimits, Filesystem, FilesystemOptions};
 pub use fathom_units::Bytes;

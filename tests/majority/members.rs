@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use bson::{Bson, Document, doc};
 use fathom_client::{Address, Connection, Target};
-use fathom_testkit::{Fathom, Network, Running, Scratch};
+use fathom_testkit::{Fathom, Guard, Network, Running, Scratch, note_process};
 use rustix::process::Signal;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fathom");
@@ -36,12 +36,19 @@ const FLAGS: &[&str] = &[
 /// The engines of a set's members.
 pub(crate) type Engines = [&'static str; 3];
 
+/// A member's process.
+struct Process {
+    // Dropped in this order.
+    running: Running,
+    _note: Guard,
+}
+
 /// A set of three.
 pub(crate) struct Members {
     pub(crate) network: Network,
     scratch: Scratch,
     engines: Engines,
-    running: [Mutex<Option<Running>>; 3],
+    running: [Mutex<Option<Process>>; 3],
     /// How often each was started.
     lives: [AtomicU64; 3],
     /// The logs of lives that have ended.
@@ -112,13 +119,14 @@ impl Members {
         };
         let running = self.network.on(place, call).unwrap();
         self.lives[place].fetch_add(1, Ordering::SeqCst);
-        *self.running[place].lock().unwrap() = Some(running);
+        let note = note_process(running.pid()).unwrap();
+        *self.running[place].lock().unwrap() = Some(Process { running, _note: note });
     }
 
     /// Ends a member's life (SIGKILL).
     pub(crate) fn kill(&self, place: usize) {
-        let Some(mut running) = self.running[place].lock().unwrap().take() else { return };
-        assert!(!running.has_ended(), "member {place} ended by itself\n{}", self.story(place, &running));
+        let Some(Process { mut running, _note }) = self.running[place].lock().unwrap().take() else { return };
+        assert!(!running.has_ended(), "member {place} ended by itself: {}", running.stderr());
         running.signal(Signal::KILL);
         let output = running.wait();
         self.logs.lock().unwrap().push((place, output.stdout + &output.stderr));
@@ -126,21 +134,20 @@ impl Members {
 
     /// Sends a signal to a member.
     pub(crate) fn signal(&self, place: usize, signal: Signal) {
-        if let Some(running) = &*self.running[place].lock().unwrap() {
-            running.signal(signal);
+        if let Some(process) = &*self.running[place].lock().unwrap() {
+            process.running.signal(signal);
         }
     }
 
     /// Fails if a member has ended by itself.
     pub(crate) fn assert_alive(&self) {
-        for (place, running) in self.running.iter().enumerate() {
-            if let Some(running) = &mut *running.lock().unwrap() {
-                assert!(
-                    !running.has_ended(),
-                    "member {place} ended by itself\n{}",
-                    self.story(place, running)
-                );
-            }
+        let ended = |place: &usize| {
+            let mut process = self.running[*place].lock().unwrap();
+            let running = process.as_mut().map(|process| &mut process.running)?;
+            running.has_ended().then(|| running.stderr())
+        };
+        if let Some((place, words)) = (0..3).find_map(|place| Some((place, ended(&place)?))) {
+            panic!("member {place} ended by itself: {words}");
         }
     }
 
@@ -205,7 +212,7 @@ impl Members {
     /// Stops all, as a person would, and looks at how they end.
     pub(crate) fn end(self) {
         for (place, running) in self.running.iter().enumerate() {
-            let running = running.lock().unwrap().take().unwrap();
+            let Process { running, _note } = running.lock().unwrap().take().unwrap();
             running.signal(Signal::TERM);
             let output = running.wait();
             assert_eq!(output.code, 0, "member {place}: {}\n{}", output.stderr, tail(&output.stdout));
@@ -217,19 +224,10 @@ impl Members {
         let logs = self.logs.lock().unwrap();
         let mut text: String =
             logs.iter().filter(|(one, _)| *one == place).map(|(_, log)| tail(log)).collect();
-        if let Some(running) = &*self.running[place].lock().unwrap() {
-            text += &tail(&running.stdout());
+        if let Some(process) = &*self.running[place].lock().unwrap() {
+            text += &tail(&process.running.stdout());
         }
         text
-    }
-
-    fn story(&self, place: usize, running: &Running) -> String {
-        let before: Vec<usize> = self.logs.lock().unwrap().iter().map(|(one, _)| *one).collect();
-        format!(
-            "lives that ended before: {before:?}, this is {place}\n{}\n{}",
-            running.stderr(),
-            tail(&running.stdout())
-        )
     }
 }
 
