@@ -6,13 +6,14 @@ use std::thread;
 use bson::{Document, doc};
 use fathom_client::Connection;
 
-use crate::members::{Members, PATIENCE, until};
+use crate::members::{Members, PATIENCE, alone, until};
 use crate::nemesis::{begin, end};
 use crate::outcome::converge;
 use crate::schedule::Fault;
 
 #[test]
 fn a_primary_cut_off_loses_what_it_took_into_files() {
+    let _alone = alone();
     for engines in [["wiredTiger"; 3], ["rocksdb"; 3]] {
         // Long enough for some writes before the primary steps down.
         let Some(members) = Members::start(engines, 3000) else { return };

@@ -10,11 +10,10 @@ use crate::members::Members;
 use crate::schedule::{Fault, Schedule, Step, Who};
 
 /// Does all that the schedule says, until the last fault has ended. One member has one fault at a time: a second one is left
-/// out. What was done, in words.
-pub(crate) fn haunt(members: &Members, schedule: &Schedule) -> Vec<String> {
+/// out. Says what it does.
+pub(crate) fn haunt(members: &Members, schedule: &Schedule) {
     let begun = Instant::now();
-    let mut told = Vec::new();
-    let mut tell = |what: String| told.push(format!("{:6.3} s: {what}", begun.elapsed().as_secs_f64()));
+    let tell = |what: String| println!("{:6.3} s: {what}", begun.elapsed().as_secs_f64());
     let mut under_way: Vec<(usize, Step)> = Vec::new();
     let mut steps = schedule.steps.iter().copied().peekable();
     loop {
@@ -24,7 +23,7 @@ pub(crate) fn haunt(members: &Members, schedule: &Schedule) -> Vec<String> {
             (Some(begin), Some(end)) => (begin < end, begin.min(end)),
             (Some(begin), None) => (true, begin),
             (None, Some(end)) => (false, end),
-            (None, None) => return told,
+            (None, None) => return,
         };
         thread::sleep(at.saturating_sub(begun.elapsed()));
         if begins {

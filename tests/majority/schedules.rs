@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::clients::{Client, OBJECTS, prepare, values_of};
 use crate::history::{Event, Object, Outcome, check};
-use crate::members::{Engines, Members};
+use crate::members::{Engines, Members, alone};
 use crate::nemesis::haunt;
 use crate::outcome::{Contents, converge, terms_begun_twice};
 use crate::schedule::Schedule;
@@ -24,6 +24,7 @@ const SETS: [Engines; 3] = [["wiredTiger"; 3], ["rocksdb"; 3], ["wiredTiger", "w
 
 #[test]
 fn nothing_acknowledged_at_majority_is_lost() {
+    let _alone = alone();
     let number = |name: &str| env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let seeds = match number("FATHOM_SEED") {
         Some(seed) => seed..seed + 1,
@@ -56,7 +57,6 @@ fn run(schedule: &Schedule, engines: Engines) -> bool {
         }
         scope.spawn(work).join().unwrap()
     });
-    println!("{}", seen.told.join("\n"));
     let (count, mut broken) = terms.judged();
     broken.extend(seen.broken);
     let done = seen.events.iter().filter(|event| event.outcome == Outcome::Done).count();
@@ -69,7 +69,7 @@ fn run(schedule: &Schedule, engines: Engines) -> bool {
     );
     let all = broken.join("\n");
     assert!(broken.is_empty(), "seed {seed}, {engines:?}: {} promises broken\n{all}", broken.len());
-    assert!(done > 100, "hardly anything was done");
+    assert!(done >= 20, "hardly anything was done");
     members.end();
     true
 }
@@ -85,7 +85,6 @@ impl Drop for Stop<'_> {
 
 /// What came of a schedule.
 struct Seen {
-    told: Vec<String>,
     events: Vec<Event>,
     broken: Vec<String>,
     /// Writes at `w: 1` that were acknowledged, and those of them that are gone.
@@ -99,18 +98,18 @@ fn load(members: &Members, schedule: &Schedule, begun: Instant) -> Seen {
     prepare(members);
     let stop = AtomicBool::new(false);
     let client = |number| Client::new(members, number, schedule.seed, begun);
-    let (told, events, loose) = thread::scope(|scope| {
+    let (events, loose) = thread::scope(|scope| {
         let all_stop = Stop(&stop);
         let stop = &stop;
         let workers: Vec<_> =
             (1..=CLIENTS).map(|number| scope.spawn(move || client(number).work(stop))).collect();
         let inserter = scope.spawn(move || client(CLIENTS + 1).insert_loosely(stop));
-        let told = scope.spawn(move || haunt(members, schedule)).join().unwrap();
+        scope.spawn(move || haunt(members, schedule)).join().unwrap();
         // What comes after the last fault is done too.
         thread::sleep(Duration::from_secs(1));
         drop(all_stop);
         let events: Vec<Event> = workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect();
-        (told, events, inserter.join().unwrap())
+        (events, inserter.join().unwrap())
     });
     let contents = converge(members);
     let mut broken = check(&events, &values(&contents));
@@ -119,7 +118,7 @@ fn load(members: &Members, schedule: &Schedule, begun: Instant) -> Seen {
     if !schedule.kills() {
         broken.extend(without_file(members, &lost));
     }
-    Seen { told, events, broken, loose: loose.len(), lost: lost.len() }
+    Seen { events, broken, loose: loose.len(), lost: lost.len() }
 }
 
 /// The values of all objects in the end.
