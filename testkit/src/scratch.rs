@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_process::{Ledger, ledger};
+use fathom_process::{Guard, Ledger, Thing, ledger};
 use tempfile::TempDir;
 
 /// A folder that is removed with everything in it. `$FATHOM_TEST_DIR` says on which disk, else the system's
@@ -47,6 +47,12 @@ pub(crate) fn fixture_ledger() -> Result<Ledger> {
         let _ = ledger::undo_dead_in(&state);
     });
     Ledger::open_in(&state)
+}
+
+/// Notes a process that a test has started, for as long as the guard lives: if the test is killed, the first fixture of the next
+/// one ends it.
+pub fn note_process(process: u32) -> Result<Guard> {
+    Ok(fixture_ledger()?.will_make(Thing::process(process)?)?.guard())
 }
 
 /// `Some` fixture; or `None`, with the reason printed, where this machine cannot have it.

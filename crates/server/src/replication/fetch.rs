@@ -42,6 +42,8 @@ struct Waiting {
     after: OpTime,
     entries: VecDeque<Entry>,
     bytes: usize,
+    /// Entries were taken that are not applied yet.
+    taken: bool,
 }
 
 impl Buffer {
@@ -85,6 +87,7 @@ impl Buffer {
             batch.extend(state.entries.pop_front());
         }
         state.bytes = state.bytes.saturating_sub(bytes);
+        state.taken = true;
         let after = std::mem::replace(&mut state.after, batch.last().map_or(OpTime::NULL, |entry| entry.at));
         self.changed.notify_all();
         (after, batch)
@@ -95,15 +98,28 @@ impl Buffer {
         self.state.lock().entries.back().map(|entry| entry.at)
     }
 
+    /// What was taken is applied, or thrown away.
+    pub(super) fn done(&self) {
+        self.state.lock().taken = false;
+    }
+
     /// Throws away what waits.
     pub(super) fn clear(&self) {
-        *self.state.lock() = Waiting::default();
+        let mut state = self.state.lock();
+        *state = Waiting { taken: state.taken, ..Waiting::default() };
+        drop(state);
         self.changed.notify_all();
     }
 
     /// Whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.state.lock().entries.is_empty()
+    }
+
+    /// Whether nothing waits and nothing is being applied: the data and the log stand still.
+    pub(super) fn is_idle(&self) -> bool {
+        let state = self.state.lock();
+        state.entries.is_empty() && !state.taken
     }
 }
 
@@ -174,6 +190,7 @@ fn try_follow(instance: &Arc<Instance>, set: &ReplicaSet, buffer: &Buffer, sourc
         // It does not have our entry, though it has later ones.
         _ => return Ok(Ended::Diverged(source.clone())),
     }
+    let rollback_id = rollback_id_of(&reply)?;
     let mut after = last;
     let go_on = || !instance.is_stopping() && set.ask(|one| one.sync_source() == Some(source));
     loop {
@@ -198,6 +215,10 @@ fn try_follow(instance: &Arc<Instance>, set: &ReplicaSet, buffer: &Buffer, sourc
         reply = run(&mut connection, &more)?;
         set.figures().get_mores.add(begun.elapsed());
         set.figures().fetched_bytes.add(reply.as_bytes().len() as u64);
+        // A source that rolled back may have put other entries in the place of those that we have.
+        if rollback_id_of(&reply)? != rollback_id {
+            return Ok(Ended::Elsewhere);
+        }
         (cursor, entries) = batch_of(&reply, "nextBatch")?;
         set.figures().fetched.add(entries.len() as u64);
     }
@@ -247,6 +268,12 @@ fn learn(set: &ReplicaSet, reply: &RawDocument) -> Result<bool> {
 fn is_ahead(reply: &RawDocument, last: OpTime) -> Result<bool> {
     let query = OplogQueryMetadata::beside(&metadata_fields(reply)?)?;
     Ok(query.is_some_and(|query| query.last_applied > last))
+}
+
+/// How often the source has rolled back, by its own word.
+fn rollback_id_of(reply: &RawDocument) -> Result<Option<i64>> {
+    let query = OplogQueryMetadata::beside(&metadata_fields(reply)?)?;
+    Ok(query.map(|query| query.rollback_id))
 }
 
 /// The fields beside a batch, without the batch.

@@ -54,7 +54,7 @@ fn fetch_once(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, buffer: &Buffer) 
         return initial_sync::run(instance, set);
     }
     let fetched = set.ask(|one| one.own_progress().applied);
-    if fetched.is_null() || !buffer.is_empty() {
+    if fetched.is_null() || !buffer.is_idle() {
         return Ok(());
     }
     let Some(source) = set.tell(|one, now| one.choose_sync_source(now, fetched)) else { return Ok(()) };
@@ -62,7 +62,7 @@ fn fetch_once(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, buffer: &Buffer) 
         Ended::Elsewhere => Ok(()),
         Ended::Diverged(source) => {
             // What was fetched of the common history is applied first.
-            while !buffer.is_empty() && !instance.is_stopping() {
+            while !buffer.is_idle() && !instance.is_stopping() {
                 std::thread::sleep(Duration::from_millis(5));
             }
             if set.ask(|one| one.is_catching_up()) {
@@ -113,6 +113,7 @@ pub(super) fn apply(instance: &Arc<Instance>, buffer: &Arc<Buffer>) {
             buffer.clear();
             Ok(())
         };
+        buffer.done();
         if let Err(failure) = result {
             return die(instance, &failure);
         }

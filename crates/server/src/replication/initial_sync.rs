@@ -34,7 +34,9 @@ const GROUP_BYTES: usize = 1 << 20;
 
 /// Copies all data of a source, if there is one.
 pub(super) fn run(instance: &Arc<Instance>, set: &Arc<ReplicaSet>) -> Result<()> {
-    let Some(source) = set.tell(|one, now| one.choose_sync_source(now, OpTime::NULL)) else { return Ok(()) };
+    // A member that had data once told others how far it was, and they may count on it: its source must be as far.
+    let had = set.ask(|one| one.own_progress().applied);
+    let Some(source) = set.tell(|one, now| one.choose_sync_source(now, had)) else { return Ok(()) };
     set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Startup2));
     let begun = Instant::now();
     let attributes = doc! { "source": source.as_str() };

@@ -336,3 +336,20 @@ impl Change {
         Ok(change)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_log_that_was_cut_keeps_its_term() {
+        // As after a start: only the first and the last entry are known with their terms.
+        let oplog = Oplog::default();
+        oplog.note_term(OpTime { timestamp: 1, term: -1 });
+        oplog.note_term(OpTime { timestamp: 80, term: 1 });
+        let end = OpTime { timestamp: 77, term: 1 };
+        oplog.cut(end);
+        assert_eq!(oplog.optime_of(77), end);
+        assert_eq!(oplog.optime_of(oplog.clock().settled()), end);
+    }
+}

@@ -137,7 +137,11 @@ impl Transactions {
 
     /// Learns all again from the oplog, after a start, a copy or a rollback.
     pub(crate) fn reload(&self, instance: &Instance) -> Result<()> {
-        self.known.lock().retain(|_, known| known.busy);
+        let mut known = self.known.lock();
+        known.retain(|_, known| known.busy);
+        // Whoever has one checked out gives it back; what it had done may have been rolled back.
+        known.values_mut().for_each(|known| *known = Known { busy: true, ..Known::default() });
+        drop(known);
         let Some(set) = &instance.set else { return Ok(()) };
         if set.oplog().collection().is_none() {
             return Ok(());

@@ -4,7 +4,7 @@
 //! source, fetches the source's version of each document that later entries of its own changed, writes its own versions into files
 //! under `rollback`, and cuts its oplog (mongod's "rollback via refetch", the way of engines without timestamps; server.md 4.1).
 //! Until it has applied the source's entries up to the moment of the last fetch its data are of several moments, so it cannot be
-//! read. Where a collection or an index was dropped, or a collection renamed, all is copied again.
+//! read. All is fetched before anything is changed; a member that dies between the first change and the last copies all again. Where a collection or an index was dropped, or a collection renamed, all is copied again.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -53,8 +53,10 @@ pub(super) fn run(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host
     set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Rollback));
     let rolled_back = roll_back(instance, set, source);
     if rolled_back.is_err() {
-        // The data are as they were, or hold documents of the source: both are undone by the next try.
+        // The data are as they were; or it is noted that all must be copied again.
         set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Recovering));
+        // Nobody may ever come to roll back to: members that are well must be able to go on without.
+        follow::become_consistent(instance, set, set.ask(|one| one.own_progress().applied))?;
     }
     rolled_back
 }
@@ -88,20 +90,28 @@ fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> 
         instance.checkpoint().map_err(|error| Failure::new(Code::InternalError, error.to_string()))?;
         return Ok(());
     }
-    let undone = undo(instance, &*session, &mut connection, &lost)?;
+    let theirs = fetch_all(instance, &*session, &mut connection, &lost)?;
+    let minimum = newest_of(&mut connection)?.max(common);
     if rollback_id_of(&mut connection)? != rollback_id {
         return Err(Failure::new(Code::InternalError, "the source rolled back itself meanwhile"));
     }
-    let minimum = newest_of(&mut connection)?.max(common);
-    store::set_validity(instance, store::Validity { applied: common, minimum, copying: false })?;
-    // The data first: a log that is cut says nothing of what they still hold.
-    instance.checkpoint().map_err(|error| Failure::new(Code::InternalError, error.to_string()))?;
-    cut(instance, set, &*session, common)?;
-    store::set_validity(instance, store::Validity { applied: common, minimum, copying: false })?;
-    set.set_minimum(minimum);
+    drop(connection);
+    // Before anything changes: whoever reads or follows here learns of it by the number.
     let id = set.rollback_id() + 1;
     store::set_rollback_id(instance, id)?;
     set.set_rollback_id(id);
+    // Between here and the end the data are neither history's, whatever source comes next: who dies now copies all again.
+    let validity = store::Validity { applied: common, minimum, copying: true };
+    store::set_validity(instance, validity)?;
+    let undone = undo(instance, &*session, &theirs, &lost)?;
+    let checkpoint =
+        || instance.checkpoint().map_err(|error| Failure::new(Code::InternalError, error.to_string()));
+    // The data first: a log that is cut says nothing of what they still hold.
+    checkpoint()?;
+    cut(instance, set, &*session, common)?;
+    store::set_validity(instance, store::Validity { copying: false, ..validity })?;
+    checkpoint()?;
+    set.set_minimum(minimum);
     set.transactions().reload(instance)?;
     instance.users.load(&instance.engine, &instance.catalog, &instance.log)?;
     follow::set_position(set, common);
@@ -116,24 +126,58 @@ fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> 
     follow::become_consistent(instance, set, common)
 }
 
-/// Puts the source's documents in the place of ours, and takes back what was created; how many documents were others.
-fn undo(
+/// A document that is another one here: its collection, its `_id`, and the source's version of it.
+type Theirs = (Arc<Collection>, Bson, Option<RawDocumentBuf>);
+
+/// Fetches the source's version of all documents that own entries changed, and writes ours into files where they differ. Nothing is
+/// changed yet: a source that goes away meanwhile leaves all as it was.
+fn fetch_all(
     instance: &Arc<Instance>,
     session: &dyn Session,
     connection: &mut Connection,
     lost: &Lost,
-) -> Result<u64> {
+) -> Result<Vec<Theirs>> {
     let mut files = Files::new(instance);
-    let undone = with_operation(instance, session, |op| {
-        let mut documents = 0;
-        for (uuid, (namespace, ids)) in &lost.documents {
-            let Some(collection) = by_uuid(op.instance, *uuid) else { continue };
-            for id in ids.values() {
-                let theirs = fetch(connection, namespace, *uuid, id)?;
-                let replaced =
-                    replace(op.session(), op.instance, &collection, id, theirs.as_deref(), &mut files)?;
-                documents += u64::from(replaced);
+    let mut all = Vec::new();
+    for (uuid, (namespace, ids)) in &lost.documents {
+        let Some(collection) = by_uuid(instance, *uuid) else { continue };
+        for id in ids.values() {
+            let theirs = fetch(connection, namespace, *uuid, id)?;
+            let ours = own_version(session, &collection, id)?;
+            if ours == theirs {
+                continue;
             }
+            if let Some(ours) = ours {
+                files.add(collection.namespace(), ours.as_bytes())?;
+            }
+            all.push((Arc::clone(&collection), id.clone(), theirs));
+        }
+    }
+    files.finish()?;
+    Ok(all)
+}
+
+/// Our version of a document.
+fn own_version(session: &dyn Session, collection: &Collection, id: &Bson) -> Result<Option<RawDocumentBuf>> {
+    let key = crate::parse::raw_of(&doc! { "_id": id })?;
+    let id = crate::parse::field(key.as_ref(), "_id").unwrap_or(bson::RawBsonRef::Null);
+    session.begin()?;
+    let mut ours = Vec::new();
+    let found = collection.find_by_id(session, id, &mut ours);
+    session.rollback();
+    if found?.is_none() {
+        return Ok(None);
+    }
+    RawDocumentBuf::from_bytes(ours).map(Some).map_err(|error| crate::parse::malformed(&error))
+}
+
+/// Puts the source's documents in the place of ours, and takes back what was created; how many documents were others.
+fn undo(instance: &Arc<Instance>, session: &dyn Session, theirs: &[Theirs], lost: &Lost) -> Result<u64> {
+    with_operation(instance, session, |op| {
+        let mut documents = 0;
+        for (collection, id, theirs) in theirs {
+            let replaced = replace(op.session(), op.instance, collection, id, theirs.as_deref())?;
+            documents += u64::from(replaced);
         }
         for (namespace, name) in &lost.indexes {
             drop_index(op.instance, namespace, name)?;
@@ -144,9 +188,7 @@ fn undo(
             }
         }
         Ok(documents)
-    })?;
-    files.finish()?;
-    Ok(undone)
+    })
 }
 
 /// The last entry that both have, and the own ones after it, the newest first.
@@ -241,14 +283,13 @@ fn fetch(
     connection.cursor(database, &find).map_err(failure_of)?.next().transpose().map_err(failure_of)
 }
 
-/// Puts the source's version in the place of ours, which goes into a file if it is another one; whether it was.
+/// Puts the source's version in the place of ours; whether it was there to be replaced.
 fn replace(
     session: &dyn Session,
     instance: &Instance,
     collection: &Collection,
     id: &Bson,
     theirs: Option<&RawDocument>,
-    files: &mut Files,
 ) -> Result<bool> {
     let state = collection.lock();
     if state.gone {
@@ -259,34 +300,20 @@ fn replace(
     let id = crate::parse::field(key.as_ref(), "_id").unwrap_or(bson::RawBsonRef::Null);
     session.begin()?;
     let changed = (|| {
-        let mut ours = Vec::new();
-        let found = collection.find_by_id(session, id, &mut ours)?;
-        if theirs.map(RawDocument::as_bytes) == found.map(|_| ours.as_slice()) {
-            return Ok(None);
-        }
-        let lost = if found.is_some() { Some(ours.clone()) } else { None };
         let effect = match theirs {
             Some(theirs) => collection.put_relaxed(session, &state, theirs)?,
-            None => collection.remove_relaxed(session, &state, id, &mut ours)?,
+            None => collection.remove_relaxed(session, &state, id, &mut Vec::new())?,
         };
-        Ok(Some((effect, lost)))
+        if !effect.multikey.is_empty() {
+            instance.catalog.note_multikey(collection, &state, &effect.multikey)?;
+        }
+        session.commit(Durability::Buffered)?;
+        Ok(effect)
     })();
     match changed {
-        Ok(Some((effect, lost))) => {
-            if !effect.multikey.is_empty() {
-                instance.catalog.note_multikey(collection, &state, &effect.multikey)?;
-            }
-            // On the disk before it is gone from the data.
-            if let Some(lost) = lost {
-                files.add(collection.namespace(), &lost)?;
-            }
-            session.commit(Durability::Buffered)?;
+        Ok(effect) => {
             collection.note(effect.records, effect.bytes);
             Ok(true)
-        }
-        Ok(None) => {
-            session.rollback();
-            Ok(false)
         }
         Err(failure) => {
             session.rollback();

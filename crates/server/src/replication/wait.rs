@@ -107,16 +107,17 @@ pub(crate) fn for_majority(op: &Operation<'_>) -> Result<()> {
     loop {
         let seen = set.changes();
         let committed = set.ask(|one| one.last_committed());
-        if committed >= seen_up_to {
-            return Ok(());
-        }
-        op.check_interrupt()?;
+        // Looked at after the commit point: what came later may be of a history that what was read is not of.
         if set.rollback_id() != op.rollback_id() {
             return Err(Failure::new(
                 Code::InterruptedDueToReplStateChange,
                 "this member rolled back what was read",
             ));
         }
+        if committed >= seen_up_to {
+            return Ok(());
+        }
+        op.check_interrupt()?;
         set.wait_for_change(seen, Instant::now() + LOOK);
     }
 }

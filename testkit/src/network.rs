@@ -1,0 +1,176 @@
+//! Hosts of a test's own: network namespaces on one bridge, which can be cut off from one another.
+//!
+//! The namespaces have no names and last only while somebody holds them, so that a test that was killed leaves none. The
+//! bridge lies in one of its own, in which the test's clients are too: nothing of it is seen or changed in the machine's own
+//! network, and any number of tests may use the same addresses. Needs root and iproute2.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use fathom_errors::{Error, Kind, Result};
+use fathom_process::Tool;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::scratch::{or_skip, root_or_skip};
+
+/// Hosts `0..n` with the addresses `10.0.0.1` and on, each linked to a bridge.
+#[derive(Debug)]
+pub struct Network {
+    hub: Namespace,
+    hosts: Vec<Namespace>,
+}
+
+impl Network {
+    /// So many hosts (at most 200), all connected; `None`, with the reason printed, where this machine cannot have them.
+    pub fn new(hosts: u8) -> Result<Option<Network>> {
+        if !root_or_skip() {
+            return Ok(None);
+        }
+        or_skip(make(hosts))
+    }
+
+    /// Where a host is.
+    pub fn address(&self, host: usize) -> Ipv4Addr {
+        Ipv4Addr::new(10, 0, 0, u8::try_from(host + 1).unwrap_or(u8::MAX))
+    }
+
+    /// Moves this thread to where the clients are: they reach each host that is plugged in.
+    pub fn enter(&self) -> Result<()> {
+        self.hub.enter()
+    }
+
+    /// Does something on a host; a program that it starts is on that host.
+    pub fn on<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> Result<T> {
+        self.host(host)?.within(work)
+    }
+
+    /// Takes a host's cable out: nothing reaches it and it reaches nobody, clients included.
+    pub fn unplug(&self, host: usize) -> Result<()> {
+        self.hub.ip(&format!("link set host{host} down"))
+    }
+
+    /// Puts it back.
+    pub fn plug(&self, host: usize) -> Result<()> {
+        self.hub.ip(&format!("link set host{host} up"))
+    }
+
+    /// Nothing that a host sends reaches another one any more; clients are still answered.
+    pub fn block(&self, from: usize, to: usize) -> Result<()> {
+        self.host(from)?.ip(&format!("route add blackhole {}/32", self.address(to)))
+    }
+
+    /// Undoes a [`Network::block`].
+    pub fn unblock(&self, from: usize, to: usize) -> Result<()> {
+        self.host(from)?.ip(&format!("route del blackhole {}/32", self.address(to)))
+    }
+
+    fn host(&self, host: usize) -> Result<&Namespace> {
+        self.hosts.get(host).ok_or_else(|| Error::usage(format!("there is no host {host}")))
+    }
+}
+
+fn make(hosts: u8) -> Result<Network> {
+    let hub = Namespace::new()?;
+    let steps = [
+        "link add bridge0 type bridge",
+        "addr add 10.0.0.254/24 dev bridge0",
+        "link set bridge0 up",
+        "link set lo up",
+    ];
+    steps.iter().try_for_each(|step| hub.ip(step))?;
+    let mut network = Network { hub, hosts: Vec::new() };
+    for place in 0..usize::from(hosts) {
+        let host = Namespace::new()?;
+        let steps = [
+            format!("link add host{place} type veth peer name eth0 netns {}", host.path()),
+            format!("link set host{place} master bridge0"),
+            format!("link set host{place} up"),
+        ];
+        steps.iter().try_for_each(|step| network.hub.ip(step))?;
+        let address = format!("addr add {}/24 dev eth0", network.address(place));
+        [&address, "link set eth0 up", "link set lo up"].iter().try_for_each(|step| host.ip(step))?;
+        network.hosts.push(host);
+    }
+    Ok(network)
+}
+
+/// A network namespace, for as long as this or a process in it lives.
+#[derive(Debug)]
+struct Namespace(File);
+
+impl Namespace {
+    fn new() -> Result<Namespace> {
+        // A program that gives back what it reads is the first in it; it has begun once it answers.
+        let call = Command::new("unshare")
+            .args(["--net", "cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut holder = call.map_err(|e| Error::io("run", "unshare", e))?;
+        let opened = (|| {
+            holder.stdin.as_mut()?.write_all(b"\n").ok()?;
+            holder.stdout.as_mut()?.read_exact(&mut [0]).ok()?;
+            Some(File::open(format!("/proc/{}/ns/net", holder.id())))
+        })();
+        drop(holder.stdin.take());
+        holder.wait().map_err(|e| Error::io("wait for", "unshare", e))?;
+        match opened {
+            Some(opened) => opened.map(Namespace).map_err(|e| Error::io("open", "a network namespace", e)),
+            None => Err(Error::new(Kind::Unsupported, "this machine gives no network namespaces")),
+        }
+    }
+
+    /// Where `ip` finds it.
+    fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
+
+    fn enter(&self) -> Result<()> {
+        let moved = move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network));
+        moved.map_err(|e| Error::io("enter", "a network namespace", e))
+    }
+
+    /// Does something in it, in a thread of its own: a thread that has entered stays.
+    fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        let entered = || self.enter().map(|()| work());
+        match thread::scope(|scope| scope.spawn(entered).join()) {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    fn ip(&self, words: &str) -> Result<()> {
+        self.within(|| Tool::new("ip", "iproute2")?.args(words.split(' ')).run().map(drop))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn hosts_reach_each_other_unless_cut_off() {
+        let Some(network) = Network::new(2).unwrap() else { return };
+        let at = SocketAddr::from((network.address(1), 7));
+        let _listener = network.on(1, || TcpListener::bind(at).unwrap()).unwrap();
+        let connect = || TcpStream::connect_timeout(&at, Duration::from_millis(500)).map(drop);
+        let reaches = || network.on(0, connect).unwrap().is_ok();
+        let is_reached = || network.hub.within(connect).unwrap().is_ok();
+        assert!(reaches() && is_reached());
+        network.block(1, 0).unwrap();
+        assert!(!reaches() && is_reached());
+        network.unblock(1, 0).unwrap();
+        assert!(reaches());
+        network.unplug(1).unwrap();
+        assert!(!reaches() && !is_reached());
+        network.plug(1).unwrap();
+        assert!((0..20).any(|_| reaches()) && (0..20).any(|_| is_reached()));
+    }
+}

@@ -1,0 +1,148 @@
+//! Random schedules of faults under load, each on a set of its own, and whether all promises were kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::clients::{Client, OBJECTS, prepare, values_of};
+use crate::history::{Event, Object, Outcome, check};
+use crate::members::{Engines, Members, alone};
+use crate::nemesis::haunt;
+use crate::outcome::{Contents, converge, terms_begun_twice};
+use crate::schedule::Schedule;
+use crate::watch::Terms;
+
+/// Schedules unless `$FATHOM_SCHEDULES` says how many.
+const USUAL: u64 = 6;
+/// Clients that write at majority.
+const CLIENTS: i64 = 4;
+
+/// The sets, in turn.
+const SETS: [Engines; 3] = [["wiredTiger"; 3], ["rocksdb"; 3], ["wiredTiger", "wiredTiger", "rocksdb"]];
+
+#[test]
+fn nothing_acknowledged_at_majority_is_lost() {
+    let _alone = alone();
+    let number = |name: &str| env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let seeds = match number("FATHOM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 1..1 + number("FATHOM_SCHEDULES").unwrap_or(USUAL),
+    };
+    for seed in seeds {
+        let engines = SETS[usize::try_from(seed % 3).unwrap()];
+        if !run(&Schedule::of(seed, 3), engines) {
+            return;
+        }
+    }
+}
+
+/// Runs a schedule on a new set; false where this machine has no networks for it.
+fn run(schedule: &Schedule, engines: Engines) -> bool {
+    let seed = schedule.seed;
+    println!("seed {seed}, {engines:?}; again with FATHOM_SEED={seed}");
+    let Some(members) = Members::start(engines, 1000) else { return false };
+    let terms = Terms::default();
+    let (stop, begun) = (AtomicBool::new(false), Instant::now());
+    let seen = thread::scope(|scope| {
+        // Stops the others also when it fails.
+        let work = || {
+            let _stop = Stop(&stop);
+            load(&members, schedule, begun)
+        };
+        for place in 0..3 {
+            let (members, terms, stop) = (&members, &terms, &stop);
+            scope.spawn(move || terms.watch(members, place, stop));
+        }
+        scope.spawn(work).join().unwrap()
+    });
+    let (count, mut broken) = terms.judged();
+    broken.extend(seen.broken);
+    let done = seen.events.iter().filter(|event| event.outcome == Outcome::Done).count();
+    println!(
+        "seed {seed}: {} operations, {done} done, {count} terms, {} of {} at w: 1 lost, {:.1} s",
+        seen.events.len(),
+        seen.lost,
+        seen.loose,
+        begun.elapsed().as_secs_f64()
+    );
+    let all = broken.join("\n");
+    assert!(broken.is_empty(), "seed {seed}, {engines:?}: {} promises broken\n{all}", broken.len());
+    assert!(done >= 20, "hardly anything was done");
+    members.end();
+    true
+}
+
+/// Tells threads to stop when it goes.
+struct Stop<'s>(&'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// What came of a schedule.
+struct Seen {
+    events: Vec<Event>,
+    broken: Vec<String>,
+    /// Writes at `w: 1` that were acknowledged, and those of them that are gone.
+    loose: usize,
+    lost: usize,
+}
+
+/// Loads the set while the schedule goes on, heals it, and compares.
+fn load(members: &Members, schedule: &Schedule, begun: Instant) -> Seen {
+    members.network.enter().unwrap();
+    prepare(members);
+    let stop = AtomicBool::new(false);
+    let client = |number| Client::new(members, number, schedule.seed, begun);
+    let (events, loose) = thread::scope(|scope| {
+        let all_stop = Stop(&stop);
+        let stop = &stop;
+        let workers: Vec<_> =
+            (1..=CLIENTS).map(|number| scope.spawn(move || client(number).work(stop))).collect();
+        let inserter = scope.spawn(move || client(CLIENTS + 1).insert_loosely(stop));
+        scope.spawn(move || haunt(members, schedule)).join().unwrap();
+        // What comes after the last fault is done too.
+        thread::sleep(Duration::from_secs(1));
+        drop(all_stop);
+        let events: Vec<Event> = workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect();
+        (events, inserter.join().unwrap())
+    });
+    let contents = converge(members);
+    let mut broken = check(&events, &values(&contents));
+    broken.extend(terms_begun_twice(members));
+    let lost = gone(&loose, &contents);
+    if !schedule.kills() {
+        broken.extend(without_file(members, &lost));
+    }
+    Seen { events, broken, loose: loose.len(), lost: lost.len() }
+}
+
+/// The values of all objects in the end.
+fn values(contents: &Contents) -> BTreeMap<Object, Vec<i64>> {
+    let of = |name: &str, object: fn(i64) -> Object| {
+        let all = contents[name].iter();
+        all.map(|one| (object(one.get_i64("_id").unwrap()), values_of(one))).collect::<Vec<_>>()
+    };
+    let all: BTreeMap<_, _> =
+        of("lists", Object::List).into_iter().chain(of("registers", Object::Register)).collect();
+    assert_eq!(all.len(), usize::try_from(2 * OBJECTS).unwrap(), "{all:?}");
+    all
+}
+
+/// Which of the documents that were acknowledged at `w: 1` are gone.
+fn gone(acknowledged: &[i64], contents: &Contents) -> Vec<i64> {
+    let there: BTreeSet<i64> = contents["loose"].iter().map(|one| one.get_i64("_id").unwrap()).collect();
+    acknowledged.iter().copied().filter(|id| !there.contains(id)).collect()
+}
+
+/// Those that no member's rollback files hold, in words.
+fn without_file(members: &Members, lost: &[i64]) -> Vec<String> {
+    let kept: BTreeSet<String> =
+        (0..3).flat_map(|place| members.rolled_back(place, "loose").into_keys()).collect();
+    let missing = lost.iter().filter(|id| !kept.contains(&bson::Bson::Int64(**id).to_string()));
+    missing.map(|id| format!("{id} of `loose` is gone, and in no rollback file")).collect()
+}
