@@ -26,7 +26,7 @@ fn nonsense_is_a_usage_error_before_anything_is_made() {
     for (arguments, words) in [
         (vec!["--syncdelay", "-1"], "--syncdelay takes a number from 0"),
         (vec!["--storageEngine", "mmapv1"], "one of wiredTiger, rocksdb"),
-        (vec!["--replSet", "rs0"], "fathom serve has no --replSet"),
+        (vec!["--replSet", "/a,b"], "--replSet takes the name of a set"),
         (vec!["--shardsvr", "--configsvr"], "--shardsvr and --configsvr cannot both be given"),
         (vec!["--directoryperdb"], "all tables stand in one directory"),
         (vec!["--timeZoneInfo", "/usr/share/zoneinfo"], "no time zones"),

@@ -7,12 +7,11 @@ use crate::Result;
 use crate::dispatch::Request;
 use crate::operation::Operation;
 
-const NOT_IN_A_SET: &str = "not running with --replSet";
 const NOT_A_ROUTER: &str = "this server is not a router of a cluster";
 
 /// Name, code, reason.
 static REFUSED: &[(&str, Code, &str)] = &[
-    ("applyOps", Code::CommandNotSupported, "this server has no oplog, and applies no entries of one"),
+    ("applyOps", Code::CommandNotSupported, "this server applies no entries of an oplog that a client sends"),
     ("balancerStart", Code::CommandNotFound, NOT_A_ROUTER),
     ("balancerStatus", Code::CommandNotFound, NOT_A_ROUTER),
     ("balancerStop", Code::CommandNotFound, NOT_A_ROUTER),
@@ -26,13 +25,6 @@ static REFUSED: &[(&str, Code, &str)] = &[
         Code::CommandNotSupported,
         "this server keeps no last error of a connection; give each write a write concern instead",
     ),
-    ("replSetFreeze", Code::NoReplicationEnabled, NOT_IN_A_SET),
-    ("replSetGetConfig", Code::NoReplicationEnabled, NOT_IN_A_SET),
-    ("replSetGetRBID", Code::NoReplicationEnabled, NOT_IN_A_SET),
-    ("replSetGetStatus", Code::NoReplicationEnabled, NOT_IN_A_SET),
-    ("replSetInitiate", Code::NoReplicationEnabled, "This node was not started with the replSet option"),
-    ("replSetReconfig", Code::NoReplicationEnabled, NOT_IN_A_SET),
-    ("replSetStepDown", Code::NoReplicationEnabled, NOT_IN_A_SET),
 ];
 
 /// Refuses.
