@@ -161,6 +161,7 @@ fn prepare(
     if options.get_bool("capped").unwrap_or(false) {
         return invalid("can't shard a capped collection".to_owned());
     }
+    refuse_views(primary, database, collection)?;
     let first =
         primary.find_all(database, &doc! { "find": collection, "limit": 1, "projection": { "_id": 1 } })?;
     let empty = first.is_empty();
@@ -193,6 +194,36 @@ fn prepare(
     }
     let uuid = found.get_document("info").ok().and_then(|info| info.get("uuid")).cloned();
     Ok(There { options, uuid, indexes, empty })
+}
+
+/// Refuses a collection that a view reads: the primary shard, which knows the view, would read its own part of it only. (A view
+/// on a sharded collection is refused when it is made.)
+fn refuse_views(primary: &Backend, database: &str, collection: &str) -> Result<()> {
+    let list = doc! { "listCollections": 1, "filter": { "type": "view" } };
+    for view in primary.find_all(database, &list)? {
+        let Ok(options) = view.get_document("options") else { continue };
+        let on = options.get_str("viewOn").is_ok_and(|on| on == collection);
+        if on || options.get("pipeline").is_some_and(|pipeline| reads(pipeline, collection)) {
+            let name = view.get_str("name").unwrap_or_default();
+            let what = format!(
+                "the view {database}.{name} reads {database}.{collection}, and this router has no views on sharded collections: drop it first"
+            );
+            return Err(Failure::new(Code::CommandNotSupported, what));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a pipeline joins a collection: `from` of $lookup and $graphLookup, `coll` of $unionWith, or its short form.
+fn reads(value: &Bson, collection: &str) -> bool {
+    match value {
+        Bson::Array(values) => values.iter().any(|value| reads(value, collection)),
+        Bson::Document(document) => document.iter().any(|(name, value)| {
+            let names = matches!(name.as_str(), "from" | "coll" | "$unionWith");
+            (names && value.as_str() == Some(collection)) || reads(value, collection)
+        }),
+        _ => false,
+    }
 }
 
 /// Whether an index begins with the key, holds every document, and is unique if it is to be.

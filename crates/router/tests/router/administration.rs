@@ -69,6 +69,25 @@ fn a_collection_is_sharded_only_if_it_can_be() {
 }
 
 #[test]
+fn a_collection_that_a_view_reads_is_not_sharded_behind_its_back() {
+    let cluster = Cluster::new(2);
+    let mut client = cluster.client();
+    client.ok("admin", doc! { "enableSharding": "v" });
+    for name in ["direct", "joined", "other"] {
+        client.ok("v", doc! { "create": name });
+    }
+    client.ok("v", doc! { "create": "one", "viewOn": "direct", "pipeline": [] });
+    let lookup = doc! { "$lookup": { "from": "joined", "localField": "a", "foreignField": "b", "as": "c" } };
+    client.ok("v", doc! { "create": "two", "viewOn": "one", "pipeline": [lookup] });
+    let shard = |name: &str| doc! { "shardCollection": format!("v.{name}"), "key": { "_id": 1 } };
+    assert_eq!(client.refused("admin", shard("direct")).0, 115);
+    assert_eq!(client.refused("admin", shard("joined")).0, 115);
+    client.ok("admin", shard("other"));
+    client.ok("v", doc! { "drop": "two" });
+    client.ok("admin", shard("joined"));
+}
+
+#[test]
 fn a_dropped_collection_can_be_sharded_again() {
     let mut cluster = Cluster::new(2);
     let other = cluster.add_router(false);
