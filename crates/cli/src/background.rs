@@ -5,11 +5,15 @@
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::Result;
 use fathom_errors::{Error, Kind};
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::output;
+use crate::verbs::Outcome;
 
 /// Tells the child that it is one.
 const MARK: &str = "FATHOM_IN_BACKGROUND";
@@ -21,11 +25,29 @@ pub(crate) struct Parent(std::fs::File);
 
 /// What came of starting a child.
 #[derive(Debug)]
-pub(crate) enum Started {
+enum Started {
     /// It is ready; its process id.
     Ready(u32),
     /// It ended, with this sentence if it said one.
     Failed(u32, ExitStatus, String),
+}
+
+/// Starts the child, and says what mongod's parent says; complaints call the child `what`.
+pub(crate) fn go(what: &str, log: Option<&Path>) -> Result<Outcome> {
+    output::line("about to fork child process, waiting until server is ready for connections.")?;
+    let log = log.unwrap_or(Path::new("")).display();
+    match start()? {
+        Started::Ready(pid) => {
+            output::line(&format!("forked process: {pid}"))?;
+            output::line("child process started successfully, parent exiting")?;
+            Ok(Outcome::Clean)
+        }
+        Started::Failed(pid, status, said) => {
+            let why = if said.is_empty() { format!("process {pid} ended with {status}") } else { said };
+            let what = format!("the {what} could not go into the background");
+            Err(Error::new(Kind::Unsupported, what).because(why).advise(format!("the log is {log}")).into())
+        }
+    }
 }
 
 /// The parent, if this process is the child; it then has left the parent's session and folder.
@@ -55,7 +77,7 @@ impl Parent {
 }
 
 /// Starts this program again as a child in the background, and waits until it is ready or has ended.
-pub(crate) fn start() -> Result<Started> {
+fn start() -> Result<Started> {
     let failed = |error: std::io::Error| {
         Error::new(Kind::Unsupported, "cannot start the server in the background").because(error)
     };

@@ -1,15 +1,8 @@
 //! What the router counts of itself, for `serverStatus`.
 
-use fathom_service::{Counter, Traffic};
+use fathom_service::{CommandCounter, Counter, Traffic};
 
 use crate::commands::COMMANDS;
-
-/// Runs and failures of one command.
-#[derive(Debug, Default)]
-pub(crate) struct CommandCounter {
-    pub(crate) total: Counter,
-    pub(crate) failed: Counter,
-}
 
 /// All counters.
 #[derive(Debug)]

@@ -45,17 +45,7 @@ impl<'a> Request<'a> {
 
     /// The collection that the command names.
     pub(crate) fn collection(&self) -> Result<&'a str> {
-        match self.target {
-            RawBsonRef::String("") => Err(Failure::new(
-                Code::InvalidNamespace,
-                format!("Invalid namespace specified '{}.'", self.database),
-            )),
-            RawBsonRef::String(name) => Ok(name),
-            other => Err(Failure::new(
-                Code::InvalidNamespace,
-                format!("collection name has invalid type {}", parse::type_name(other)),
-            )),
-        }
+        parse::collection_name(self.database, self.target)
     }
 
     /// `database.collection`.

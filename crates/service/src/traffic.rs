@@ -1,4 +1,4 @@
-//! Bytes and requests of all connections, for `serverStatus.network`.
+//! What is counted of connections and commands, for `serverStatus`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,6 +21,15 @@ impl Counter {
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+}
+
+/// Runs and failures of one command.
+#[derive(Debug, Default)]
+pub struct CommandCounter {
+    /// All runs.
+    pub total: Counter,
+    /// Those that failed.
+    pub failed: Counter,
 }
 
 /// Bytes before and after one compressor, both ways.

@@ -11,12 +11,12 @@ use anyhow::Result;
 use bson::Bson;
 use clap::{ArgAction, Args, Command, value_parser};
 use fathom_client::AddressList;
-use fathom_errors::{Error, Kind};
+use fathom_errors::Error;
 use fathom_process::{Ask, ServiceSignals};
 use fathom_router::{Config as RouterConfig, LogRotate, Router, claimed_version};
 
 use super::Outcome;
-use crate::background::{self, Started};
+use crate::background;
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -185,7 +185,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         return route(config, || ());
     }
     match background::parent()? {
-        None => start_in_background(&config),
+        None => background::go("router", config.log.path.as_deref()),
         Some(parent) => {
             let parent = Cell::new(Some(parent));
             let tell = || parent.take().map_or((), background::Parent::ready);
@@ -213,22 +213,4 @@ fn route(config: RouterConfig, ready: impl FnOnce()) -> Result<Outcome> {
     });
     router.stop();
     Ok(Outcome::Clean)
-}
-
-/// What mongos' parent says and does.
-fn start_in_background(config: &RouterConfig) -> Result<Outcome> {
-    output::line("about to fork child process, waiting until server is ready for connections.")?;
-    let log = config.log.path.as_deref().unwrap_or(std::path::Path::new("")).display();
-    match background::start()? {
-        Started::Ready(pid) => {
-            output::line(&format!("forked process: {pid}"))?;
-            output::line("child process started successfully, parent exiting")?;
-            Ok(Outcome::Clean)
-        }
-        Started::Failed(pid, status, said) => {
-            let why = if said.is_empty() { format!("process {pid} ended with {status}") } else { said };
-            let what = "the router could not go into the background";
-            Err(Error::new(Kind::Unsupported, what).because(why).advise(format!("the log is {log}")).into())
-        }
-    }
 }

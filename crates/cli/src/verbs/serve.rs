@@ -5,17 +5,17 @@
 
 use std::cell::Cell;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use fathom_errors::{Error, Kind};
+use fathom_errors::Error;
 use fathom_process::{Ask, ServiceSignals};
 use fathom_server::Server;
 use fathom_server::config::{Flag, Given, SETTINGS, Sets, Setting, Shape};
 
 use super::Outcome;
-use crate::background::{self, Started};
+use crate::background;
 use crate::{huge_pages, output};
 
 const EXAMPLES: &str = "\
@@ -128,7 +128,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         return serve(config.server, || ());
     }
     match background::parent()? {
-        None => start_in_background(&config.server),
+        None => background::go("server", config.server.log_path.as_deref()),
         Some(parent) => {
             let parent = Cell::new(Some(parent));
             let tell = || parent.take().map_or((), background::Parent::ready);
@@ -155,22 +155,4 @@ fn serve(config: fathom_server::Config, ready: impl FnOnce()) -> Result<Outcome>
     });
     server.stop()?;
     Ok(Outcome::Clean)
-}
-
-/// What mongod's parent says and does.
-fn start_in_background(config: &fathom_server::Config) -> Result<Outcome> {
-    output::line("about to fork child process, waiting until server is ready for connections.")?;
-    let log = config.log_path.as_deref().unwrap_or(Path::new("")).display();
-    match background::start()? {
-        Started::Ready(pid) => {
-            output::line(&format!("forked process: {pid}"))?;
-            output::line("child process started successfully, parent exiting")?;
-            Ok(Outcome::Clean)
-        }
-        Started::Failed(pid, status, said) => {
-            let why = if said.is_empty() { format!("process {pid} ended with {status}") } else { said };
-            let what = "the server could not go into the background";
-            Err(Error::new(Kind::Unsupported, what).because(why).advise(format!("the log is {log}")).into())
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! Counters of the whole server, for `serverStatus`.
 
-use fathom_service::Traffic;
+use fathom_service::{CommandCounter, Traffic};
 use fathom_wire::Code;
 
 use super::LatencyHistogram;
@@ -72,13 +72,6 @@ impl AssertCounters {
             ("rollovers", 0),
         ]
     }
-}
-
-/// Runs and failures of one command.
-#[derive(Debug, Default)]
-pub(crate) struct CommandCounter {
-    pub(crate) total: Counter,
-    pub(crate) failed: Counter,
 }
 
 /// All counters.

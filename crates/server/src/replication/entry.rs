@@ -1,12 +1,12 @@
 //! Entries of the oplog: written as mongod 4.0 writes them, and read again (server.md, 4.1).
 
 use bson::spec::BinarySubtype;
-use bson::{DateTime, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp};
+use bson::{DateTime, RawBsonRef, RawDocument, RawDocumentBuf};
 use fathom_query::{Code, Failure};
 use fathom_replication::OpTime;
+pub(crate) use fathom_replication::{timestamp_from_bson as stamp_of, timestamp_to_bson as timestamp_of};
 use fathom_wire::DocumentWriter;
 
-use super::clock::Stamp;
 use crate::Result;
 
 /// The format of entries, field `v`.
@@ -214,17 +214,6 @@ pub(crate) fn write_optime(writer: &mut DocumentWriter<'_>, name: &str, at: OpTi
     let mut inner = writer.begin_document(name);
     inner.timestamp("ts", timestamp_of(at.timestamp));
     inner.i64("t", at.term);
-}
-
-/// A timestamp as a number.
-pub(crate) fn stamp_of(timestamp: Timestamp) -> Stamp {
-    (u64::from(timestamp.time) << 32) | u64::from(timestamp.increment)
-}
-
-/// A number as a timestamp.
-#[expect(clippy::cast_possible_truncation, reason = "the two halves of the number")]
-pub(crate) fn timestamp_of(stamp: Stamp) -> Timestamp {
-    Timestamp { time: (stamp >> 32) as u32, increment: stamp as u32 }
 }
 
 #[cfg(test)]

@@ -294,3 +294,11 @@ fn is_too_stale(connection: &mut Connection, last: OpTime) -> Result<bool> {
     let (_, entries) = batch_of(&run(connection, &first)?, "firstBatch")?;
     Ok(entries.first().is_some_and(|first| first.at.timestamp > last.timestamp))
 }
+
+/// The newest entry of another member.
+pub(super) fn newest_entry(connection: &mut Connection) -> Result<Entry> {
+    let find = doc! { "find": "oplog.rs", "sort": { "$natural": -1 }, "limit": 1, "singleBatch": true };
+    let newest = connection.cursor("local", &find).map_err(failure_of)?.next();
+    let newest = newest.transpose().map_err(failure_of)?;
+    Entry::parse(newest.ok_or_else(|| Failure::new(Code::NoSuchKey, "the source's oplog is empty"))?)
+}

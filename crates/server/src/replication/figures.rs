@@ -1,29 +1,16 @@
 //! What a member counts of following others, for `serverStatus`: `opcountersRepl` and `metrics.repl`.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use fathom_service::Counter;
+
 use super::entry::{Entry, Kind};
-
-/// A counter that only grows.
-#[derive(Debug, Default)]
-pub(crate) struct Count(AtomicU64);
-
-impl Count {
-    pub(super) fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// How often something was done, and how long it took.
 #[derive(Debug, Default)]
 pub(crate) struct Timed {
-    pub(crate) count: Count,
-    took_us: Count,
+    pub(crate) count: Counter,
+    took_us: Counter,
 }
 
 impl Timed {
@@ -40,23 +27,23 @@ impl Timed {
 /// The counters.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
-    pub(crate) inserts: Count,
-    pub(crate) updates: Count,
-    pub(crate) deletes: Count,
-    pub(crate) commands: Count,
+    pub(crate) inserts: Counter,
+    pub(crate) updates: Counter,
+    pub(crate) deletes: Counter,
+    pub(crate) commands: Counter,
     /// Batches that were applied.
     pub(crate) batches: Timed,
     /// Entries in them.
-    pub(crate) applied: Count,
+    pub(crate) applied: Counter,
     /// Replies of sources, and what was in them.
     pub(crate) get_mores: Timed,
-    pub(crate) fetched_bytes: Count,
-    pub(crate) fetched: Count,
+    pub(crate) fetched_bytes: Counter,
+    pub(crate) fetched: Counter,
     /// Copies of all data that were completed.
-    pub(crate) copies: Count,
+    pub(crate) copies: Counter,
     /// Write concerns that waited for other members, and that gave up.
     pub(crate) waits: Timed,
-    pub(crate) timeouts: Count,
+    pub(crate) timeouts: Counter,
 }
 
 impl Figures {

@@ -15,10 +15,9 @@ use fathom_replication::{FollowerMode, Host, OpTime};
 
 use super::apply::with_operation;
 use super::entry::Entry;
-use super::fetch::failure_of;
+use super::fetch::{failure_of, newest_entry};
 use super::links::connect;
 use super::oplog::{OPLOG, Oplog, is_replicated};
-use super::rollback::newest_of;
 use super::set::ReplicaSet;
 use super::{follow, store};
 use crate::Result;
@@ -70,7 +69,7 @@ fn copy(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> Resul
         }
         Ok(())
     })?;
-    let minimum = newest_of(&mut connection)?.max(begin.at);
+    let minimum = newest_entry(&mut connection)?.at.max(begin.at);
     let at = begin.at;
     begin_oplog(instance, set, &begin)?;
     store::set_validity(instance, store::Validity { applied: at, minimum, copying: false })?;
@@ -102,13 +101,6 @@ fn begin_oplog(instance: &Instance, set: &ReplicaSet, begin: &Entry) -> Result<(
     session.commit(Durability::Durable)?;
     set.oplog().cut(begin.at);
     Ok(())
-}
-
-fn newest_entry(connection: &mut Connection) -> Result<Entry> {
-    let find = doc! { "find": "oplog.rs", "sort": { "$natural": -1 }, "limit": 1, "singleBatch": true };
-    let newest = connection.cursor("local", &find).map_err(failure_of)?.next();
-    let newest = newest.transpose().map_err(failure_of)?;
-    Entry::parse(newest.ok_or_else(|| Failure::new(Code::NoSuchKey, "the source's oplog is empty"))?)
 }
 
 fn databases(connection: &mut Connection) -> Result<Vec<String>> {

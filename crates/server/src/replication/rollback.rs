@@ -20,7 +20,7 @@ use fathom_replication::{FollowerMode, Host, OpTime};
 
 use super::apply::with_operation;
 use super::entry::{Entry, Kind, read_optime};
-use super::fetch::failure_of;
+use super::fetch::{failure_of, newest_entry};
 use super::links::connect;
 use super::set::ReplicaSet;
 use super::{follow, store};
@@ -91,7 +91,7 @@ fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> 
         return Ok(());
     }
     let theirs = fetch_all(instance, &*session, &mut connection, &lost)?;
-    let minimum = newest_of(&mut connection)?.max(common);
+    let minimum = newest_entry(&mut connection)?.at.max(common);
     if rollback_id_of(&mut connection)? != rollback_id {
         return Err(Failure::new(Code::InternalError, "the source rolled back itself meanwhile"));
     }
@@ -351,16 +351,6 @@ fn rollback_id_of(connection: &mut Connection) -> Result<i64> {
         _ => None,
     };
     id.ok_or_else(|| Failure::new(Code::FailedToParse, "the source has no rollback id"))
-}
-
-/// The newest entry of the source.
-pub(super) fn newest_of(connection: &mut Connection) -> Result<OpTime> {
-    let find = doc! { "find": "oplog.rs", "sort": { "$natural": -1 }, "limit": 1, "singleBatch": true };
-    let newest = connection.cursor("local", &find).map_err(failure_of)?.next();
-    let newest = newest.transpose().map_err(failure_of)?;
-    newest
-        .and_then(|entry| read_optime(&entry))
-        .ok_or_else(|| Failure::new(Code::NoSuchKey, "the source's oplog is empty"))
 }
 
 /// The files of what is lost: `rollback/<database>.<collection>/removed.<time>.bson` under the dbPath, as mongod has them; `bsondump`

@@ -54,12 +54,11 @@ pub(crate) struct ReplicaSet {
 impl ReplicaSet {
     /// A member that has no configuration yet.
     pub(crate) fn new(name: &str, config_server: bool) -> ReplicaSet {
-        let mut options = Options::new(name, crate::random::number());
-        options.config_server = config_server;
+        let coordinator = coordinator(name, config_server, None, Progress::default());
         ReplicaSet {
             name: name.to_owned(),
             begun: Instant::now(),
-            coordinator: Mutex::new(Coordinator::new(options, None, Progress::default())),
+            coordinator: Mutex::new(coordinator),
             wake: Condvar::new(),
             changes: Mutex::new(0),
             changed: Condvar::new(),
@@ -85,9 +84,7 @@ impl ReplicaSet {
         own: Progress,
         rollback_id: i64,
     ) {
-        let mut options = Options::new(&self.name, crate::random::number());
-        options.config_server = config_server;
-        *self.coordinator.lock() = Coordinator::new(options, vote, own);
+        *self.coordinator.lock() = coordinator(&self.name, config_server, vote, own);
         self.rollback_id.store(rollback_id, Ordering::Release);
     }
 
@@ -267,6 +264,13 @@ impl ReplicaSet {
             reply.begin_array("errorLabels").string("RetryableWriteError");
         }
     }
+}
+
+/// What decides for a member that stands so.
+fn coordinator(name: &str, config_server: bool, vote: Option<LastVote>, own: Progress) -> Coordinator {
+    let mut options = Options::new(name, crate::random::number());
+    options.config_server = config_server;
+    Coordinator::new(options, vote, own)
 }
 
 /// The newest entry that majority reads see, once they see any: what the set has committed and this member has applied.

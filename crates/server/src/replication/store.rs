@@ -3,8 +3,6 @@
 //! Each is one document of a collection in `local`, as mongod has them. All but the last are journaled and synced before
 //! anybody relies on them; the last is not journaled, for it must come back together with the data that it is about.
 
-use std::sync::Arc;
-
 use bson::{Document, doc};
 use fathom_engine::Durability;
 use fathom_query::{Code, Failure};
@@ -13,7 +11,6 @@ use fathom_replication::{LastVote, OpTime, ReplicaSetConfig};
 use super::MIN_VALID;
 use crate::Result;
 use crate::instance::Instance;
-use crate::storage::{Catalog, Collection};
 
 const CONFIG: &str = "local.system.replset";
 const ELECTION: &str = "local.replset.election";
@@ -87,10 +84,6 @@ pub(crate) fn set_validity(instance: &Instance, validity: Validity) -> Result<()
     put(instance, MIN_VALID, document)
 }
 
-fn collection(catalog: &Catalog, namespace: &str) -> Result<Arc<Collection>> {
-    catalog.get_or_create(namespace)
-}
-
 fn get(instance: &Instance, namespace: &str) -> Result<Option<Document>> {
     let Some(collection) = instance.catalog.get(namespace) else { return Ok(None) };
     let session = instance.engine.session()?;
@@ -107,7 +100,7 @@ fn put(instance: &Instance, namespace: &str, mut document: Document) -> Result<(
         document = doc! { "_id": "only" }.into_iter().chain(document).collect();
     }
     let raw = crate::parse::raw_of(&document)?;
-    let collection = collection(&instance.catalog, namespace)?;
+    let collection = instance.catalog.get_or_create(namespace)?;
     let state = collection.lock();
     instance.catalog.before_write(&collection)?;
     let session = instance.engine.session()?;

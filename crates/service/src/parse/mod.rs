@@ -195,6 +195,20 @@ pub fn owned(document: &RawDocument) -> Result<Document> {
     Document::try_from(document).map_err(|error| malformed(&error))
 }
 
+/// The collection that a command's first field names.
+pub fn collection_name<'a>(database: &str, target: RawBsonRef<'a>) -> Result<&'a str> {
+    match target {
+        RawBsonRef::String("") => {
+            Err(Failure::new(Code::InvalidNamespace, format!("Invalid namespace specified '{database}.'")))
+        }
+        RawBsonRef::String(name) => Ok(name),
+        other => Err(Failure::new(
+            Code::InvalidNamespace,
+            format!("collection name has invalid type {}", type_name(other)),
+        )),
+    }
+}
+
 /// A raw value as an owned one.
 pub fn owned_value(value: RawBsonRef<'_>) -> Result<Bson> {
     Bson::try_from(value).map_err(|error| malformed(&error))
