@@ -38,6 +38,8 @@ pub enum Entry {
     Amplification(crate::amplification::Amplification),
     /// One of several servers side by side.
     Member(crate::members::MemberRow),
+    /// What a study came to.
+    Study(Box<crate::study::Study>),
 }
 
 /// What was probed and how it was reached.

@@ -38,6 +38,7 @@ mod series;
 mod series_set;
 mod server_event;
 mod slow_operation;
+pub mod study;
 mod writer;
 
 pub use finding::{Confidence, Finding, Gain, Severity};
