@@ -25,7 +25,7 @@ mod version;
 mod wait;
 
 pub use arguments::{CommandLine, Given, Maker, Plan, Program, Secrets, TlsArguments, split_secrets};
-pub use cluster::{Cluster, Overrides, Stopping, Tools, Wish};
+pub use cluster::{Cluster, HeldCluster, Overrides, Stopping, Tools, Wish};
 pub use description::ROLES;
 pub use launch::{Launcher, become_server};
 pub use layout::{Node, Purpose, layout};

@@ -26,6 +26,7 @@ mod seconds;
 mod spikes;
 mod windows;
 
+pub use amplification::member_rows;
 pub use comparison::{ReadRun, compare};
 pub use evidence::Evidence;
 pub use fingerprint::Fingerprint;

@@ -57,6 +57,32 @@ impl RunWriter {
         Ok(writer)
     }
 
+    /// Opens a folder whose run was broken off or stopped, to go on with it. Its results are written anew; what it has of series and
+    /// latency stays.
+    ///
+    /// # Errors
+    /// When somebody still writes it, or it cannot be read or written.
+    pub fn resume(folder: &Path) -> Result<Self> {
+        let mut manifest = run::Run::open(folder)?.manifest;
+        if held::is_held(folder) {
+            return Err(Error::new(Kind::Busy, format!("another process still writes {}", folder.display())));
+        }
+        (manifest.state, manifest.finished, manifest.error) = (State::Running, None, None);
+        let writer = RunWriter {
+            series: append(&folder.join(SERIES_LINES))?,
+            results: append(&folder.join(RESULTS))?,
+            started: Instant::now(),
+            started_wall: SystemTime::now(),
+            logs: BTreeMap::new(),
+            folder: folder.to_owned(),
+            manifest,
+        };
+        held::hold(&writer.results);
+        writer.results.set_len(0).map_err(|e| writer.failed(RESULTS, e))?;
+        writer.write_manifest()?;
+        Ok(writer)
+    }
+
     /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.folder

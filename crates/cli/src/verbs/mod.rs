@@ -3,6 +3,7 @@
 mod checkup;
 mod cleanup;
 mod cluster;
+mod compare;
 mod completions;
 mod demo;
 mod disk;
@@ -72,6 +73,10 @@ static VERBS: &[Verb] = &[
     Verb { command: ycsb::command, run: |matches| ycsb::run(ycsb::Config::from_arg_matches(matches)?) },
     Verb { command: serve::command, run: |matches| serve::run(serve::Config::from_matches(matches)?) },
     Verb { command: cluster::command, run: |matches| cluster::run(cluster::Config::from_matches(matches)?) },
+    Verb {
+        command: compare::command,
+        run: |matches| compare::run(compare::Config::from_arg_matches(matches)?),
+    },
     Verb { command: route::command, run: |matches| route::run(route::Config::from_arg_matches(matches)?) },
     Verb {
         command: cleanup::command,

@@ -79,13 +79,39 @@ impl Wish {
         }
     }
 
+    /// Makes a new cluster that belongs to this process: it ends when the returned value goes, and if this process is killed,
+    /// `fathom cleanup` ends it. The folder must not hold a cluster yet.
+    pub fn make_held(self, tools: &Tools<'_>, password: &str) -> Result<HeldCluster> {
+        if State::read(&self.folder)?.is_some() || self.folder.join(MLAUNCH_FILE).exists() {
+            let what = format!("there is a cluster in {} already", self.folder.display());
+            return Err(Error::new(Kind::NotOurs, what));
+        }
+        let (topology, servers) = self.open()?;
+        let (cluster, batch, made) = self.begin(tools, State::new(topology, servers), password, false)?;
+        Ok(HeldCluster { cluster, batch, made })
+    }
+
     fn make_new(
+        self,
+        tools: &Tools<'_>,
+        state: State,
+        password: &str,
+        keep_failed: bool,
+    ) -> Result<Cluster> {
+        let (cluster, batch, made) = self.begin(tools, state, password, keep_failed)?;
+        batch.let_go()?;
+        made.keep()?;
+        Ok(cluster)
+    }
+
+    /// Makes folders, servers and all that joins them; whoever gets them decides whether they stay.
+    fn begin(
         self,
         tools: &Tools<'_>,
         mut state: State,
         password: &str,
         keep_failed: bool,
-    ) -> Result<Cluster> {
+    ) -> Result<(Cluster, Batch, folders::Made)> {
         folders::check_vacant(&self.nodes)?;
         ports::check_free(&self.all_ports())?;
         let mut made = folders::Made::default();
@@ -117,9 +143,7 @@ impl Wish {
             }
             return Err(error);
         }
-        batch.let_go()?;
-        made.keep()?;
-        Ok(cluster)
+        Ok((cluster, batch, made))
     }
 
     /// A cluster is there already: the same one is started and finished, another one is not touched.
@@ -171,6 +195,31 @@ impl Wish {
         let mut ports: Vec<u16> = self.nodes.iter().flat_map(|node| [node.port, node.own_port]).collect();
         ports.dedup();
         ports
+    }
+}
+
+/// A cluster that goes with the value, processes before folders.
+#[derive(Debug)]
+pub struct HeldCluster {
+    // Let go in this order.
+    cluster: Cluster,
+    batch: Batch,
+    made: folders::Made,
+}
+
+impl HeldCluster {
+    /// The cluster.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Ends it now and removes what was made for it, and tells whether that worked.
+    pub fn end(self, tools: &Tools<'_>) -> Result<()> {
+        let HeldCluster { cluster, batch, made } = self;
+        let ended = cluster.destroy(tools);
+        drop(batch);
+        drop(made);
+        ended.map(drop)
     }
 }
 

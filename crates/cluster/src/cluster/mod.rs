@@ -19,7 +19,7 @@ use std::time::Duration;
 use fathom_errors::{Error, Kind, Result};
 use fathom_process::{Ledger, ProcessId, Signals};
 
-pub use make::Wish;
+pub use make::{HeldCluster, Wish};
 pub use start::Overrides;
 pub use stop::Stopping;
 

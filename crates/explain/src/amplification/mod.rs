@@ -8,6 +8,8 @@ mod levels;
 mod side_by_side;
 mod windows;
 
+use fathom_record::members::MemberRow;
+
 use crate::{Evidence, Judgement};
 
 /// The series that amplification is computed from.
@@ -27,8 +29,13 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let members = evidence.members();
     judgement.amplifications.extend(members.iter().filter_map(|member| levels::of(evidence, member)));
     if members.len() > 1 {
-        judgement.members.extend(side_by_side::rows(evidence, &members));
+        judgement.members.extend(member_rows(evidence));
     }
+}
+
+/// What each server asks of its devices, also where there is only one.
+pub fn member_rows(evidence: &Evidence) -> Vec<MemberRow> {
+    side_by_side::rows(evidence, &evidence.members())
 }
 
 #[cfg(test)]

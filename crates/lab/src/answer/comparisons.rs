@@ -1,0 +1,197 @@
+//! Levels against their baselines, under each condition and over all of them; and whether effects depend on each other.
+
+use fathom_record::figure::Better;
+use fathom_record::study::{StudyComparison, StudyInteraction, StudyNoise, StudyVerdict};
+use fathom_stats::experiment::{Effect, Verdict, effect, interaction_contrasts, main_contrasts, verdict};
+use fathom_stats::{Seeded, benjamini_hochberg, holm};
+
+use crate::plan::combinations;
+use crate::{Metric, Plan, Study};
+
+use super::table::Table;
+use super::words;
+
+/// Levels of some factors, as places: under these a comparison holds.
+type Given = Vec<(usize, usize)>;
+
+/// One comparison before all had their chance.
+struct Raw {
+    factor: usize,
+    level: usize,
+    given: Given,
+    metric: usize,
+    pairs: Vec<(usize, f64)>,
+    effect: Effect,
+}
+
+/// All comparisons of a study.
+pub(super) fn all(study: &Study, plan: &Plan, table: &Table, noise: &[StudyNoise]) -> Vec<StudyComparison> {
+    let mut stream = Seeded::from_seed(study.design.seed);
+    let mut raw = Vec::new();
+    for (metric, _) in study.metrics.iter().enumerate() {
+        let logs = table.logs(metric);
+        for (factor, varied) in study.factors.iter().enumerate().filter(|(_, varied)| varied.compared) {
+            for level in 1..varied.levels.len() {
+                for given in conditions(study, factor) {
+                    let pairs =
+                        main_contrasts(&plan.cells, &logs, factor, level, &|cell| holds(cell, &given));
+                    let ratios: Vec<f64> = pairs.iter().map(|(_, ratio)| *ratio).collect();
+                    let Some(effect) = effect(&ratios, &mut stream) else { continue };
+                    raw.push(Raw { factor, level, given, metric, pairs, effect });
+                }
+            }
+        }
+    }
+    let adjusted = adjusted(study, &raw);
+    raw.into_iter().zip(adjusted).map(|(raw, p)| finished(study, raw, p, noise)).collect()
+}
+
+/// The conditions under which a factor is compared: over all of them together, and under each by itself.
+fn conditions(study: &Study, factor: usize) -> Vec<Given> {
+    let others: Vec<usize> = (0..study.factors.len())
+        .filter(|at| *at != factor && Some(*at) != study.across)
+        .filter(|at| study.factors.get(*at).is_some_and(|varied| !varied.compared && varied.levels.len() > 1))
+        .collect();
+    let mut all = vec![Vec::new()];
+    if !others.is_empty() {
+        let shape: Vec<usize> =
+            others.iter().filter_map(|at| Some(study.factors.get(*at)?.levels.len())).collect();
+        all.extend(
+            combinations(&shape)
+                .into_iter()
+                .map(|levels| others.iter().copied().zip(levels).collect::<Given>()),
+        );
+    }
+    all
+}
+
+fn holds(cell: &[usize], given: &Given) -> bool {
+    given.iter().all(|(factor, level)| cell.get(*factor) == Some(level))
+}
+
+/// p of each after all had their chance: Holm over those that the answer rests on, Benjamini and Hochberg over the rest.
+fn adjusted(study: &Study, raw: &[Raw]) -> Vec<f64> {
+    let is_primary = |one: &Raw| study.metrics.get(one.metric).is_some_and(|(_, primary)| *primary);
+    let ps = |primary: bool| {
+        raw.iter().filter(|one| is_primary(one) == primary).map(|one| one.effect.p).collect::<Vec<_>>()
+    };
+    let mut primary = holm(&ps(true)).into_iter();
+    let mut others = benjamini_hochberg(&ps(false)).into_iter();
+    raw.iter()
+        .map(|one| if is_primary(one) { primary.next() } else { others.next() }.unwrap_or(1.0))
+        .collect()
+}
+
+fn finished(study: &Study, raw: Raw, adjusted_p: f64, noise: &[StudyNoise]) -> StudyComparison {
+    let Raw { factor, level, given, metric, pairs, effect } = raw;
+    let label = |factor: usize, level: usize| {
+        study
+            .factors
+            .get(factor)
+            .and_then(|varied| varied.levels.get(level))
+            .map_or_else(String::new, |level| level.label.clone())
+    };
+    let name = |factor: usize| study.factors.get(factor).map_or("", |varied| varied.factor.name).to_owned();
+    let better = study.metrics.get(metric).map_or(Better::Higher, |(metric, _)| metric.better);
+    let metric = study.metrics.get(metric).map_or("", |(metric, _)| metric.name);
+    let floor = noise.iter().find(|noise| noise.metric == metric).map(|noise| noise.floor);
+    let (answer, needs_blocks) =
+        match verdict(&effect, adjusted_p, better == Better::Higher, floor, study.design.margin) {
+            Verdict::Better => (StudyVerdict::Better, None),
+            Verdict::Worse => (StudyVerdict::Worse, None),
+            Verdict::Same => (StudyVerdict::Same, None),
+            Verdict::Undecided { needs_pairs } => (
+                StudyVerdict::Undecided,
+                needs_pairs.map(|needs| needs.saturating_sub(effect.pairs)).filter(|more| *more > 0),
+            ),
+        };
+    let mut comparison = StudyComparison {
+        factor: name(factor),
+        level: label(factor, level),
+        baseline: label(factor, 0),
+        given: given.iter().map(|(factor, level)| (name(*factor), label(*factor, *level))).collect(),
+        metric: metric.to_owned(),
+        ratio: effect.ratio,
+        interval: effect.interval.map(|interval| (interval.low, interval.high)),
+        p: effect.p,
+        adjusted_p,
+        smallest_p: effect.smallest_p,
+        pairs: pairs.into_iter().map(|(block, log)| (block, log.exp())).collect(),
+        verdict: answer,
+        needs_blocks,
+        words: String::new(),
+    };
+    comparison.words = words::comparison(&comparison);
+    comparison
+}
+
+/// Whether effects of compared factors depend on other factors, for the primary metrics.
+pub(super) fn interactions(study: &Study, plan: &Plan, table: &Table) -> Vec<StudyInteraction> {
+    let mut stream = Seeded::from_seed(study.design.seed).split(1);
+    let mut found = Vec::new();
+    let primary = study.metrics.iter().enumerate().filter(|(_, (_, primary))| *primary);
+    for (at, (metric, _)) in primary {
+        let logs = table.logs(at);
+        for (one, two) in pairs(study) {
+            let count = |factor: usize| study.factors.get(factor).map_or(0, |varied| varied.levels.len());
+            for (level_one, level_two) in (1..count(one)).flat_map(|a| (1..count(two)).map(move |b| (a, b))) {
+                let contrasts =
+                    interaction_contrasts(&plan.cells, &logs, (one, level_one), (two, level_two), &|_| true);
+                let logs: Vec<f64> = contrasts.iter().map(|(_, log)| *log).collect();
+                if let Some(effect) = effect(&logs, &mut stream) {
+                    found.push(interaction(study, metric, (one, level_one), (two, level_two), &effect));
+                }
+            }
+        }
+    }
+    let adjusted = holm(&found.iter().map(|one| one.p).collect::<Vec<_>>());
+    for (one, p) in found.iter_mut().zip(adjusted) {
+        one.adjusted_p = p;
+        one.words = words::interaction(one);
+    }
+    found
+}
+
+/// A compared factor with each other one; two compared factors once.
+fn pairs(study: &Study) -> Vec<(usize, usize)> {
+    let several = |at: usize| {
+        study.factors.get(at).is_some_and(|varied| varied.levels.len() > 1) && Some(at) != study.across
+    };
+    let compared = |at: usize| study.factors.get(at).is_some_and(|varied| varied.compared);
+    let all = (0..study.factors.len()).filter(|at| several(*at) && compared(*at));
+    all.flat_map(|one| {
+        (0..study.factors.len())
+            .filter(move |two| *two != one && several(*two) && (!compared(*two) || *two > one))
+            .map(move |two| (one, two))
+    })
+    .collect()
+}
+
+fn interaction(
+    study: &Study,
+    metric: &Metric,
+    one: (usize, usize),
+    two: (usize, usize),
+    effect: &Effect,
+) -> StudyInteraction {
+    let name = |(factor, _): (usize, usize)| {
+        study.factors.get(factor).map_or("", |varied| varied.factor.name).to_owned()
+    };
+    let label = |(factor, level): (usize, usize)| {
+        study
+            .factors
+            .get(factor)
+            .and_then(|varied| varied.levels.get(level))
+            .map_or_else(String::new, |level| level.label.clone())
+    };
+    StudyInteraction {
+        factors: (name(one), name(two)),
+        levels: (label(one), label(two)),
+        metric: metric.name.to_owned(),
+        ratio: effect.ratio,
+        interval: effect.interval.map(|interval| (interval.low, interval.high)),
+        p: effect.p,
+        adjusted_p: effect.p,
+        words: String::new(),
+    }
+}

@@ -1,0 +1,160 @@
+//! What a study says: from what its trials brought to levels compared, with intervals, the noise beside them, and a sentence each.
+//!
+//! Everything is computed from the journal, so that a study that is still going, or was broken off, can be judged as far as it came.
+//! It never compares trials of different blocks: what drifts with time would pass for an effect (analysis.md A7).
+
+mod comparisons;
+mod scalings;
+mod table;
+mod words;
+
+use fathom_errors::Result;
+use fathom_record::study::{Study as StudyRecord, StudyCell, StudyFactor, StudyNoise};
+use fathom_stats::experiment::{self, minimum_detectable, noise_floor, planned_looks};
+
+use crate::journal::{Journal, TrialRecord, TrialResult};
+use crate::{Plan, Study};
+
+use table::Table;
+
+/// Judges what has run so far.
+pub fn answer(study: &Study, plan: &Plan, records: &[TrialRecord]) -> StudyRecord {
+    let table = Table::of(study, plan, records);
+    let noise = noise(study, &table);
+    let comparisons = comparisons::all(study, plan, &table, &noise);
+    let interactions = comparisons::interactions(study, plan, &table);
+    StudyRecord {
+        name: study.name.clone(),
+        question: study.question.clone(),
+        size: study.size.clone(),
+        seed: study.design.seed,
+        factors: study
+            .factors
+            .iter()
+            .map(|varied| StudyFactor {
+                name: varied.factor.name.to_owned(),
+                levels: varied.levels.iter().map(|level| level.label.clone()).collect(),
+            })
+            .collect(),
+        settings: study
+            .settings
+            .iter()
+            .map(|(factor, level)| (factor.name.to_owned(), level.label.clone()))
+            .collect(),
+        metrics: study.metrics.iter().map(|(metric, primary)| metric.record(*primary)).collect(),
+        blocks_planned: study.design.blocks,
+        blocks_complete: table.blocks_complete(),
+        cells: cells(study, plan, records, &table),
+        scalings: scalings::all(study, plan, &table),
+        cautions: cautions(study, plan, &table),
+        published: study.published.clone(),
+        noise,
+        comparisons,
+        interactions,
+    }
+}
+
+/// Whether a planned look before `block` settles every comparison of the primary metrics, so that no more need to run.
+pub(crate) fn is_settled(study: &Study, plan: &Plan, records: &[TrialRecord], block: usize) -> bool {
+    if study.design.looks == 1 {
+        return false;
+    }
+    let looks = planned_looks(study.design.looks, study.design.blocks);
+    let Some(look) = looks.iter().find(|look| look.after_blocks == block && block < study.design.blocks)
+    else {
+        return false;
+    };
+    let judged = answer(study, plan, records);
+    let primary: Vec<&str> =
+        study.metrics.iter().filter(|(_, primary)| *primary).map(|(metric, _)| metric.name).collect();
+    let mut of_primary =
+        judged.comparisons.iter().filter(|one| primary.contains(&one.metric.as_str())).peekable();
+    look.reachable && of_primary.peek().is_some() && of_primary.all(|one| one.adjusted_p <= look.p)
+}
+
+/// The cells of a fraction of the full factorial.
+pub(crate) fn fraction(study: &Study) -> Result<Vec<Vec<usize>>> {
+    let found = experiment::fraction(&study.shape(), study.design.fraction);
+    found.map(|fraction| fraction.cells).map_err(|error| study.refuse("fraction", &error.to_string()))
+}
+
+/// How far the first cell and its twin lie apart in each block.
+fn noise(study: &Study, table: &Table) -> Vec<StudyNoise> {
+    let one = |(at, (metric, _)): (usize, &(&crate::Metric, bool))| {
+        let ratios: Vec<f64> = table.twins(at).into_iter().map(|(_, ratio)| ratio).collect();
+        let floor = noise_floor(&ratios)?;
+        Some(StudyNoise {
+            metric: metric.name.to_owned(),
+            floor: floor.floor,
+            minimum_detectable: minimum_detectable(floor.deviation, study.design.blocks),
+            pairs: floor.pairs,
+        })
+    };
+    study.metrics.iter().enumerate().filter_map(one).collect()
+}
+
+fn cells(study: &Study, plan: &Plan, records: &[TrialRecord], table: &Table) -> Vec<StudyCell> {
+    let cell = |(at, levels): (usize, &Vec<usize>)| {
+        let blocks = study.design.blocks;
+        let mut cell = StudyCell {
+            levels: study.labels(levels),
+            values: (0..study.metrics.len()).map(|metric| table.row(metric, at)).collect(),
+            broken: Vec::new(),
+            runs: vec![None; blocks],
+            facts: Vec::new(),
+            members: Vec::new(),
+        };
+        for record in records {
+            let Some(trial) =
+                plan.trials.get(record.number).filter(|trial| trial.cell == at && !trial.is_twin)
+            else {
+                continue;
+            };
+            if let Some(place) = cell.runs.get_mut(trial.block) {
+                *place = Some(Journal::trial_folder(trial.number));
+            }
+            match &record.result {
+                TrialResult::Broken(why) => cell.broken.push((trial.block, why.clone())),
+                TrialResult::Measured { facts, members, .. } => {
+                    cell.facts.clone_from(facts);
+                    cell.members.clone_from(members);
+                }
+            }
+        }
+        cell
+    };
+    plan.cells.iter().enumerate().map(cell).collect()
+}
+
+/// The study's own, and what this run of it does not bear.
+fn cautions(study: &Study, plan: &Plan, table: &Table) -> Vec<String> {
+    let mut cautions = study.cautions.clone();
+    let blocks = table.blocks_complete();
+    if blocks < study.design.blocks {
+        cautions.push(format!("Only {blocks} of {} blocks are complete.", study.design.blocks));
+    }
+    if blocks < 6 {
+        cautions.push(format!(
+            "With {blocks} blocks no difference can be told from chance at 5 percent (6 are the fewest, 8 for 1 percent): this is a look, not an answer."
+        ));
+    }
+    if !study.design.twin {
+        cautions.push("No cell ran twice, so the noise between equal runs is not known.".to_owned());
+    }
+    let broken = plan.trials.iter().filter(|trial| table.is_broken(trial.number)).count();
+    if broken > 0 {
+        cautions.push(format!(
+            "{broken} trials failed; their blocks do not count in the comparisons that need them."
+        ));
+    }
+    if let Ok(fraction) = experiment::fraction(&study.shape(), study.design.fraction)
+        && study.design.fraction > 0
+    {
+        cautions.push(format!(
+            "Only a fraction of all combinations ran (resolution {}): what is told as one effect may be another: {}.",
+            fraction.resolution,
+            fraction.aliases.join("; ")
+        ));
+    }
+    cautions
+}

@@ -1,0 +1,123 @@
+//! Effects as sentences that a person can forward.
+
+use fathom_record::study::{StudyComparison, StudyInteraction, StudyScaling, StudyVerdict};
+
+/// `XFS against ext4, cap none: throughput 12 % higher (7 to 16 %): better.`
+pub(super) fn comparison(one: &StudyComparison) -> String {
+    let StudyComparison { factor, level, baseline, metric, ratio, interval, verdict, .. } = one;
+    let given = given(&one.given);
+    let change = change(*ratio);
+    let interval = interval.map_or_else(
+        || " (too few blocks for an interval)".to_owned(),
+        |(low, high)| format!(" (95 % interval {} to {})", signed(low), signed(high)),
+    );
+    let answer = match verdict {
+        StudyVerdict::Undecided => match one.needs_blocks {
+            Some(more) => format!("cannot tell; about {more} more blocks would"),
+            None => "cannot tell".to_owned(),
+        },
+        verdict => verdict.word().to_owned(),
+    };
+    format!("{factor} {level} against {baseline}{given}: {} {change}{interval}: {answer}.", spaced(metric))
+}
+
+/// `The effect of syncdelay 5 on throughput is 8 % higher with nr_requests 128: they depend on each other.`
+pub(super) fn interaction(one: &StudyInteraction) -> String {
+    const SURE: f64 = 0.05;
+    let StudyInteraction { factors, levels, metric, ratio, interval, adjusted_p, .. } = one;
+    let interval = interval.map_or_else(String::new, |(low, high)| {
+        format!(" (95 % interval {} to {})", signed(low), signed(high))
+    });
+    let answer = if *adjusted_p < SURE {
+        "they depend on each other"
+    } else {
+        "no sign that they depend on each other"
+    };
+    format!(
+        "With {} {}, what {} {} does to {} is {}{interval}: {answer}.",
+        factors.1,
+        levels.1,
+        factors.0,
+        levels.0,
+        spaced(metric),
+        change(*ratio)
+    )
+}
+
+/// `S2: 3.1 times the throughput at 6 shards; more than 6 bring nothing.`
+pub(super) fn scaling(one: &StudyScaling, saturation: Option<f64>) -> String {
+    let best = one.points.iter().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));
+    let Some(best) = best else { return String::new() };
+    let first = one.points.first().map_or(1.0, |point| point.count);
+    let given = given(&one.given);
+    let given = given.trim_start_matches(", ");
+    let given = if given.is_empty() { String::new() } else { format!("{given}: ") };
+    let most = if best.count > first {
+        format!("most at {} {}, {:.2} times that of {first}", best.count, one.factor, best.speedup)
+    } else {
+        format!("most at {first} {} already", one.factor)
+    };
+    let end = match saturation {
+        Some(count) if Some(count) != one.points.last().map(|point| point.count) => {
+            format!("; beyond {count} more brings less than 5 %")
+        }
+        Some(_) | None => "; it still rises at the last level".to_owned(),
+    };
+    format!("{given}{most}{end}.")
+}
+
+fn given(given: &[(String, String)]) -> String {
+    given.iter().map(|(factor, level)| format!(", {factor} {level}")).collect()
+}
+
+fn spaced(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// A ratio as a change: `12 % higher`, `3.2 times as high`.
+fn change(ratio: f64) -> String {
+    let percent = 100.0 * (ratio - 1.0);
+    if ratio >= 2.0 {
+        format!("{ratio:.1} times as high")
+    } else if percent.abs() < 0.05 {
+        "the same".to_owned()
+    } else {
+        format!("{:.1} % {}", percent.abs(), if percent > 0.0 { "higher" } else { "lower" })
+    }
+}
+
+fn signed(ratio: f64) -> String {
+    if ratio >= 2.0 { format!("{ratio:.1} times") } else { format!("{:+.1} %", 100.0 * (ratio - 1.0)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comparison_is_a_sentence() {
+        let mut one = StudyComparison {
+            factor: "filesystem".to_owned(),
+            level: "xfs".to_owned(),
+            baseline: "ext4".to_owned(),
+            given: vec![("cap".to_owned(), "none".to_owned())],
+            metric: "update_p99".to_owned(),
+            ratio: 0.88,
+            interval: Some((0.84, 0.93)),
+            p: 0.01,
+            adjusted_p: 0.02,
+            smallest_p: 0.01,
+            pairs: Vec::new(),
+            verdict: StudyVerdict::Better,
+            needs_blocks: None,
+            words: String::new(),
+        };
+        assert_eq!(
+            comparison(&one),
+            "filesystem xfs against ext4, cap none: update p99 12.0 % lower (95 % interval -16.0 % to -7.0 %): better."
+        );
+        (one.interval, one.verdict, one.needs_blocks, one.ratio) =
+            (None, StudyVerdict::Undecided, Some(5), 2.5);
+        assert!(comparison(&one).ends_with("update p99 2.5 times as high (too few blocks for an interval): cannot tell; about 5 more blocks would."));
+    }
+}

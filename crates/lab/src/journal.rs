@@ -1,0 +1,200 @@
+//! What trials brought, a line each as they end, so that a study that was broken off goes on where it was.
+//!
+//! The folder also holds the study as it was read, so that going on needs neither the file nor its options again. A torn last line, of a
+//! process that was killed while it wrote, counts as not written.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use fathom_errors::{Error, Kind, Result};
+use fathom_record::members::MemberRow;
+use serde::{Deserialize, Serialize};
+
+/// The files.
+const TRIALS: &str = "trials.jsonl";
+const STUDY: &str = "study.yaml";
+const CHOICES: &str = "study.json";
+
+/// One trial that ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// Its number in the plan.
+    pub number: usize,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// What came of it.
+    pub result: TrialResult,
+}
+
+/// What came of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrialResult {
+    /// It was measured.
+    Measured {
+        /// Every metric that it bears, by name.
+        values: BTreeMap<String, f64>,
+        /// What was made for it.
+        facts: Vec<(String, String)>,
+        /// What each server asked of its disk.
+        members: Vec<MemberRow>,
+    },
+    /// It failed; why.
+    Broken(String),
+}
+
+/// What was chosen on the command line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Choices {
+    size: Option<String>,
+    work: PathBuf,
+}
+
+/// The journal of a study.
+#[derive(Debug)]
+pub struct Journal {
+    folder: PathBuf,
+    trials: File,
+    records: Vec<TrialRecord>,
+}
+
+/// A study that can go on.
+#[derive(Debug)]
+pub struct Resumed {
+    /// Its journal.
+    pub journal: Journal,
+    /// The text of the study.
+    pub text: String,
+    /// Its size.
+    pub size: Option<String>,
+    /// Where its storage and data go.
+    pub work: PathBuf,
+}
+
+impl Journal {
+    /// Begins one in the study's run folder.
+    pub fn begin(folder: &Path, text: &str, size: Option<&str>, work: &Path) -> Result<Journal> {
+        let choices = Choices { size: size.map(str::to_owned), work: work.to_owned() };
+        let choices = serde_json::to_string_pretty(&choices)
+            .map_err(|cause| Error::usage("cannot be written").because(cause))?;
+        for (name, text) in [(STUDY, text), (CHOICES, choices.as_str())] {
+            let path = folder.join(name);
+            fs::write(&path, text).map_err(|cause| Error::io("write", &path, cause))?;
+        }
+        Ok(Journal { folder: folder.to_owned(), trials: append(folder)?, records: Vec::new() })
+    }
+
+    /// Opens that of a study that was broken off.
+    pub fn resume(folder: &Path) -> Result<Resumed> {
+        let read = |name: &str| {
+            let path = folder.join(name);
+            fs::read_to_string(&path).map_err(|cause| {
+                Error::new(Kind::NotFound, format!("{} is no study that can go on", folder.display()))
+                    .because(cause)
+            })
+        };
+        let (text, choices) = (read(STUDY)?, read(CHOICES)?);
+        let Choices { size, work } = serde_json::from_str(&choices).map_err(|cause| {
+            Error::new(Kind::Malformed, format!("{} of {} cannot be read", CHOICES, folder.display()))
+                .because(cause)
+        })?;
+        let mut trials = append(folder)?;
+        let records = whole_lines(&mut trials, folder)?;
+        Ok(Resumed { journal: Journal { folder: folder.to_owned(), trials, records }, text, size, work })
+    }
+
+    /// The study's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What has ended.
+    pub fn records(&self) -> &[TrialRecord] {
+        &self.records
+    }
+
+    /// Whether a trial has ended.
+    pub fn has(&self, number: usize) -> bool {
+        self.records.iter().any(|record| record.number == number)
+    }
+
+    /// Where the records of a trial go, relative to the folder.
+    pub fn trial_folder(number: usize) -> String {
+        format!("trials/{number:04}")
+    }
+
+    /// Adds a trial; it is on the disk when this comes back.
+    pub fn add(&mut self, record: TrialRecord) -> Result<()> {
+        let failed = |cause| Error::io("write", self.folder.join(TRIALS), cause);
+        let line = serde_json::to_string(&record)
+            .map_err(|cause| Error::usage("cannot be written").because(cause))?;
+        self.trials
+            .write_all(format!("{line}\n").as_bytes())
+            .and_then(|()| self.trials.sync_data())
+            .map_err(failed)?;
+        self.records.push(record);
+        Ok(())
+    }
+}
+
+fn append(folder: &Path) -> Result<File> {
+    let path = folder.join(TRIALS);
+    let opened = OpenOptions::new().create(true).read(true).append(true).open(&path);
+    opened.map_err(|cause| Error::io("open", &path, cause))
+}
+
+/// The lines that were written whole; what is torn at the end is cut off.
+fn whole_lines(file: &mut File, folder: &Path) -> Result<Vec<TrialRecord>> {
+    let path = folder.join(TRIALS);
+    let failed = |cause| Error::io("read", &path, cause);
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(failed)?;
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    file.set_len(whole as u64).map_err(failed)?;
+    let line = |(number, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|cause| {
+            Error::new(Kind::Malformed, format!("{}:{} cannot be read", path.display(), number + 1))
+                .because(cause)
+        })
+    };
+    text.get(..whole).unwrap_or_default().lines().enumerate().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(number: usize) -> TrialRecord {
+        TrialRecord { number, seconds: 1.0, result: TrialResult::Broken("no".to_owned()) }
+    }
+
+    #[test]
+    fn a_torn_line_counts_as_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal =
+            Journal::begin(folder.path(), "name: x\n", Some("quick"), Path::new("/data")).unwrap();
+        journal.add(record(0)).unwrap();
+        drop(journal);
+        let path = folder.path().join(TRIALS);
+        let mut torn = fs::read(&path).unwrap();
+        torn.extend(b"{\"number\":1,\"seco");
+        fs::write(&path, torn).unwrap();
+        let Resumed { mut journal, text, size, work } = Journal::resume(folder.path()).unwrap();
+        assert_eq!(
+            (text.as_str(), size.as_deref(), work.as_path()),
+            ("name: x\n", Some("quick"), Path::new("/data"))
+        );
+        assert!(journal.has(0) && !journal.has(1));
+        journal.add(record(1)).unwrap();
+        let records = Journal::resume(folder.path()).unwrap().journal;
+        assert_eq!(records.records(), [record(0), record(1)]);
+    }
+
+    #[test]
+    fn a_folder_without_a_study_cannot_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Journal::resume(folder.path()).unwrap_err().kind(), Kind::NotFound);
+    }
+}

@@ -1,0 +1,81 @@
+//! What files say, and what is refused with its line.
+
+use super::*;
+
+const FILE: &str = "\
+name: engines
+question: Which engine?
+measures: load
+factors:
+  engine: [wiredTiger, rocksdb]
+  threads: [1, 8]
+settings:
+  records: 1000
+  operations: 5000
+  workload: workloada
+across: threads
+metrics: {primary: [throughput], others: [update_p99]}
+design: {blocks: 6, seed: 7}
+sizes:
+  quick:
+    factors: {threads: [2]}
+    settings: {records: 10, operations: 20}
+    design: {blocks: 2, twin: false}
+";
+
+#[test]
+fn a_file_is_read_and_a_size_is_put_over_it() {
+    let study = Study::parse(FILE, None).unwrap();
+    assert_eq!((study.name.as_str(), study.shape(), study.design.blocks), ("engines", vec![2, 2], 6));
+    assert!(study.factors[0].compared && !study.factors[1].compared);
+    assert_eq!(study.labels(&[1, 0]), ["rocksdb", "1"]);
+    let setup = study.setup(&[1, 1]).unwrap();
+    assert_eq!((setup.servers.engine(0), setup.load.threads, setup.load.records), ("rocksdb", 8, 1000));
+    let quick = Study::parse(FILE, Some("quick")).unwrap();
+    assert_eq!(
+        (quick.shape(), quick.design.blocks, quick.design.seed, quick.design.twin),
+        (vec![2, 1], 2, 7, false)
+    );
+    assert_eq!(quick.setup(&[0, 0]).unwrap().load.records, 10);
+    assert!(Study::parse(FILE, Some("huge")).unwrap_err().to_string().contains("it has quick"));
+}
+
+/// Each change of the file with what must be in the sentence, its line among it.
+#[test]
+fn what_is_wrong_is_refused_with_its_line() {
+    for (from, to, told) in [
+        ("engine: [wiredTiger, rocksdb]", "engine: [wiredTiger, mmapv1]", "'mmapv1' is no level of 'engine'"),
+        ("engine: [wiredTiger, rocksdb]", "engin: [wiredTiger, rocksdb]", "did you mean 'engine'?"),
+        ("engine: [wiredTiger, rocksdb]", "engine: [rocksdb, rocksdb]", "'rocksdb' stands there twice"),
+        ("engine: [wiredTiger, rocksdb]", "engine: []", "has no level (line 5)"),
+        ("  threads: [1, 8]", "  threads: [1, 8]\n  threads: [2]", "stands there twice"),
+        ("records: 1000", "records: none", "'none' is no level of 'records'"),
+        ("records: 1000", "threads: 3", "both a factor and a setting (line"),
+        ("records: 1000", "depth: 3", "'depth' means nothing in a study that measures a load (line 8)"),
+        ("records: 1000", "chunks: 3", "without shards there are no chunks (line 8)"),
+        ("records: 1000", "write_concern: 2", "no write can be on 2 members where there are 1 (line 8)"),
+        ("records: 1000", "array: md-raid0", "needs a file system on it (line 8)"),
+        ("records: 1000", "nr_requests: 32", "is not changed; name a file system or a device (line 8)"),
+        ("  operations: 5000", "  warmup: 1s", "needs 'operations' or 'time'"),
+        ("across: threads", "across: shards", "'shards' is not among the factors"),
+        ("primary: [throughput]", "primary: [thruput]", "did you mean 'throughput'?"),
+        ("primary: [throughput]", "primary: [iops]", "is not measured by this kind of study"),
+        ("blocks: 6", "blocks: 0", "blocks are 1 to 200, not 0 (line"),
+        ("blocks: 6", "bloks: 6", "unknown field `bloks`"),
+        ("name: engines", "name: ../engines", "must be of letters"),
+        ("measures: load", "measures: luck", "unknown variant `luck`"),
+    ] {
+        assert!(FILE.contains(from), "{from}");
+        let said = Study::parse(&FILE.replace(from, to), None).unwrap_err().to_string();
+        assert!(said.contains(told), "{to}: {said}");
+        assert!(said.contains("line"), "{to}: {said}");
+        assert!(!said.contains('\n'), "{to}: {said}");
+    }
+}
+
+#[test]
+fn too_many_cells_are_refused() {
+    let levels: Vec<String> = (1..=600).map(|level| level.to_string()).collect();
+    let text = FILE.replace("[1, 8]", &format!("[{}]", levels.join(", ")));
+    assert!(Study::parse(&text, None).unwrap_err().to_string().contains("1 to 512 combinations"));
+}

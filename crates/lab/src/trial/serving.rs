@@ -1,0 +1,264 @@
+//! The servers of a trial and the load on them: a cluster as `fathom cluster` makes it, YCSB's records, then the run, watched.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use fathom_cluster::{
+    CONFIG_SET, Cluster, HeldCluster, Launcher, Member, Node, OWN, Purpose, ReplicaSet, ServerOptions, Shape,
+    ShardedCollection, Tools, Topology, Wish,
+};
+use fathom_errors::{Error, Kind, Result};
+
+use crate::Bench;
+use crate::setup::{Load, Servers, Setup};
+
+use super::targets::Targets;
+use super::{Figures, child, figures};
+
+/// What YCSB loads.
+const NAMESPACE: &str = "ycsb.usertable";
+/// How long servers may take to be ready.
+const START: Duration = Duration::from_secs(120);
+/// Where ports are looked for: below those that the kernel gives out by itself.
+const PORTS: std::ops::Range<u16> = 21_000..31_000;
+/// How often others may take the ports that were free a moment before.
+const ATTEMPTS: u64 = 20;
+
+/// Makes the servers, loads and asks them, and reads what was found.
+pub(super) fn run(
+    bench: &Bench<'_>,
+    setup: &Setup,
+    targets: &Targets,
+    seed: u64,
+    folder: &Path,
+) -> Result<Figures> {
+    fs::create_dir_all(folder).map_err(|cause| Error::io("create", folder, cause))?;
+    let tools = Tools {
+        ledger: bench.ledger.clone(),
+        launcher: Launcher {
+            program: bench.program.clone(),
+            words: vec!["cluster".to_owned(), "launch".to_owned()],
+        },
+        signals: bench.signals.clone(),
+        timeout: START,
+        tell: &|_| (),
+    };
+    let held = start(bench, setup, targets, seed, &tools)?;
+    let measured =
+        adopt(held.cluster(), targets).and_then(|()| measure(bench, setup, held.cluster(), seed, folder));
+    if measured.is_err() {
+        // Whoever wants to know why finds what the servers said.
+        let _ = keep_logs(held.cluster(), folder);
+    }
+    let ended = held.end(&tools);
+    let figures = measured?;
+    ended?;
+    Ok(figures)
+}
+
+/// Starts the cluster on ports that are free.
+fn start(
+    bench: &Bench<'_>,
+    setup: &Setup,
+    targets: &Targets,
+    seed: u64,
+    tools: &Tools<'_>,
+) -> Result<HeldCluster> {
+    let folder = targets.beside().join("cluster");
+    let mut attempt = 0;
+    loop {
+        let mut topology = topology(&setup.servers, targets)?;
+        // Random by seed and process, so that studies beside each other seldom meet.
+        let mut stream = fathom_stats::Seeded::from_seed(seed ^ u64::from(std::process::id())).split(attempt);
+        let width = u64::from(PORTS.end - PORTS.start - 100);
+        topology.first_port = PORTS.start + u16::try_from(stream.below(width)).unwrap_or(0);
+        let wish = Wish::new(&folder, topology, &bench.program, &mut |_| ())?;
+        match wish.make_held(tools, "") {
+            Err(error) if error.kind() == Kind::Busy && attempt < ATTEMPTS => attempt += 1,
+            made => return made,
+        }
+    }
+}
+
+fn adopt(cluster: &Cluster, targets: &Targets) -> Result<()> {
+    let data = cluster.nodes().iter().zip(cluster.processes()).filter(|(node, _)| is_data(node));
+    for (at, (_, process)) in data.enumerate() {
+        if let Some(process) = process {
+            targets.adopt(at, process.pid)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_data(node: &Node) -> bool {
+    matches!(node.purpose, Purpose::Data | Purpose::Single)
+}
+
+/// What is to be started.
+fn topology(servers: &Servers, targets: &Targets) -> Result<Topology> {
+    let options = |place: usize, member: usize| -> Result<ServerOptions> {
+        let engine = servers.engine(member);
+        let mut arguments: Vec<String> = servers
+            .options
+            .iter()
+            .filter(|(name, _)| is_for(name, engine))
+            .flat_map(|(name, value)| [format!("--{name}"), value.clone()])
+            .collect();
+        if let Some(compression) = &servers.compression {
+            let option = if engine == "rocksdb" {
+                "--rocksdbCompression"
+            } else {
+                "--wiredTigerCollectionBlockCompressor"
+            };
+            arguments.extend([option.to_owned(), compression.clone()]);
+        }
+        let mut parameters = servers.parameters.clone();
+        parameters.retain(|name, _| is_for(name, engine));
+        Ok(ServerOptions {
+            engine: Some(engine.to_owned()),
+            cache_size_gb: servers.cache.map(|bytes| bytes.0 as f64 / f64::from(1 << 30)),
+            parameters,
+            arguments,
+            directory: Some(targets.folder_of(place)?),
+            ..ServerOptions::default()
+        })
+    };
+    let set = |name: String, first: usize| -> Result<ReplicaSet> {
+        let member = |at: usize| {
+            // Elections would decide which engine leads: the first one does.
+            let priority = (at == 0).then_some(10.0);
+            Ok(Member { priority, options: options(first + at, at)?, ..Member::default() })
+        };
+        Ok(ReplicaSet { name, members: (0..servers.members as usize).map(member).collect::<Result<_>>()? })
+    };
+    let shape = match servers.shards {
+        Some(shards) => Shape::Sharded {
+            shards: (0..shards as usize)
+                .map(|at| set(format!("shard{:02}", at + 1), at * servers.members as usize))
+                .collect::<Result<_>>()?,
+            config: ReplicaSet::plain(CONFIG_SET, 1, 0),
+            routers: vec![ServerOptions::default()],
+        },
+        None if servers.replicated || servers.members > 1 => Shape::ReplicaSet(set("replset".to_owned(), 0)?),
+        None => Shape::Single(options(0, 0)?),
+    };
+    let key = bson::doc! { "_id": "hashed" };
+    let sharded =
+        || ShardedCollection { namespace: NAMESPACE.to_owned(), key, unique: false, chunks: servers.chunks };
+    Ok(Topology {
+        shape,
+        binaries: Some(servers.binaries.clone().unwrap_or_else(|| OWN.to_owned())),
+        collections: servers.shards.map(|_| sharded()).into_iter().collect(),
+        ..Topology::default()
+    })
+}
+
+/// Options of one engine are not given to the other.
+fn is_for(name: &str, engine: &str) -> bool {
+    let of_other = if engine == "rocksdb" { "wiredTiger" } else { "rocksdb" };
+    !name.starts_with(of_other)
+}
+
+/// Loads the records, then runs, watched.
+fn measure(bench: &Bench<'_>, setup: &Setup, cluster: &Cluster, seed: u64, folder: &Path) -> Result<Figures> {
+    let workload = folder.join("workload");
+    let text = crate::shipped::workload(&setup.load.workload)?;
+    fs::write(&workload, text).map_err(|cause| Error::io("write", &workload, cause))?;
+    let url = url(&cluster.connection_string(), &setup.load);
+    let words = |phase: &str, run: bool| -> Vec<String> {
+        let mut words: Vec<String> = ["ycsb", phase, "mongodb", "-P"].map(str::to_owned).to_vec();
+        words.push(workload.to_string_lossy().into_owned());
+        for (name, value) in properties(&setup.load, &url, seed, run) {
+            words.extend(["-p".to_owned(), format!("{name}={value}")]);
+        }
+        words
+    };
+    let load = child::record(bench, &words("load", false), &folder.join("load"), false, &|_| Ok(()))?;
+    let mut run = words("run", true);
+    run.push("--watch".to_owned());
+    let run = child::record(bench, &run, &folder.join("run"), false, &|_| Ok(()))?;
+    let mut figures = figures::of_run(&run)?;
+    figures.load = figures::load_of(&load)?;
+    Ok(figures)
+}
+
+/// The connection string with YCSB's database in it, and with what the load asks of writes and reads.
+fn url(connection: &str, load: &Load) -> String {
+    let (start, options) = connection.split_once('?').unwrap_or((connection, ""));
+    let (scheme, rest) = start.split_once("://").unwrap_or(("mongodb", start));
+    let hosts = rest.split('/').next().unwrap_or(rest);
+    let mut options: Vec<String> =
+        options.split('&').filter(|option| !option.is_empty()).map(str::to_owned).collect();
+    options.extend(load.write_concern.as_ref().map(|w| format!("w={w}")));
+    options.extend(load.journaled.map(|journaled| format!("journal={journaled}")));
+    options.extend(load.read_preference.as_ref().map(|preference| format!("readPreference={preference}")));
+    format!("{scheme}://{hosts}/ycsb?{}", options.join("&"))
+}
+
+/// The properties of a load or a run; those of the study's own come last and win.
+fn properties(load: &Load, url: &str, seed: u64, run: bool) -> Vec<(String, String)> {
+    let mut properties = vec![
+        ("mongodb.url".to_owned(), url.to_owned()),
+        ("recordcount".to_owned(), load.records.to_string()),
+        ("threadcount".to_owned(), load.threads.to_string()),
+        ("seed".to_owned(), seed.to_string()),
+    ];
+    if run {
+        properties.push(("operationcount".to_owned(), load.operations.unwrap_or(0).to_string()));
+        properties.extend(
+            load.time.map(|time| ("maxexecutiontime".to_owned(), time.as_secs_f64().ceil().to_string())),
+        );
+        if !load.warmup.is_zero() {
+            properties.push(("warmup".to_owned(), load.warmup.as_secs_f64().to_string()));
+        }
+        properties.extend(load.target_per_s.map(|rate| ("target".to_owned(), rate.to_string())));
+    }
+    properties.extend(load.properties.iter().map(|(name, value)| (name.clone(), value.clone())));
+    properties
+}
+
+/// The logs of servers whose trial failed.
+fn keep_logs(cluster: &Cluster, folder: &Path) -> Result<()> {
+    for node in cluster.nodes() {
+        let to = folder.join(format!("{}.log", node.port));
+        fs::copy(&node.log_path, &to).map_err(|cause| Error::io("copy", &node.log_path, cause))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_load_asks_stands_in_its_connection_string() {
+        let load =
+            Load { write_concern: Some("majority".to_owned()), journaled: Some(false), ..Load::default() };
+        assert_eq!(
+            url("mongodb://localhost:1,localhost:2/?replicaSet=replset", &load),
+            "mongodb://localhost:1,localhost:2/ycsb?replicaSet=replset&w=majority&journal=false"
+        );
+        assert_eq!(url("mongodb://h:1", &Load::default()), "mongodb://h:1/ycsb?");
+    }
+
+    #[test]
+    fn options_of_one_engine_are_not_given_to_the_other() {
+        assert!(is_for("syncdelay", "rocksdb") && is_for("wiredTigerEngineRuntimeConfig", "wiredTiger"));
+        assert!(
+            !is_for("wiredTigerEngineRuntimeConfig", "rocksdb")
+                && !is_for("rocksdbConfigString", "wiredTiger")
+        );
+    }
+
+    #[test]
+    fn a_run_has_what_ends_it_and_a_load_has_not() {
+        let load = Load { operations: Some(7), warmup: Duration::from_millis(500), ..Load::default() };
+        let names =
+            |run| properties(&load, "u", 1, run).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert!(
+            names(true).contains(&"warmup".to_owned()) && names(true).contains(&"operationcount".to_owned())
+        );
+        assert!(!names(false).contains(&"operationcount".to_owned()));
+    }
+}

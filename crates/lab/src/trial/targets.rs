@@ -1,0 +1,100 @@
+//! The storage of a trial: one for all servers, or one for each; or a plain folder, where nothing is to be made.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fathom_errors::{Error, Result};
+use fathom_process::Guard;
+use fathom_storage::{Array, Base, PreparedTarget, TargetSpec};
+
+use crate::Bench;
+use crate::setup::{Setup, Storage};
+
+/// What a trial's data goes to.
+#[derive(Debug)]
+pub(crate) struct Targets {
+    made: Vec<PreparedTarget>,
+    // The folder goes last: what is mounted may lie in it.
+    folder: Guard,
+    path: PathBuf,
+}
+
+/// How storage is to be made, if it is.
+fn specification(storage: &Storage, folder: &Path) -> Option<TargetSpec> {
+    let base = match &storage.device {
+        Some((path, typed_name)) => Base::Device { path: path.clone(), typed_name: typed_name.clone() },
+        None if storage.is_made() => {
+            Base::Loops { folder: folder.to_owned(), count: storage.disks, size: storage.disk_size }
+        }
+        None => Base::Directory(folder.to_owned()),
+    };
+    if !storage.is_made() && storage.cap.is_none() {
+        return None;
+    }
+    let mut specification = TargetSpec::new(base);
+    specification.array = storage.array.map(|kind| Array { kind, chunk_kib: storage.chunk_kib });
+    specification.filesystem = storage.filesystem;
+    specification.filesystem_options.mkfs.clone_from(&storage.mkfs);
+    specification.filesystem_options.mount = storage.mount.join(",");
+    specification.filesystem_options.access_times = storage.access_times;
+    specification.cap = storage.cap;
+    specification.queue = storage.queue.clone();
+    Some(specification)
+}
+
+/// Refuses what cannot be made here; makes nothing.
+pub(crate) fn check(bench: &Bench<'_>, setup: &Setup) -> Result<()> {
+    specification(&setup.storage, &bench.work).map_or(Ok(()), |specification| specification.check())
+}
+
+/// Makes all of it.
+pub(crate) fn prepare(bench: &Bench<'_>, setup: &Setup) -> Result<Targets> {
+    let path = bench.work.join(bench.ledger.unique_name());
+    let folder = bench.ledger.create_tree(&path)?.guard();
+    let count = if setup.storage.per_member { setup.servers.data_servers() } else { 1 };
+    let mut made = Vec::new();
+    if let Some(specification) = specification(&setup.storage, &path) {
+        for _ in 0..count {
+            made.push(specification.prepare(&bench.ledger)?);
+        }
+    }
+    Ok(Targets { made, folder, path })
+}
+
+impl Targets {
+    /// The folder for the data of a server, by its place among those with data; it is made.
+    pub(crate) fn folder_of(&self, at: usize) -> Result<PathBuf> {
+        let base = self.made.get(at).or(self.made.first()).map_or(self.path.as_path(), PreparedTarget::path);
+        let folder = base.join(format!("member{at}"));
+        fs::create_dir_all(&folder).map_err(|cause| Error::io("create", &folder, cause))?;
+        Ok(folder)
+    }
+
+    /// Where a probe goes.
+    pub(crate) fn folder(&self) -> &Path {
+        self.made.first().map_or(&self.path, PreparedTarget::path)
+    }
+
+    /// A folder beside the storage, not on it.
+    pub(crate) fn beside(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts the process of a server under its storage's limits.
+    pub(crate) fn adopt(&self, at: usize, pid: u32) -> Result<()> {
+        self.made.get(at).or(self.made.first()).map_or(Ok(()), |target| target.adopt_process(pid))
+    }
+
+    /// What was made, and what the kernel says of it.
+    pub(crate) fn facts(&self) -> Vec<(String, String)> {
+        // They are made alike; one speaks for all.
+        self.made.first().map(PreparedTarget::facts).unwrap_or_default()
+    }
+
+    /// Undoes all of it, and tells the first thing that did not work.
+    pub(crate) fn undo(self) -> Result<()> {
+        let Targets { made, folder, .. } = self;
+        let undone = made.into_iter().rev().map(PreparedTarget::undo).fold(Ok(()), Result::and);
+        undone.and(folder.undo())
+    }
+}
