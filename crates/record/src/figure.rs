@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::{Entry, Latency, Step, Stream};
 use crate::load::Load;
+use crate::study::Study;
 
 /// Which way a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +28,7 @@ pub struct Figure {
     pub subject: String,
     /// What was measured (`throughput`, `read p99`).
     pub metric: String,
-    /// Its unit: `1/s`, `ns` or `MiB/s`.
+    /// Its unit: `1/s`, `ns`, `MiB/s`, `times`, or that of a study's metric.
     pub unit: String,
     /// Which way is better.
     pub better: Better,
@@ -92,6 +93,7 @@ pub fn figures(results: &[Entry]) -> Vec<Figure> {
                     layout.mib_per_s,
                 ));
             }
+            Entry::Study(study) => of_study(study, &mut name, &mut figures),
             _ => {}
         }
     }
@@ -99,20 +101,48 @@ pub fn figures(results: &[Entry]) -> Vec<Figure> {
     figures
 }
 
-/// The one figure that a list shows of a run: what was searched for, else the ceiling of the device, else the last load, else the
-/// first step.
+/// The metric of a figure that is a level over its baseline.
+const OVER_BASELINE: &str = "level over baseline";
+
+/// The one figure that a list shows of a run: a study's first effect, else what was searched for, else the ceiling of the device, else
+/// the last load, else the first step.
 pub fn main_figure(figures: &[Figure]) -> Option<&Figure> {
+    let effect = figures.iter().find(|figure| figure.metric == OVER_BASELINE);
     let searched = figures.iter().find(|figure| figure.metric == "highest rate within it");
     let ceiling = || figures.iter().find(|figure| figure.metric == "highest throughput");
     let is_load = |figure: &&Figure| figure.metric == "throughput" && figure.subject.contains(" connections");
     let load = || figures.iter().rfind(is_load);
     let step = || figures.iter().find(|figure| figure.metric == "throughput");
-    searched.or_else(load).or_else(ceiling).or_else(step)
+    effect.or(searched).or_else(load).or_else(ceiling).or_else(step)
 }
 
 /// The percentile that is told beside the main figure: the first 99th of the same subject.
 pub fn tail_beside<'f>(main: &Figure, figures: &'f [Figure]) -> Option<&'f Figure> {
     figures.iter().find(|figure| figure.subject == main.subject && figure.metric.ends_with(" p99"))
+}
+
+/// The effects on which a study's answer rests, then what each cell came to in the same metrics, block by block.
+fn of_study(study: &Study, name: &mut impl FnMut(String) -> String, figures: &mut Vec<Figure>) {
+    let primary = || study.metrics.iter().enumerate().filter(|(_, metric)| metric.primary);
+    for one in &study.comparisons {
+        let Some((_, metric)) = primary().find(|(_, metric)| metric.name == one.metric) else { continue };
+        let given: String = one.given.iter().map(|(factor, level)| format!(", {factor} {level}")).collect();
+        let subject = name(format!(
+            "{}: {}, {} {} against {}{given}",
+            study.name, metric.name, one.factor, one.level, one.baseline
+        ));
+        figures.push(Figure::new(&subject, OVER_BASELINE, "times", metric.better, one.ratio));
+    }
+    for cell in &study.cells {
+        let subject = name(format!("{}: {}", study.name, cell.levels.join(", ")));
+        for (place, metric) in primary() {
+            let parts: Vec<f64> = cell.values.get(place).into_iter().flatten().flatten().copied().collect();
+            if let Some(value) = fathom_stats::median(&parts) {
+                let figure = Figure::new(&subject, metric.name.clone(), &metric.unit, metric.better, value);
+                figures.push(Figure { parts, ..figure });
+            }
+        }
+    }
 }
 
 /// What figures of a load are of; the second of two alike has `(2)` behind it.

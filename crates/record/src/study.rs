@@ -190,6 +190,9 @@ pub struct StudyInteraction {
 pub struct StudyScaling {
     /// The factor (`threads`, `shards`).
     pub factor: String,
+    /// The phase of the load that it is of (`load`, `run`), where a trial has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
     /// The levels of the other factors.
     pub given: Vec<(String, String)>,
     /// Each level, smallest first.

@@ -17,6 +17,7 @@ mod printable;
 mod queue;
 mod run_list;
 mod runs_page;
+mod study;
 mod wrap;
 
 pub use amplification::amplification_lines;
@@ -32,4 +33,5 @@ pub use printable::printable;
 pub use queue::queue_lines;
 pub use run_list::{Headline, is_better, run_table, took, value_of};
 pub use runs_page::{ListedRun, RunsPage, problem_page, runs_page};
+pub use study::study_lines;
 pub use wrap::wrapped;

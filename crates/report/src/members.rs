@@ -11,9 +11,9 @@ const NAME: usize = 30;
 const COLUMN: usize = 14;
 
 /// How a figure of a server is written.
-type Cell = fn(&MemberRow) -> Option<String>;
+pub(crate) type Cell = fn(&MemberRow) -> Option<String>;
 
-const ROWS: &[(&str, Cell)] = &[
+pub(crate) const ROWS: &[(&str, Cell)] = &[
     ("engine", |row| row.engine.clone()),
     ("operations/s", |row| row.operations_per_s.map(decimal)),
     ("device read", |row| row.device_read_us.map(time_us)),

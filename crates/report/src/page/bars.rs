@@ -18,7 +18,7 @@ pub(super) struct BarTable {
     pub(super) title: String,
     /// How it was computed, and over which window.
     pub(super) how: String,
-    pub(super) heads: Vec<&'static str>,
+    pub(super) heads: Vec<String>,
     pub(super) rows: Vec<BarRow>,
     /// What could not be told.
     pub(super) doubts: Vec<String>,
@@ -120,7 +120,7 @@ fn of_budget(budget: &Budget) -> BarTable {
             seconds(budget.window_ns),
             100.0 * budget.closure
         ),
-        heads: vec!["layer", "mean", "95 % interval", "share"],
+        heads: ["layer", "mean", "95 % interval", "share"].map(str::to_owned).to_vec(),
         rows,
         doubts: Vec::new(),
     }
@@ -150,7 +150,7 @@ fn of_queue(ladder: &QueueLadder) -> BarTable {
             "{}. A bar is the mean number within over how many are let in; full is the share of readings at 95 % of that or more.",
             seconds(ladder.window_ns)
         ),
-        heads: vec!["queue", "lets in", "mean", "95th percentile", "full"],
+        heads: ["queue", "lets in", "mean", "95th percentile", "full"].map(str::to_owned).to_vec(),
         rows: rows.collect(),
         doubts: ladder.rungs.iter().filter(|rung| rung.limits).map(|rung| rung.words.clone()).collect(),
     }
@@ -173,7 +173,7 @@ fn of_amplification(one: &Amplification) -> BarTable {
         id: String::new(),
         title: format!("Server {}: bytes written on the way down, for each byte of the user", one.member),
         how: format!("{}; each level's own counter over that of the user.", seconds(one.window_ns)),
-        heads: vec!["level", "written", "per byte of the user", "per write"],
+        heads: ["level", "written", "per byte of the user", "per write"].map(str::to_owned).to_vec(),
         rows: rows.collect(),
         doubts: one.notes.clone(),
     }

@@ -5,6 +5,8 @@ use fathom_record::{Confidence, Finding, Severity};
 use fathom_units::{Nanos, count};
 use serde::Serialize;
 
+use super::study;
+
 /// A card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Card {
@@ -20,7 +22,11 @@ pub(super) struct Card {
 
 /// The cards: the verdict first, then what was asked of the server and what it gave.
 pub(super) fn cards(results: &[Entry], findings: &[Finding]) -> Vec<Card> {
-    let mut cards = vec![verdict(results, findings)];
+    // What a study came to is its verdict; what was found beside it is told where it is found.
+    let mut cards: Vec<Card> = study::studies(results).flat_map(study::cards).collect();
+    if cards.is_empty() {
+        cards.push(verdict(results, findings));
+    }
     for entry in results {
         cards.extend(match entry {
             Entry::Load(load) => {

@@ -56,7 +56,7 @@ fn table(series: &SeriesSet, environment: &BTreeMap<String, String>, member: &st
             "Everything that was counted over the run, whoever caused it, over {} reads and writes in the server.",
             count(operations)
         ),
-        heads: vec!["of", "per operation"],
+        heads: ["of", "per operation"].map(str::to_owned).to_vec(),
         rows: rows.collect(),
         doubts: Vec::new(),
     })

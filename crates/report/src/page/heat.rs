@@ -115,7 +115,7 @@ fn draw(
     let high = us(rows().max().unwrap_or(0)).1;
     let most = (cells.values().copied().max().unwrap_or(1) as f64).ln().max(f64::MIN_POSITIVE);
     let (along, up) = (Scale::between(0.0, end_s as f64), Scale::between_ratios(low, high));
-    let mut frame = Frame::open(Axes { title, along, up, ticks: &[], bands, height: HEIGHT });
+    let mut frame = Frame::open(Axes { title, along, up, ticks: &[], rules: &[], bands, height: HEIGHT });
     let mut shades: [String; SHADES] = Default::default();
     for ((step, row), count) in cells {
         let (from_us, to_us) = us(*row);

@@ -149,6 +149,7 @@ fn draw(title: &str, shown: &[Shown<'_>]) -> String {
         along: Scale::between(-BESIDE * last_s, (1.0 + BESIDE) * last_s),
         up: Scale::around(lowest, highest),
         ticks: &labels(shown, last_s),
+        rules: &[],
         bands: &[],
         height: HEIGHT,
     });

@@ -17,6 +17,7 @@ mod panels;
 mod pictures;
 mod scale;
 mod still;
+mod study;
 mod svg;
 mod written;
 
@@ -34,10 +35,11 @@ pub use self::heat::OverTime;
 pub use self::pair::pair_page;
 use crate::findings::gain_sentence;
 
-/// Templates by name: a page of a run, a page of two, and what both are made of.
-const TEMPLATES: [(&str, &str); 4] = [
+/// Templates by name: a page of a run, a page of two, what a study has on it, and what all are made of.
+const TEMPLATES: [(&str, &str); 5] = [
     ("page", include_str!("page.html")),
     ("pair", include_str!("pair.html")),
+    ("study", include_str!("study.html")),
     ("frame", include_str!("frame.html")),
     ("parts", include_str!("parts.html")),
 ];
@@ -110,6 +112,7 @@ pub fn page(source: &PageSource<'_>) -> Result<String> {
         manifest => manifest,
         command => manifest.command_line.join(" "),
         state => state_word(manifest.state),
+        studies => study::studies(source.results).map(study::part).collect::<Vec<_>>(),
         cards => cards::cards(source.results, source.findings),
         findings => findings.into_iter().map(shown).collect::<Vec<_>>(),
         wanted => wanted.into_iter().map(shown).collect::<Vec<_>>(),

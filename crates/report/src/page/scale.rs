@@ -1,5 +1,11 @@
 //! From values to places on a chart: linear and logarithmic, with ticks that people can read.
 
+/// Room beside the ends of an axis of ratios, as a power of the ratio between them, and the least of it.
+const BESIDE: f64 = 0.06;
+const LEAST_BESIDE: f64 = 1.005;
+/// Up to this ratio between its ends an axis of ratios has ticks at equal steps: decades would be too few.
+const FEW_TICKS: f64 = 12.0;
+
 /// An axis of a chart.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
@@ -35,6 +41,21 @@ impl Scale {
     pub(super) fn between_ratios(low: f64, high: f64) -> Scale {
         let [low, high] = [low, high].map(|end| end.max(f64::MIN_POSITIVE).log10());
         Scale { low, high: if high > low { high } else { low + 1.0 }, is_log: true }
+    }
+
+    /// Around these values, which are above 0, equal ratios equally far apart, with ticks also where they lie close together.
+    pub(super) fn around_ratios(lowest: f64, highest: f64) -> (Scale, Vec<f64>) {
+        let is_usable = lowest.is_finite() && highest.is_finite() && lowest > 0.0 && highest >= lowest;
+        let (lowest, highest) = if is_usable { (lowest, highest) } else { (1.0, 1.0) };
+        let beside = (highest / lowest).powf(BESIDE).max(LEAST_BESIDE);
+        let (low, high) = (lowest / beside, highest * beside);
+        let scale = Scale::between_ratios(low, high);
+        if high / low > FEW_TICKS {
+            return (scale, scale.ticks());
+        }
+        let step = round_up((high - low) / 8.0);
+        let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
+        (scale, (first..=last).map(|at| at as f64 * step).collect())
     }
 
     /// Whole decades around these values, which are above 0.
@@ -100,6 +121,21 @@ mod tests {
         for odd in [0.0, -3.0, f64::NAN, f64::INFINITY] {
             assert!(Scale::from_zero(odd).ticks().len() > 1, "{odd}");
         }
+    }
+
+    #[test]
+    fn ratios_have_two_ticks_at_least_however_close_they_lie() {
+        for (lowest, highest) in
+            [(0.98, 1.03), (1.0, 1.0), (2.2, 6.4), (0.06, 1.0), (260.0, 10_400.0), (1e-3, 3e6)]
+        {
+            let (scale, ticks) = Scale::around_ratios(lowest, highest);
+            assert!((2..=12).contains(&ticks.len()), "{lowest} to {highest}: {ticks:?}");
+            assert!(scale.place(lowest) > 0.0 && scale.place(highest) < 1.0, "{lowest} to {highest}");
+            assert!(ticks.windows(2).all(|pair| pair[0] < pair[1]), "{ticks:?}");
+        }
+        assert_eq!(Scale::around_ratios(0.93, 1.18).1.len(), 5, "0.95 to 1.15 by 0.05");
+        let (_, odd) = Scale::around_ratios(f64::NAN, 0.0);
+        assert!(odd.len() > 1);
     }
 
     #[test]

@@ -24,7 +24,7 @@ const MOST: usize = 400;
 const COLOURS: usize = 8;
 
 /// Escapes text for SVG and HTML.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -35,6 +35,8 @@ pub(super) struct Axes<'a> {
     pub(super) up: Scale,
     /// Of the x axis; its own where there are none.
     pub(super) ticks: &'a [(f64, String)],
+    /// Of the y axis; its own where there are none.
+    pub(super) rules: &'a [(f64, String)],
     /// Behind what is drawn, from and to on the x axis.
     pub(super) bands: &'a [(f64, f64)],
     /// Of the whole picture.
@@ -53,7 +55,7 @@ pub(super) struct Frame {
 impl Frame {
     /// Axes, bands and ticks.
     pub(super) fn open(axes: Axes<'_>) -> Frame {
-        let Axes { title, along, up, ticks, bands, height } = axes;
+        let Axes { title, along, up, ticks, rules, bands, height } = axes;
         let out =
             format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escaped(title));
         let mut frame = Frame { along, up, height, out };
@@ -66,7 +68,7 @@ impl Frame {
                 height - TOP - BOTTOM
             );
         }
-        for tick in up.ticks() {
+        for (tick, label) in own_unless(rules, up) {
             let at = frame.y(tick);
             let _ = write!(
                 frame.out,
@@ -74,12 +76,11 @@ impl Frame {
                 WIDTH - RIGHT,
                 LEFT - 6.0,
                 at + 4.0,
-                short(tick)
+                escaped(&label)
             );
         }
-        let own = || along.ticks().into_iter().map(|tick| (tick, short(tick))).collect();
         let mut taken = 0.0;
-        for (tick, label) in if ticks.is_empty() { own() } else { ticks.to_vec() } {
+        for (tick, label) in own_unless(ticks, along) {
             // A long label at the right end would be cut in half, and one that has no room beside the last would lie on it.
             let half = HALF_LETTER * label.chars().count() as f64;
             let at = frame.x(tick);
@@ -121,6 +122,14 @@ impl Frame {
     }
 }
 
+/// Ticks that were named, else those of the scale.
+fn own_unless(named: &[(f64, String)], scale: Scale) -> Vec<(f64, String)> {
+    if named.is_empty() {
+        return scale.ticks().into_iter().map(|tick| (tick, short(tick))).collect();
+    }
+    named.to_vec()
+}
+
 /// The chart.
 pub(super) fn lines(
     title: &str,
@@ -143,7 +152,8 @@ pub(super) fn lines(
         true => Scale::between_ratios(first, last),
         false => Scale::between(first.min(0.0), last),
     };
-    let mut frame = Frame::open(Axes { title, along, up, ticks: &across.ticks, bands, height: HEIGHT });
+    let mut frame =
+        Frame::open(Axes { title, along, up, ticks: &across.ticks, rules: &[], bands, height: HEIGHT });
     for (number, line) in lines.iter().enumerate() {
         let path = path(&across.places, &line.values, &|value| frame.x(value), &|value| frame.y(value));
         let _ = write!(frame.out, "<path class=\"line c{}\" d=\"{path}\"/>", number % COLOURS);
@@ -157,7 +167,8 @@ pub(super) fn bars(title: &str, across: &Across, lines: &[Line], bands: &[(f64, 
     let step = across.places.first().copied().unwrap_or(1.0);
     let last = across.places.last().copied().unwrap_or(1.0);
     let (along, up) = (Scale::between(0.0, last), Scale::from_zero(highest));
-    let mut frame = Frame::open(Axes { title, along, up, ticks: &across.ticks, bands, height: LOW_HEIGHT });
+    let mut frame =
+        Frame::open(Axes { title, along, up, ticks: &across.ticks, rules: &[], bands, height: LOW_HEIGHT });
     let bottom = frame.heights().1;
     for (number, line) in lines.iter().enumerate() {
         let (mut tops, mut areas) = (String::new(), String::new());
@@ -202,7 +213,7 @@ fn path(places: &[f64], values: &[Option<f64>], x: &dyn Fn(f64) -> f64, y: &dyn 
 }
 
 /// A tick's label: thousands as k, M, G; what would be more zeros than there is room for as a power of ten.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     if value != 0.0 && value.abs() < 1e-3 {
         let text = format!("{value:.4e}");
         let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));

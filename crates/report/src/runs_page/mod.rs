@@ -95,7 +95,7 @@ fn render(values: Value) -> Result<String> {
 }
 
 /// A name as a part of an address (RFC 3986, unreserved characters).
-fn url_part(name: &str) -> String {
+pub(crate) fn url_part(name: &str) -> String {
     let part = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
         byte => format!("%{byte:02X}"),

@@ -1,0 +1,179 @@
+//! The forest: every comparison in a row of its own, its effect with its interval beside the noise floor.
+//!
+//! Names stand above their rows and not beside them, so that long ones are whole on a telephone too.
+
+use std::fmt::Write;
+
+use fathom_record::study::{Study, StudyComparison, StudyVerdict};
+
+use super::super::chart::{Chart, cell, figure};
+use super::super::svg::escaped;
+use super::dots::{ends, ratios};
+use crate::printable::cut;
+use crate::study::told::{effect, is_primary, more_blocks, spaced, versus};
+
+/// The picture in its own units: its width, the height of a row, and what lies beside the plot.
+const WIDTH: f64 = 720.0;
+const ROW: f64 = 40.0;
+const BESIDE: f64 = 24.0;
+const BELOW: f64 = 26.0;
+/// Letters that a row's name has room for.
+const LETTERS: usize = 92;
+/// More rows than this make another picture: one must fit a sheet of paper.
+const MOST_ROWS: usize = 14;
+
+/// The pictures, one for each factor, since effects of one may dwarf those of another: first those of the metrics on which the answer
+/// rests, then those of the others.
+pub(super) fn charts(study: &Study) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    for (title, primary) in [("What it came to", true), ("What else changed", false)] {
+        let rows =
+            || study.comparisons.iter().filter(|one| is_primary(study, one) == primary && is_usable(one));
+        let mut factors: Vec<&str> = Vec::new();
+        for one in rows() {
+            if !factors.contains(&one.factor.as_str()) {
+                factors.push(&one.factor);
+            }
+        }
+        let of = |factor: &&str| rows().filter(|one| one.factor == **factor).collect::<Vec<_>>();
+        let parts: Vec<(&str, Vec<&StudyComparison>)> = factors
+            .iter()
+            .flat_map(|factor| {
+                of(factor).chunks(MOST_ROWS).map(|part| (*factor, part.to_vec())).collect::<Vec<_>>()
+            })
+            .collect();
+        for (number, (factor, part)) in parts.into_iter().enumerate() {
+            let id = format!("forest-{}-{number}", if primary { "primary" } else { "other" });
+            charts.push(chart(study, id, format!("{title}: {factor}, level over baseline"), &part));
+        }
+    }
+    charts
+}
+
+/// Whether a ratio can be drawn on an axis of ratios.
+fn is_usable(one: &StudyComparison) -> bool {
+    one.ratio.is_finite() && one.ratio > 0.0
+}
+
+fn floor(study: &Study, metric: &str) -> Option<f64> {
+    let noise = study.noise.iter().find(|noise| noise.metric == metric)?;
+    (noise.floor.is_finite() && noise.floor >= 0.0).then_some(noise.floor)
+}
+
+/// What a row says of itself.
+fn name(one: &StudyComparison) -> String {
+    let verdict = match one.needs_blocks.filter(|_| one.verdict == StudyVerdict::Undecided) {
+        Some(blocks) => format!("cannot tell, needs {}", more_blocks(blocks)),
+        None => one.verdict.word().to_owned(),
+    };
+    format!("{}, {}: {}, {verdict}", spaced(&one.metric), versus(one), effect(one.ratio))
+}
+
+fn chart(study: &Study, id: String, title: String, rows: &[&StudyComparison]) -> Chart {
+    let summary = rows.iter().map(|one| {
+        let (low, high) = ends(one.interval);
+        (format!("{}, {}", spaced(&one.metric), versus(one)), low, figure(one.ratio), high)
+    });
+    Chart {
+        svg: draw(study, &title, rows),
+        csv: csv(study, rows),
+        summary: summary.collect(),
+        kind: "still",
+        lines: Vec::new(),
+        is_log: true,
+        readings: rows.iter().map(|one| one.pairs.len()).sum(),
+        unit: "times",
+        window: format!("pairs of {} comparisons", rows.len()),
+        how: "A pair is both levels in the same block; the effect is the Hodges-Lehmann estimate of the logarithms of their ratios, the \
+              stroke its interval of 95 % by the sign-flip test. The band is the noise floor: what only one in twenty pairs of equal \
+              runs exceeds. 1 is no difference; equal ratios are equally far apart. In the table least and most are the interval's ends."
+            .to_owned(),
+        id,
+        title,
+        sentences: Vec::new(),
+        below: None,
+    }
+}
+
+fn csv(study: &Study, rows: &[&StudyComparison]) -> String {
+    let mut text =
+        "comparison,metric,effect (times),95 % from (times),95 % to (times),noise floor,pairs,verdict"
+            .to_owned();
+    for one in rows {
+        let (low, high) = ends(one.interval);
+        let floor = floor(study, &one.metric).map_or_else(String::new, figure);
+        let _ = write!(
+            text,
+            "\n{},{},{},{low},{high},{floor},{},{}",
+            cell(&versus(one)),
+            cell(&one.metric),
+            figure(one.ratio),
+            one.pairs.len(),
+            one.verdict.word()
+        );
+    }
+    text
+}
+
+fn draw(study: &Study, title: &str, rows: &[&StudyComparison]) -> String {
+    let floors = rows
+        .iter()
+        .filter_map(|one| floor(study, &one.metric))
+        .flat_map(|floor| [1.0 + floor, 1.0 / (1.0 + floor)]);
+    let intervals = rows.iter().filter_map(|one| one.interval).flat_map(|(low, high)| [low, high]);
+    let values = rows.iter().map(|one| one.ratio).chain(intervals).chain(floors).chain([1.0]);
+    let axis = ratios(values);
+    let x = |value: f64| BESIDE + axis.scale.place(value) * (WIDTH - 2.0 * BESIDE);
+    let bottom = ROW * rows.len() as f64 + 4.0;
+    let mut out = format!(
+        "<svg class=\"forest\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"{}\">",
+        bottom + BELOW,
+        escaped(title)
+    );
+    for (number, one) in rows.iter().enumerate() {
+        if let Some(floor) = floor(study, &one.metric) {
+            let (left, right) = (x(1.0 / (1.0 + floor)), x(1.0 + floor));
+            let _ = write!(
+                out,
+                "<rect class=\"band\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"16\"/>",
+                ROW * number as f64 + 22.0,
+                (right - left).max(1.0)
+            );
+        }
+    }
+    for (tick, label) in &axis.ticks {
+        let at = x(*tick);
+        let _ = write!(
+            out,
+            "<text class=\"x\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
+            bottom + 18.0,
+            escaped(label)
+        );
+        for number in 0..rows.len() {
+            let top = ROW * number as f64 + 20.0;
+            let class = if (tick - 1.0).abs() < 1e-9 { "rule one" } else { "rule" };
+            let _ = write!(out, "<path class=\"{class}\" d=\"M{at:.1} {top:.1}v20\"/>");
+        }
+    }
+    for (number, one) in rows.iter().enumerate() {
+        let (top, at) = (ROW * number as f64, x(one.ratio));
+        let colour = match one.verdict {
+            StudyVerdict::Better | StudyVerdict::Worse => 0,
+            StudyVerdict::Same | StudyVerdict::Undecided => 7,
+        };
+        let _ = write!(
+            out,
+            "<text class=\"row\" x=\"2\" y=\"{:.1}\">{}</text>",
+            top + 15.0,
+            escaped(&cut(&name(one), LETTERS))
+        );
+        let y = top + 30.0;
+        if let Some((low, high)) = one.interval {
+            let _ =
+                write!(out, "<path class=\"whisker c{colour}\" d=\"M{:.1} {y:.1}H{:.1}\"/>", x(low), x(high));
+        }
+        let _ = write!(out, "<circle class=\"dot c{colour}\" cx=\"{at:.1}\" cy=\"{y:.1}\" r=\"4\"/>");
+    }
+    out.push_str("</svg>");
+    out
+}

@@ -1,0 +1,204 @@
+//! A study over something that counts (threads, shards): throughput against latency as articles print it, and how many times as much more
+//! of it gives.
+
+use fathom_record::study::{ScalingPoint, Study, StudyScaling};
+use fathom_units::decimal;
+
+use super::super::bars::{BarRow, BarTable};
+use super::super::chart::{Chart, figure};
+use super::super::scale::Scale;
+use super::dots::{Axis, Dot, Dots, from_zero};
+use crate::study::told::{amount, given, ratio_interval};
+
+/// From this ratio between the most and the fewest on the axis is one of ratios.
+const WIDE: f64 = 4.0;
+/// Between the points of two lines at the same number, as a share of the axis.
+const APART: f64 = 0.012;
+/// Points of the dashed line.
+const GUIDE: usize = 40;
+
+/// Scalings that belong in one chart: of one factor, phase and rest, a line for each level of what is compared.
+struct Group<'s> {
+    factor: &'s str,
+    /// Phase and the levels of what is not compared, in words.
+    of: String,
+    lines: Vec<(String, &'s StudyScaling)>,
+}
+
+fn groups(study: &Study) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for one in &study.scalings {
+        // What is compared is the first factor that this one has a level of.
+        let compared =
+            study.factors.iter().find(|factor| one.given.iter().any(|(name, _)| *name == factor.name));
+        let is_compared = |name: &str| compared.is_some_and(|factor| factor.name == name);
+        let (line, rest): (Vec<_>, Vec<_>) =
+            one.given.iter().cloned().partition(|(name, _)| is_compared(name));
+        let phase = one.phase.as_ref().map_or_else(String::new, |phase| format!(", {phase}"));
+        let of = format!("{phase}{}", given(&rest));
+        let name = line.first().map_or_else(|| "measured".to_owned(), |(_, level)| level.clone());
+        match groups.iter_mut().find(|group| group.factor == one.factor && group.of == of) {
+            Some(group) => group.lines.push((name, one)),
+            None => groups.push(Group { factor: &one.factor, of, lines: vec![(name, one)] }),
+        }
+    }
+    groups
+}
+
+impl Group<'_> {
+    fn points(&self) -> impl Iterator<Item = (usize, &ScalingPoint)> {
+        let lines = self.lines.iter().enumerate();
+        lines.flat_map(|(line, (_, one))| one.points.iter().map(move |point| (line, point)))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.lines.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    fn window(&self) -> String {
+        format!("medians over blocks, {} to {} {}", self.ends().0, self.ends().1, self.factor)
+    }
+
+    /// The fewest and the most.
+    fn ends(&self) -> (f64, f64) {
+        let counts = || self.points().map(|(_, point)| point.count).filter(|count| count.is_finite());
+        (counts().fold(f64::INFINITY, f64::min), counts().fold(0.0, f64::max))
+    }
+}
+
+/// Throughput against latency, a chart for each phase and each level of what is not compared.
+pub(super) fn curves(study: &Study) -> Vec<Chart> {
+    groups(study).iter().enumerate().filter_map(|(number, group)| curve(number, group)).collect()
+}
+
+fn curve(number: usize, group: &Group<'_>) -> Option<Chart> {
+    let dot = |(line, point): (usize, &ScalingPoint)| {
+        Some(Dot {
+            line,
+            at: point.throughput_per_s,
+            place: figure(point.throughput_per_s),
+            value: point.latency_ns? / 1e6,
+            interval: None,
+            mark: Some(figure(point.count)),
+        })
+    };
+    let dots: Vec<Dot> = group.points().filter_map(dot).collect();
+    let chart = Dots {
+        id: format!("curve-{number}"),
+        title: format!("Throughput against latency over {}{}", group.factor, group.of),
+        unit: "ms",
+        places: "operations a second".to_owned(),
+        lines: group.names(),
+        along: from_zero(dots.iter().map(|dot| dot.at)),
+        up: from_zero(dots.iter().map(|dot| dot.value)),
+        readings: dots.len(),
+        dots,
+        is_log: false,
+        band: None,
+        guide: Vec::new(),
+        window: group.window(),
+        how: format!(
+            "Operations a second along, their mean latency upwards; a number beside a point is its {}. Lower and further right is better.",
+            group.factor
+        ),
+        sentences: Vec::new(),
+    };
+    chart.draw()
+}
+
+/// How many times as much each number gives, a chart for each phase and each level of what is not compared.
+pub(super) fn speedups(study: &Study) -> Vec<Chart> {
+    groups(study).iter().enumerate().filter_map(|(number, group)| speedup(number, group)).collect()
+}
+
+fn speedup(number: usize, group: &Group<'_>) -> Option<Chart> {
+    let (first, last) = group.ends();
+    let is_wide = first > 0.0 && last / first >= WIDE;
+    let dot = |(line, point): (usize, &ScalingPoint)| Dot {
+        line,
+        // Points of two lines at the same number stand beside each other.
+        at: beside(point.count, (first, last), is_wide, line as f64 - (group.lines.len() as f64 - 1.0) / 2.0),
+        place: figure(point.count),
+        value: point.speedup,
+        interval: point.interval,
+        mark: None,
+    };
+    let dots: Vec<Dot> = group.points().map(dot).collect();
+    let scale = if is_wide {
+        Scale::between_ratios(first / 1.1, last * 1.1)
+    } else {
+        Scale::between(first - 0.2, last + 0.2)
+    };
+    let mut counts: Vec<f64> = group.points().map(|(_, point)| point.count).collect();
+    counts.sort_by(f64::total_cmp);
+    counts.dedup();
+    let highest = dots.iter().map(|dot| dot.interval.map_or(dot.value, |(_, high)| high)).fold(1.0, f64::max);
+    // As far as the picture reaches.
+    let share = |step: usize| first * (last / first).powf(step as f64 / (GUIDE - 1) as f64);
+    let guide: Vec<(f64, f64)> = match first > 0.0 && last > first {
+        true => (0..GUIDE)
+            .map(|step| (share(step), share(step) / first))
+            .filter(|(_, times)| *times <= 1.1 * highest)
+            .collect(),
+        false => Vec::new(),
+    };
+    let up =
+        from_zero(dots.iter().map(|dot| dot.value).chain(guide.iter().map(|point| point.1)).chain([highest]));
+    let chart = Dots {
+        id: format!("speedup-{number}"),
+        title: format!("Speed-up over {}{}", group.factor, group.of),
+        unit: "times",
+        places: group.factor.to_owned(),
+        lines: group.names(),
+        along: Axis { scale, ticks: counts.into_iter().map(|count| (count, figure(count))).collect() },
+        up,
+        readings: dots.len(),
+        dots,
+        is_log: false,
+        band: None,
+        guide,
+        window: group.window(),
+        how: format!(
+            "Throughput over that of the fewest {}, with 95 % over blocks. Dashed: as many times as there are more of them.",
+            group.factor
+        ),
+        sentences: group.lines.iter().map(|(_, one)| one.words.clone()).collect(),
+    };
+    chart.draw()
+}
+
+/// A place that many steps beside a count.
+fn beside(count: f64, (first, last): (f64, f64), is_wide: bool, steps: f64) -> f64 {
+    match is_wide {
+        true => count * (last / first).powf(APART * steps),
+        false => count + APART * steps * (last - first),
+    }
+}
+
+/// The points as tables.
+pub(super) fn tables(study: &Study) -> Vec<BarTable> {
+    let of = |(number, group): (usize, &Group<'_>)| {
+        let row = |(line, point): (usize, &ScalingPoint)| BarRow {
+            cells: vec![
+                group.lines.get(line).map_or_else(String::new, |(name, _)| name.clone()),
+                figure(point.count),
+                amount(point.throughput_per_s, "1/s"),
+                point.latency_ns.map_or_else(|| "-".to_owned(), |ns| amount(ns, "ns")),
+                decimal(point.speedup),
+                ratio_interval(point.interval),
+            ],
+            ..BarRow::default()
+        };
+        BarTable {
+            id: format!("scaling-table-{number}"),
+            title: format!("Over {}{}", group.factor, group.of),
+            how: "Medians over blocks; the interval is that of the speed-up.".to_owned(),
+            heads: ["of", group.factor, "throughput", "mean latency", "speed-up", "95 %"]
+                .map(str::to_owned)
+                .to_vec(),
+            rows: group.points().map(row).collect(),
+            doubts: Vec::new(),
+        }
+    };
+    groups(study).iter().enumerate().map(of).filter(|table| !table.rows.is_empty()).collect()
+}

@@ -1,0 +1,180 @@
+//! Tables of a study's page: comparisons, every cell, servers side by side, the article's own, the noise floor.
+//!
+//! A table that would not fit a sheet of paper goes on in another.
+
+use fathom_record::study::{PublishedTable, Study, StudyCell, StudyComparison, StudyVerdict};
+
+use super::super::bars::{BarRow, BarTable};
+use crate::members::ROWS;
+use crate::study::told::{
+    amount, cell_name, chance, effect, effect_interval, metrics_of, middle, middle_words, more_blocks,
+    percent, spaced, versus,
+};
+
+/// More rows than this make another table.
+const MOST_ROWS: usize = 24;
+/// Metrics beside each other in one table.
+const MOST_METRICS: usize = 4;
+
+/// A table, in as many parts as it needs; none where it has no row.
+fn in_parts(id: &str, title: &str, how: &str, heads: Vec<String>, rows: Vec<BarRow>) -> Vec<BarTable> {
+    let parts = rows.chunks(MOST_ROWS).enumerate().map(|(number, part)| BarTable {
+        id: format!("{id}-{number}"),
+        title: if number == 0 { title.to_owned() } else { format!("{title}, continued") },
+        how: how.to_owned(),
+        heads: heads.clone(),
+        rows: part.to_vec(),
+        doubts: Vec::new(),
+    });
+    parts.collect()
+}
+
+fn heads<const N: usize>(heads: [&str; N]) -> Vec<String> {
+    heads.map(str::to_owned).to_vec()
+}
+
+/// The class and the words of a verdict.
+pub(super) fn verdict(one: &StudyComparison) -> (&'static str, String) {
+    let word = one.verdict.word();
+    match (one.verdict, one.needs_blocks) {
+        (StudyVerdict::Better, _) => ("good", word.to_owned()),
+        (StudyVerdict::Worse, _) => ("bad", word.to_owned()),
+        (StudyVerdict::Same, _) => ("", word.to_owned()),
+        (StudyVerdict::Undecided, Some(blocks)) => ("", format!("{word}, needs {}", more_blocks(blocks))),
+        (StudyVerdict::Undecided, None) => ("", word.to_owned()),
+    }
+}
+
+/// Every comparison with its figures.
+pub(super) fn comparisons(study: &Study) -> Vec<BarTable> {
+    let row = |one: &StudyComparison| {
+        let (kind, verdict) = verdict(one);
+        let cells = vec![
+            versus(one),
+            spaced(&one.metric),
+            effect(one.ratio),
+            effect_interval(one.interval),
+            chance(one.p),
+            chance(one.adjusted_p),
+            one.pairs.len().to_string(),
+            verdict,
+        ];
+        BarRow { cells, kind, ..BarRow::default() }
+    };
+    in_parts(
+        "comparisons",
+        "Every comparison",
+        "Effects are level over baseline. p is the chance of a difference this large without an effect, by flipping the signs of pairs; \
+         behind it the same after all comparisons had their chance.",
+        heads(["of", "metric", "effect", "95 %", "p", "p after all", "pairs", "verdict"]),
+        study.comparisons.iter().map(row).collect(),
+    )
+}
+
+/// Every cell with its medians and spreads, the metrics on which the answer rests first.
+pub(super) fn cells(study: &Study) -> Vec<BarTable> {
+    let mut tables = Vec::new();
+    for (title, primary) in
+        [("Medians of what the answer rests on", true), ("What else was measured in each cell", false)]
+    {
+        for (number, metrics) in metrics_of(study, primary).chunks(MOST_METRICS).enumerate() {
+            let names = metrics.iter().map(|(_, metric)| spaced(&metric.name));
+            let heads = study.factors.iter().map(|factor| factor.name.clone()).chain(names).collect();
+            let row = |cell: &StudyCell| {
+                let figures =
+                    metrics.iter().map(|(place, metric)| middle_words(middle(cell, *place), &metric.unit));
+                BarRow { cells: cell.levels.iter().cloned().chain(figures).collect(), ..BarRow::default() }
+            };
+            tables.extend(in_parts(
+                &format!("cells-{}-{number}", if primary { "primary" } else { "other" }),
+                title,
+                "Medians over blocks; in brackets the spread: the highest less the lowest, as a share of the median. A dash: no trial of \
+                 the cell gave a value.",
+                heads,
+                study.cells.iter().map(row).collect(),
+            ));
+        }
+    }
+    tables
+}
+
+/// What each server of a cell asked of its disk, beside the others.
+pub(super) fn members(study: &Study) -> Vec<BarTable> {
+    let of_cell = |(number, cell): (usize, &StudyCell)| {
+        let servers = cell.members.iter().map(|row| format!("server {}", row.member));
+        let rows = ROWS.iter().filter_map(|(name, of)| {
+            let cells: Vec<Option<String>> = cell.members.iter().map(of).collect();
+            let is_known = cells.iter().any(Option::is_some);
+            let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
+            let cells = std::iter::once((*name).to_owned()).chain(cells).collect();
+            is_known.then(|| BarRow { cells, ..BarRow::default() })
+        });
+        let shared = cell.members.iter().filter(|row| !row.shared_devices.is_empty()).map(|row| {
+            let devices = row.shared_devices.join(", ");
+            format!(
+                "Server {} shares {devices} with another: the figures of that device are those of both.",
+                row.member
+            )
+        });
+        BarTable {
+            id: format!("members-{number}"),
+            title: format!("Servers of {} side by side", cell_name(cell)),
+            how: "The cell's last trial, each server's own counters and those of its device.".to_owned(),
+            heads: std::iter::once(String::new()).chain(servers).collect(),
+            rows: rows.collect(),
+            doubts: shared.collect(),
+        }
+    };
+    let several = study.cells.iter().filter(|cell| cell.members.len() > 1);
+    several.enumerate().map(of_cell).filter(|table| !table.rows.is_empty()).collect()
+}
+
+/// The article's table, and ours in the metrics on which the answer rests.
+pub(super) fn published(study: &Study, table: &PublishedTable) -> Vec<BarTable> {
+    let rows = table.rows.iter().filter(|row| !row.is_empty());
+    let theirs = in_parts(
+        "published",
+        "What the article printed",
+        &table.caption,
+        table.columns.clone(),
+        rows.map(|row| BarRow { cells: row.clone(), ..BarRow::default() }).collect(),
+    );
+    let metrics = metrics_of(study, true);
+    let names = metrics.iter().map(|(_, metric)| spaced(&metric.name));
+    let row = |cell: &StudyCell| {
+        let median = |(place, metric): &(usize, &fathom_record::study::StudyMetric)| {
+            middle(cell, *place).map_or_else(|| "-".to_owned(), |middle| amount(middle.median, &metric.unit))
+        };
+        let cells = std::iter::once(cell_name(cell)).chain(metrics.iter().map(median)).collect();
+        BarRow { cells, ..BarRow::default() }
+    };
+    let ours = in_parts(
+        "ours",
+        "What was measured here",
+        "Medians over blocks.",
+        std::iter::once("cell".to_owned()).chain(names).collect(),
+        study.cells.iter().map(row).collect(),
+    );
+    theirs.into_iter().chain(ours).collect()
+}
+
+/// How far two runs of the same thing lie apart.
+pub(super) fn noise(study: &Study) -> Vec<BarTable> {
+    let row = |one: &fathom_record::study::StudyNoise| BarRow {
+        cells: vec![
+            spaced(&one.metric),
+            percent(one.floor),
+            one.minimum_detectable.map_or_else(|| "-".to_owned(), percent),
+            one.pairs.to_string(),
+        ],
+        ..BarRow::default()
+    };
+    in_parts(
+        "noise",
+        "How far two runs of the same thing lie apart",
+        "19 of 20 pairs of equal runs lie within the floor; no smaller effect is called one. The least effect is the one that so many \
+         blocks find four times out of five.",
+        heads(["metric", "noise floor", "least effect found", "pairs of equal runs"]),
+        study.noise.iter().map(row).collect(),
+    )
+}

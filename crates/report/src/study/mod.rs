@@ -1,0 +1,220 @@
+//! A study as lines for a terminal: what was asked, the answer first, then what it rests on and what may not be concluded.
+//!
+//! Everything is the record's: no verdict is made here, and a value that a broken trial could not give is a dash. Names and sentences
+//! come from a file that others may have written, so that all of it passes [`printable`].
+
+mod columns;
+pub(crate) mod told;
+
+use fathom_record::study::{PublishedTable, Study, StudyComparison, StudyMetric, StudyScaling, StudyVerdict};
+use fathom_units::{Nanos, decimal};
+
+use self::columns::columns;
+use self::told::{
+    amount, answers, cell_name, chance, design, effect, effect_interval, given, interaction, metrics_of,
+    middle, middle_words, percent, ratio_interval, sentence, spaced, tally, versus,
+};
+use crate::members::member_lines;
+use crate::printable::{cut, printable};
+use crate::wrap::wrap;
+
+/// The study in lines of at most `width` characters.
+pub fn study_lines(study: &Study, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    say(&mut lines, "", "  ", &format!("Study {}: {}", study.name, study.question), width);
+    say(&mut lines, "  ", "  ", &design(study), width);
+    answer(study, width, &mut lines);
+    cells(study, width, &mut lines);
+    comparisons(study, width, &mut lines);
+    if !study.interactions.is_empty() {
+        heading("Whether the effect of one factor depends on another", &mut lines);
+        for one in &study.interactions {
+            say(&mut lines, "  ", "    ", &interaction(one), width);
+        }
+    }
+    study.scalings.iter().for_each(|one| scaling(one, width, &mut lines));
+    noise(study, width, &mut lines);
+    broken(study, width, &mut lines);
+    members(study, width, &mut lines);
+    if let Some(table) = &study.published {
+        published(table, width, &mut lines);
+    }
+    if !study.cautions.is_empty() {
+        heading("What may not be concluded", &mut lines);
+        study.cautions.iter().for_each(|one| say(&mut lines, "  ! ", "    ", one, width));
+    }
+    lines
+}
+
+fn heading(title: &str, lines: &mut Vec<String>) {
+    lines.extend([String::new(), title.to_owned()]);
+}
+
+/// A sentence that somebody else may have written.
+fn say(lines: &mut Vec<String>, first: &str, rest: &str, text: &str, width: usize) {
+    lines.extend(wrap(&printable(text), first, rest, width));
+}
+
+/// A sign before an answer, so that it is told without colour.
+fn sign(verdict: StudyVerdict) -> char {
+    match verdict {
+        StudyVerdict::Better => '+',
+        StudyVerdict::Worse => '-',
+        StudyVerdict::Same => '=',
+        StudyVerdict::Undecided => '?',
+    }
+}
+
+fn answer(study: &Study, width: usize, lines: &mut Vec<String>) {
+    let answers = answers(study);
+    heading(&format!("Answer. {}", tally(&answers)), lines);
+    for one in answers {
+        say(lines, &format!("  {} ", sign(one.verdict)), "    ", &sentence(one), width);
+    }
+}
+
+fn cells(study: &Study, width: usize, lines: &mut Vec<String>) {
+    if study.cells.is_empty() {
+        return;
+    }
+    let factors: Vec<&str> = study.factors.iter().map(|factor| factor.name.as_str()).collect();
+    let parts = [("Cells", true), ("What else was measured in each cell", false)];
+    for (title, primary) in parts {
+        let metrics = metrics_of(study, primary);
+        if metrics.is_empty() {
+            continue;
+        }
+        heading(title, lines);
+        let head = |(_, metric): &(usize, &StudyMetric)| spaced(&metric.name);
+        let heads: Vec<String> =
+            std::iter::once(factors.join(", ")).chain(metrics.iter().map(head)).collect();
+        let rows: Vec<Vec<String>> = study
+            .cells
+            .iter()
+            .map(|cell| {
+                let figures =
+                    metrics.iter().map(|(place, metric)| middle_words(middle(cell, *place), &metric.unit));
+                std::iter::once(cell_name(cell)).chain(figures).collect()
+            })
+            .collect();
+        lines.extend(indented(columns(&heads, &rows, width.saturating_sub(2))));
+        if primary {
+            let how =
+                "Medians over blocks; in brackets the highest less the lowest, as a share of the median.";
+            say(lines, "  ", "  ", how, width);
+        }
+    }
+}
+
+fn indented(lines: Vec<String>) -> impl Iterator<Item = String> {
+    lines.into_iter().map(|line| if line.is_empty() { line } else { format!("  {line}") })
+}
+
+fn comparisons(study: &Study, width: usize, lines: &mut Vec<String>) {
+    if study.comparisons.is_empty() {
+        return;
+    }
+    heading("Comparisons: level over baseline, 95 %, p after all, verdict", lines);
+    // What is compared is said once, with its metrics below.
+    let mut subjects: Vec<String> = Vec::new();
+    for one in &study.comparisons {
+        let subject = versus(one);
+        if !subjects.contains(&subject) {
+            subjects.push(subject);
+        }
+    }
+    for subject in subjects {
+        lines.push(format!("  {}", cut(&printable(&subject), width.saturating_sub(2))));
+        let alike = study.comparisons.iter().filter(|one| versus(one) == subject);
+        lines.extend(alike.map(|one| cut(&comparison_row(one), width)));
+    }
+}
+
+fn comparison_row(one: &StudyComparison) -> String {
+    let verdict = match one.needs_blocks.filter(|_| one.verdict == StudyVerdict::Undecided) {
+        Some(blocks) => format!("? needs {blocks}"),
+        None => format!("{} {}", sign(one.verdict), one.verdict.word()),
+    };
+    let name = cut(&printable(&spaced(&one.metric)), 20);
+    let interval = one.interval.map_or_else(|| "-".to_owned(), |_| effect_interval(one.interval));
+    let chance = chance(one.adjusted_p);
+    format!("    {name:<20} {:>10}  {interval:<18} {chance:>7}  {verdict}", effect(one.ratio))
+}
+
+fn scaling(one: &StudyScaling, width: usize, lines: &mut Vec<String>) {
+    let phase = one.phase.as_ref().map_or_else(String::new, |phase| format!(", {phase}"));
+    let title = printable(&format!("Over {}{phase}{}", one.factor, given(&one.given)));
+    heading(&cut(&title, width), lines);
+    let heads = [&one.factor, "operations", "latency", "speed-up", "95 %"].map(|head| head.to_owned());
+    let rows: Vec<Vec<String>> = one
+        .points
+        .iter()
+        .map(|point| {
+            vec![
+                decimal_or_whole(point.count),
+                amount(point.throughput_per_s, "1/s"),
+                point.latency_ns.map_or_else(|| "-".to_owned(), |ns| Nanos(ns.max(0.0) as u64).to_string()),
+                decimal(point.speedup),
+                ratio_interval(point.interval),
+            ]
+        })
+        .collect();
+    lines.extend(indented(columns(&heads, &rows, width.saturating_sub(2))));
+    say(lines, "  ", "  ", &one.words, width);
+}
+
+/// A count without decimals that say nothing.
+fn decimal_or_whole(count: f64) -> String {
+    if count.fract() == 0.0 { fathom_units::count(count) } else { decimal(count) }
+}
+
+fn noise(study: &Study, width: usize, lines: &mut Vec<String>) {
+    if study.noise.is_empty() {
+        return;
+    }
+    heading("Noise floor: how far two runs of the same thing lie apart", lines);
+    let heads = ["metric", "19 of 20 within", "least effect found", "pairs"].map(str::to_owned);
+    let rows: Vec<Vec<String>> = study
+        .noise
+        .iter()
+        .map(|one| {
+            let least = one.minimum_detectable.map_or_else(|| "-".to_owned(), percent);
+            vec![spaced(&one.metric), percent(one.floor), least, one.pairs.to_string()]
+        })
+        .collect();
+    lines.extend(indented(columns(&heads, &rows, width.saturating_sub(2))));
+}
+
+fn broken(study: &Study, width: usize, lines: &mut Vec<String>) {
+    if study.cells.iter().all(|cell| cell.broken.is_empty()) {
+        return;
+    }
+    heading("Trials that broke", lines);
+    for cell in &study.cells {
+        for (block, why) in &cell.broken {
+            let text = format!("{}, block {}: {why}", cell_name(cell), block.saturating_add(1));
+            say(lines, "  x ", "    ", &text, width);
+        }
+    }
+}
+
+fn members(study: &Study, width: usize, lines: &mut Vec<String>) {
+    for cell in study.cells.iter().filter(|cell| cell.members.len() > 1) {
+        let title = format!("Servers of {} side by side, in its last trial", cell_name(cell));
+        heading(&cut(&printable(&title), width), lines);
+        lines
+            .extend(member_lines(&cell.members, true, width).iter().map(|line| cut(&printable(line), width)));
+    }
+}
+
+fn published(table: &PublishedTable, width: usize, lines: &mut Vec<String>) {
+    heading("What the article printed", lines);
+    say(lines, "  ", "  ", &table.caption, width);
+    lines.extend(indented(columns(&table.columns, &table.rows, width.saturating_sub(2))));
+    for one in &table.may_not_be_compared {
+        say(lines, "  ! ", "    ", &format!("Not comparable: {one}"), width);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,233 @@
+//! What text and page of a study say in the same words: names, values, effects, what a cell came to. Nothing here is judged again.
+
+use fathom_record::study::{Study, StudyCell, StudyComparison, StudyInteraction, StudyMetric, StudyVerdict};
+use fathom_stats::median;
+use fathom_units::{Nanos, decimal};
+
+use crate::figures::bytes;
+
+/// From this ratio on an effect is told as times, not as percent.
+const TIMES: f64 = 3.0;
+
+/// A name as people read it: `update_p99` is `update p99`.
+pub(crate) fn spaced(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// The same at the beginning of a title.
+pub(crate) fn capital(name: &str) -> String {
+    let spaced = spaced(name);
+    let mut letters = spaced.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A value in the unit of a metric.
+pub(crate) fn amount(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => Nanos(value.max(0.0).round() as u64).to_string(),
+        "1/s" => format!("{}/s", decimal(value)),
+        "bytes" => bytes(value),
+        "1" => decimal(value),
+        unit => format!("{} {unit}", decimal(value)),
+    }
+}
+
+/// A share as percent: `3.1 %`.
+pub(crate) fn percent(share: f64) -> String {
+    match 100.0 * share {
+        whole if !whole.is_finite() => "?".to_owned(),
+        whole if whole.abs() < 99.95 => format!("{whole:.1} %"),
+        whole => format!("{whole:.0} %"),
+    }
+}
+
+/// What a ratio is as an effect: `+12.0 %`, `-94.0 %`, `4.20 times`.
+pub(crate) fn effect(ratio: f64) -> String {
+    match ratio {
+        ratio if !ratio.is_finite() => "?".to_owned(),
+        ratio if ratio >= TIMES => format!("{} times", decimal(ratio)),
+        ratio => format!("{:+.1} %", 100.0 * (ratio - 1.0)),
+    }
+}
+
+/// The ends of an effect, which are told alike.
+pub(crate) fn effect_interval(interval: Option<(f64, f64)>) -> String {
+    match interval {
+        None => "none: too few pairs".to_owned(),
+        Some((low, high)) if high < TIMES => format!("{} to {}", effect(low), effect(high)),
+        Some((low, high)) => format!("{} to {} times", decimal(low), decimal(high)),
+    }
+}
+
+/// The ends of a ratio that is told as such: `0.87 to 0.89`.
+pub(crate) fn ratio_interval(interval: Option<(f64, f64)>) -> String {
+    interval.map_or_else(|| "-".to_owned(), |(low, high)| format!("{} to {}", decimal(low), decimal(high)))
+}
+
+/// What an interaction came to, with its figures.
+pub(crate) fn interaction(one: &StudyInteraction) -> String {
+    let interval = ratio_interval(one.interval);
+    format!("{} ({}; 95 %: {interval}; p {})", one.words.trim(), decimal(one.ratio), chance(one.adjusted_p))
+}
+
+/// A chance: `0.016`, `< 0.001`.
+pub(crate) fn chance(p: f64) -> String {
+    if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
+}
+
+/// `where iops is 300 and threads is 4`; nothing where nothing is given.
+pub(crate) fn given(levels: &[(String, String)]) -> String {
+    let all: Vec<String> = levels.iter().map(|(factor, level)| format!("{factor} is {level}")).collect();
+    if all.is_empty() { String::new() } else { format!(" where {}", all.join(" and ")) }
+}
+
+/// `file system: xfs against ext4 where iops is 300`.
+pub(crate) fn versus(one: &StudyComparison) -> String {
+    format!("{}: {} against {}{}", one.factor, one.level, one.baseline, given(&one.given))
+}
+
+/// The metric of this name.
+pub(crate) fn metric<'s>(study: &'s Study, name: &str) -> Option<&'s StudyMetric> {
+    study.metrics.iter().find(|metric| metric.name == name)
+}
+
+/// Whether the answer rests on a comparison: its metric is primary.
+pub(crate) fn is_primary(study: &Study, one: &StudyComparison) -> bool {
+    metric(study, &one.metric).is_some_and(|metric| metric.primary)
+}
+
+/// The comparisons on which the answer rests: those over all levels of the others, and where there are none of these, all.
+pub(crate) fn answers(study: &Study) -> Vec<&StudyComparison> {
+    let primary = || study.comparisons.iter().filter(|one| is_primary(study, one));
+    let whole: Vec<&StudyComparison> = primary().filter(|one| one.given.is_empty()).collect();
+    if whole.is_empty() { primary().collect() } else { whole }
+}
+
+/// The answer of a comparison, with what would tell where nothing can be told.
+pub(crate) fn sentence(one: &StudyComparison) -> String {
+    let words = one.words.trim();
+    match one.needs_blocks.filter(|_| one.verdict == StudyVerdict::Undecided) {
+        // Said once: most sentences say it themselves.
+        Some(blocks) if !words.contains(&blocks.to_string()) => {
+            format!("{} Needs {} to tell.", words, more_blocks(blocks))
+        }
+        _ => words.to_owned(),
+    }
+}
+
+/// `1 more block`, `12 more blocks`.
+pub(crate) fn more_blocks(blocks: usize) -> String {
+    format!("{blocks} more block{}", if blocks == 1 { "" } else { "s" })
+}
+
+/// How many comparisons came to each answer, in a sentence.
+pub(crate) fn tally(of: &[&StudyComparison]) -> String {
+    let verdicts = [StudyVerdict::Better, StudyVerdict::Worse, StudyVerdict::Same, StudyVerdict::Undecided];
+    let parts: Vec<String> = verdicts
+        .into_iter()
+        .filter_map(|verdict| match of.iter().filter(|one| one.verdict == verdict).count() {
+            0 => None,
+            count => Some(format!("{count} {}", verdict.word())),
+        })
+        .collect();
+    match of.len() {
+        0 => "Nothing could be compared.".to_owned(),
+        1 => format!("One comparison: {}.", parts.concat().trim_start_matches("1 ")),
+        count => format!("Of {count} comparisons: {}.", parts.join(", ")),
+    }
+}
+
+/// What a cell is called: its levels.
+pub(crate) fn cell_name(cell: &StudyCell) -> String {
+    cell.levels.join(", ")
+}
+
+/// What a cell came to in a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Middle {
+    /// The median over blocks.
+    pub(crate) median: f64,
+    /// The highest less the lowest, as a share of the median; none of a single block, or where the median is 0.
+    pub(crate) spread: Option<f64>,
+    /// Blocks with a value.
+    pub(crate) blocks: usize,
+}
+
+/// The middle of a cell's values in the metric at a place; none where no block gave one.
+pub(crate) fn middle(cell: &StudyCell, metric: usize) -> Option<Middle> {
+    let values: Vec<f64> =
+        cell.values.get(metric)?.iter().flatten().copied().filter(|value| value.is_finite()).collect();
+    let median = median(&values)?;
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let spread = (values.len() > 1 && median != 0.0).then(|| (high - low) / median.abs());
+    Some(Middle { median, spread, blocks: values.len() })
+}
+
+/// `12,345/s (3.1 %)`; a dash where there is nothing.
+pub(crate) fn middle_words(middle: Option<Middle>, unit: &str) -> String {
+    match middle {
+        None => "-".to_owned(),
+        Some(Middle { median, spread: Some(spread), .. }) => {
+            format!("{} ({})", amount(median, unit), percent(spread))
+        }
+        Some(Middle { median, spread: None, .. }) => amount(median, unit),
+    }
+}
+
+/// The metrics with their places: those on which the answer rests, or the others.
+pub(crate) fn metrics_of(study: &Study, primary: bool) -> Vec<(usize, &StudyMetric)> {
+    study.metrics.iter().enumerate().filter(|(_, metric)| metric.primary == primary).collect()
+}
+
+/// How the study was laid out, in sentences.
+pub(crate) fn design(study: &Study) -> String {
+    let levels: Vec<String> = study
+        .factors
+        .iter()
+        .map(|factor| format!("{} ({})", factor.name, factor.levels.join(", ")))
+        .collect();
+    format!(
+        "{} cells over {}; {} of {} blocks are complete. Size {}, seed {}.",
+        study.cells.len(),
+        levels.join("; "),
+        study.blocks_complete,
+        study.blocks_planned,
+        study.size,
+        study.seed
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effects_and_values_are_told_as_people_read_them() {
+        let effects = [1.0, 1.1234, 0.06, 4.2, f64::NAN].map(effect);
+        assert_eq!(effects, ["+0.0 %", "+12.3 %", "-94.0 %", "4.20 times", "?"]);
+        assert_eq!(effect_interval(Some((0.995, 1.2))), "-0.5 % to +20.0 %");
+        assert_eq!(effect_interval(Some((2.5, 4.0))), "2.50 to 4.00 times");
+        assert_eq!(effect_interval(None), "none: too few pairs");
+        let amounts = [(1.5e6, "ns"), (12_345.6, "1/s"), (4096.0, "bytes"), (3.25, "1"), (7.0, "parsecs")];
+        let told = amounts.map(|(value, unit)| amount(value, unit));
+        assert_eq!(told, ["1.50 ms", "12,346/s", "4 KiB", "3.25", "7.00 parsecs"]);
+        assert_eq!([0.0004, 0.0156].map(chance), ["< 0.001", "0.016"]);
+    }
+
+    #[test]
+    fn a_cell_whose_trials_broke_has_no_middle_and_no_zero() {
+        let cell = StudyCell {
+            levels: vec!["a".into()],
+            values: vec![vec![None, None], vec![Some(4.0), None], vec![Some(1.0), Some(3.0)]],
+            broken: Vec::new(),
+            runs: Vec::new(),
+            facts: Vec::new(),
+            members: Vec::new(),
+        };
+        assert_eq!(middle(&cell, 0), None);
+        assert_eq!(middle_words(middle(&cell, 1), "1"), "4.00");
+        assert_eq!(middle(&cell, 2), Some(Middle { median: 2.0, spread: Some(1.0), blocks: 2 }));
+        assert_eq!(middle(&cell, 3), None, "a record may have fewer rows than metrics");
+    }
+}
