@@ -38,9 +38,7 @@ fn storage(storage: &Storage) -> Wrong {
         (Some(ArrayKind::BtrfsRaid0), Some(filesystem)) if *filesystem != Filesystem::Btrfs => {
             return wrong("array", format!("btrfs joins disks for itself only, not for {filesystem}"));
         }
-        (Some(ArrayKind::MdRaid0 | ArrayKind::MdRaid10 | ArrayKind::LvmStriped), None) => {
-            return wrong("array", "an array needs a file system on it");
-        }
+        (Some(_), None) => return wrong("array", "an array needs a file system on it"),
         _ => {}
     }
     if array.is_some() && storage.device.is_some() {

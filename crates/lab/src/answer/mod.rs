@@ -135,7 +135,8 @@ fn cautions(study: &Study, plan: &Plan, table: &Table) -> Vec<String> {
     }
     if blocks < 6 {
         cautions.push(format!(
-            "With {blocks} blocks no difference can be told from chance at 5 percent (6 are the fewest, 8 for 1 percent): this is a look, not an answer."
+            "With {} no difference can be told from chance at 5 percent (6 are the fewest, 8 for 1 percent): this is a look, not an answer.",
+            if blocks == 1 { "one block".to_owned() } else { format!("{blocks} blocks") }
         ));
     }
     if !study.design.twin {

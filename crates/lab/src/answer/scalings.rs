@@ -13,7 +13,20 @@ use super::words;
 /// More than this share must come of a further step, or it does not pay.
 const PAYS: f64 = 0.05;
 
-/// A scaling for each combination of the other factors.
+/// A curve: its phase, the metric that counts, and the latency beside it.
+type Curve = (Option<&'static str>, &'static str, Option<&'static str>);
+
+/// The curves of a kind of study.
+fn curves(measures: Measures) -> &'static [Curve] {
+    match measures {
+        Measures::Load => {
+            &[(Some("run"), "throughput", Some("latency")), (Some("load"), "load_throughput", None)]
+        }
+        Measures::Probe => &[(None, "iops", Some("request_latency"))],
+    }
+}
+
+/// A scaling for each phase and each combination of the other factors.
 pub(super) fn all(study: &Study, plan: &Plan, table: &Table) -> Vec<StudyScaling> {
     let Some(across) = study.across else { return Vec::new() };
     let shape: Vec<usize> = study
@@ -22,15 +35,23 @@ pub(super) fn all(study: &Study, plan: &Plan, table: &Table) -> Vec<StudyScaling
         .enumerate()
         .map(|(at, varied)| if at == across { 1 } else { varied.levels.len() })
         .collect();
-    combinations(&shape).iter().filter_map(|levels| one(study, plan, table, across, levels)).collect()
+    let others = combinations(&shape);
+    let of_curve = |curve: &Curve| {
+        others.iter().filter_map(|levels| one(study, plan, table, *curve, across, levels)).collect::<Vec<_>>()
+    };
+    curves(study.measures).iter().flat_map(of_curve).collect()
 }
 
-fn one(study: &Study, plan: &Plan, table: &Table, across: usize, levels: &[usize]) -> Option<StudyScaling> {
+fn one(
+    study: &Study,
+    plan: &Plan,
+    table: &Table,
+    (phase, throughput, latency): Curve,
+    across: usize,
+    levels: &[usize],
+) -> Option<StudyScaling> {
     let place = |name: &str| study.metrics.iter().position(|(metric, _)| metric.name == name);
-    let (throughput, latency) = match study.measures {
-        Measures::Load => (place("throughput")?, place("latency")),
-        Measures::Probe => (place("iops")?, place("request_latency")),
-    };
+    let (throughput, latency) = (place(throughput)?, latency.and_then(place));
     let varied = study.factors.get(across)?;
     let others = |cell: &[usize]| {
         cell.iter().zip(levels).enumerate().all(|(at, (one, two))| at == across || one == two)
@@ -78,6 +99,7 @@ fn one(study: &Study, plan: &Plan, table: &Table, across: usize, levels: &[usize
     });
     let mut scaling = StudyScaling {
         factor: varied.factor.name.to_owned(),
+        phase: phase.map(str::to_owned),
         given: given.collect(),
         points,
         words: String::new(),

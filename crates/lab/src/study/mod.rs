@@ -235,14 +235,8 @@ impl Study {
             .map(|varied| varied.factor)
             .chain(self.settings.iter().map(|(factor, _)| *factor));
         let line = all.clone().find(is_storage).map_or_else(String::new, |factor| self.lines.at(factor.name));
-        let kind = error.kind();
-        let advice = error.advice().map(str::to_owned);
         let what = format!("the cell of {} cannot be made here{line}", self.labels(levels).join(", "));
-        let refused = Error::new(kind, what).because(error);
-        match advice {
-            Some(advice) => refused.advise(advice),
-            None => refused,
-        }
+        Error::new(error.kind(), what).because(error)
     }
 
     fn check(&self) -> Result<()> {
