@@ -3,14 +3,14 @@
 # setup/guest.sh install puts it into the cache, once; setup/guest.sh path prints its folder, or says in one line why it
 # is not there (exit 3).
 #
-# The folder holds Debian's own kernel (vmlinuz) and an initramfs (initrd) with its modules, mdadm, LVM and the mkfs
+# The folder holds Debian's own kernel (vmlinuz) and an initramfs (initrd) with its modules, mdadm, LVM, udev and the mkfs
 # programs, out of Debian's packages. They are unpacked, never installed: this machine keeps its kernel and gets no service of
 # theirs. The guest mounts what a program expects, runs the program that its first disk holds, and goes down.
 set -euo pipefail
 
 cache=${FATHOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fathom}
-packages=(linux-image-amd64 mdadm lvm2 dmsetup xfsprogs e2fsprogs btrfs-progs mount util-linux kmod busybox-static)
-programs=(mdadm lvm dmsetup kmod losetup blkid wipefs mkfs.xfs xfs_spaceman mke2fs mkfs.btrfs btrfs)
+packages=(linux-image-amd64 mdadm lvm2 dmsetup xfsprogs e2fsprogs btrfs-progs mount util-linux kmod udev busybox-static)
+programs=(mdadm lvm dmsetup kmod losetup blkid wipefs mkfs.xfs xfs_spaceman mke2fs mkfs.btrfs btrfs udevadm)
 modules=(virtio_pci virtio_blk loop md-mod raid0 raid10 dm-mod ext4 xfs btrfs crc32c_generic crc32c-intel)
 
 say() { echo "guest: $*" >&2; }
@@ -68,6 +68,11 @@ take_programs() {
     done
     take "$root" "$into" "$root/lib64/ld-linux-x86-64.so.2"
     take "$root" "$into" "$root/usr/sbin/xfs_info"
+    # udev as most machines have it, for the program to start: its rules put arrays together and hold new devices open.
+    mkdir -p "$into/lib/systemd"
+    cp -r "$root/lib/udev" "$into/lib/udev"
+    rm -rf "$into"/lib/udev/hwdb*
+    ln -s ../../bin/udevadm "$into/lib/systemd/systemd-udevd"
     take "$root" "$into" "$root/etc/mke2fs.conf"
     for name in vgcreate vgremove vgs lvcreate lvremove lvs pvcreate pvremove pvs; do ln -s lvm "$into/sbin/$name"; done
     ln -s ../bin/kmod "$into/sbin/modprobe"

@@ -1,6 +1,7 @@
 //! What a block device holds, by the marks that file systems, partition tables, md and LVM leave on it (wipefs(8)).
 //!
-//! `wipefs` knows them all, and without an order to erase it only reads.
+//! `wipefs` knows them all, tells their UUIDs, and without an order to erase it only reads. The probe, which starts no
+//! programs, has a table of its own for the one question whether it may write.
 
 use std::path::Path;
 

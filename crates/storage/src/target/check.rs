@@ -3,6 +3,7 @@
 //! First what contradicts itself, then what this machine lacks (rights, programs, kernel), then what the place lacks (room,
 //! an empty disk). That order lets a study be judged also where it cannot run.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use fathom_errors::{Error, Kind, Result};
@@ -43,7 +44,10 @@ impl TargetSpec {
             Base::Loops { count, .. } if *count > 1 && self.array.is_none() => {
                 return Err(Error::usage(format!("{count} loop devices need an array that joins them")));
             }
-            Base::Device { path, typed_name } if Path::new(typed_name) != path => {
+            // With or without the folder, as the probe takes it too.
+            Base::Device { path, typed_name }
+                if Path::new(typed_name) != path && path.file_name() != Some(OsStr::new(typed_name)) =>
+            {
                 let path = path.display();
                 let what =
                     format!("what is on {path} would be lost, and the name typed again is '{typed_name}'");

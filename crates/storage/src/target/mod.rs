@@ -35,7 +35,7 @@ pub enum Base {
     Device {
         /// Its node, `/dev/sdb`.
         path: PathBuf,
-        /// The same name, typed a second time by whoever answers for it.
+        /// The same name, with or without `/dev/`, typed a second time by whoever answers for it.
         typed_name: String,
     },
 }
