@@ -69,7 +69,7 @@ pub(crate) struct Applied(Vec<Guard>);
 
 impl Applied {
     /// Sets what belongs to the lowest devices: the scheduler, then what it changes along.
-    pub(crate) fn to_leaf(&mut self, ledger: &Ledger, name: &str, settings: &QueueSettings) -> Result<()> {
+    pub(crate) fn set_leaf(&mut self, ledger: &Ledger, name: &str, settings: &QueueSettings) -> Result<()> {
         let queue = Path::new("/sys/block").join(name).join("queue");
         if let Some(scheduler) = &settings.scheduler {
             let requests = queue.join("nr_requests");

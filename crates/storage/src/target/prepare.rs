@@ -163,7 +163,7 @@ impl TargetSpec {
     /// What can be set before the file system is made: all but the read-ahead of btrfs, which has its own.
     fn set_queues(&self, ledger: &Ledger, stack: &mut Stack) -> Result<()> {
         for leaf in &stack.leaves {
-            stack.settings.to_leaf(ledger, &leaf.name, &self.queue)?;
+            stack.settings.set_leaf(ledger, &leaf.name, &self.queue)?;
         }
         let own = self.filesystem == Some(Filesystem::Btrfs);
         match (self.queue.read_ahead_kib, &stack.top) {
@@ -266,7 +266,8 @@ impl PreparedTarget {
 
     /// Takes it down now and tells whether that worked. What failed stays in the ledger.
     pub fn undo(self) -> Result<()> {
-        let PreparedTarget { cap, late_settings, place, format, settings, array, loops, .. } = self;
+        // Where one part cannot be undone, the rest still goes from the top down: the last named is dropped first.
+        let PreparedTarget { loops, array, settings, format, place, late_settings, cap, .. } = self;
         cap.map_or(Ok(()), Cap::lift)?;
         late_settings.undo()?;
         match place {
