@@ -32,11 +32,12 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name about; do \
 		printf '  make %-8s %s\n' "$$name" "$$about"; done
 
-setup: ## install what building and testing want: Debian packages, the clients of the tests
+setup: ## install what building and testing want: Debian packages, the clients of the tests, a guest
 	@setup/install.sh build
 	@setup/install.sh test
 	@setup/install.sh fuzz
 	@setup/clients.sh install
+	@setup/guest.sh install
 	@$(prepare)
 
 build: ## the release program, at bin/fathom
@@ -97,4 +98,4 @@ soak: setup ## the long forms of the tests
 clean: ## remove what was built
 	cargo clean --quiet
 	rm -rf bin "$(FATHOM_CACHE)/fuzz-target"
-	rm -rf "$(FATHOM_CACHE)"/setup-* "$(FATHOM_CACHE)"/clients-*
+	rm -rf "$(FATHOM_CACHE)"/setup-* "$(FATHOM_CACHE)"/clients-* "$(FATHOM_CACHE)"/guest*

@@ -28,6 +28,8 @@ test               wanted  ps           procps
 test               wanted  iostat       sysstat
 test               wanted  fio          fio
 test               wanted  bindfs       bindfs
+test               wanted  wipefs       util-linux
+test               wanted  qemu-system-x86_64 qemu-system-x86
 test               wanted  python3      python3>=3.11
 test               wanted  pip3         python3-pip
 test               wanted  node         nodejs>=20.19

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use fathom_process::{Ledger, ProcessId, Thing};
 use fathom_storage::{
-    Backing, Cap, CapLimits, Filesystem, FilesystemOptions, LoopDevice, LoopOptions, format_and_mount,
+    Array, ArrayKind, Backing, Base, Cap, CapLimits, Filesystem, FilesystemOptions, LoopDevice, LoopOptions,
+    QueueSettings, TargetSpec, format_and_mount,
 };
 use fathom_testkit::{Fathom, Output, Scratch, is_root, leftovers};
 use fathom_units::Bytes;
@@ -38,7 +39,15 @@ fn leave_behind() {
         if let Ok(cap) = &cap {
             cap.adopt_process(sleeper.id()).unwrap();
         }
-        (device, mounted, inside, cap)
+        let base = Base::Loops { folder: place.clone(), count: 2, size: Bytes::mib(128) };
+        let target = TargetSpec {
+            array: Some(Array { kind: ArrayKind::BtrfsRaid0, chunk_kib: None }),
+            filesystem: Some(Filesystem::Btrfs),
+            queue: QueueSettings { read_ahead_kib: Some(16), ..QueueSettings::default() },
+            loops: options,
+            ..TargetSpec::new(base)
+        };
+        (device, mounted, inside, cap, target.prepare(&ledger).unwrap())
     });
     fs::write(place.join("ready"), sleeper.id().to_string()).unwrap();
     thread::sleep(Duration::from_secs(600));

@@ -42,7 +42,7 @@ fn make() -> Result<FuseMount> {
     let folder = ledger.create_directory(&path)?.guard();
     // bindfs names the folder below as what is mounted.
     let source = below.to_string_lossy().into_owned();
-    let entry = ledger.will_make(Thing::Mount { target: path.clone(), source })?;
+    let entry = ledger.will_make(Thing::mount(&path, source))?;
     let mount = entry.guard();
     // It returns once the file system is mounted, and serves it from the background.
     Tool::new("bindfs", "bindfs")?.arg(&below).arg(&path).run()?;

@@ -78,7 +78,7 @@ fn make(filesystem: Filesystem, size: Bytes, speed: Speed) -> Result<SlowDisk> {
     let ledger: Ledger = fixture_ledger()?;
     let path: PathBuf = scratch.path().join(ledger.unique_name() + ".slow");
     let folder = ledger.create_directory(&path)?.guard();
-    let fuse = ledger.will_make(Thing::Mount { target: path.clone(), source: SOURCE.to_owned() })?.guard();
+    let fuse = ledger.will_make(Thing::mount(&path, SOURCE))?.guard();
     let bytes = tempfile::tempfile_in(scratch.path()).map_err(|e| Error::io("create a file in", &path, e))?;
     let service_us = Arc::new(AtomicU64::new(0));
     let file_system = SlowFile::start(bytes, &service_us, speed.parallel);

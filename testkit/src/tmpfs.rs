@@ -43,7 +43,7 @@ fn make(size: Bytes) -> Result<Tmpfs> {
     let folder = ledger.create_directory(&path)?.guard();
     let options =
         CString::new(format!("size={}", size.0)).map_err(|e| Error::usage("zero byte").because(e))?;
-    let entry = ledger.will_make(Thing::Mount { target: path.clone(), source: name.clone() })?;
+    let entry = ledger.will_make(Thing::mount(&path, name.clone()))?;
     let mount = entry.guard();
     rustix::mount::mount(name.as_str(), &path, "tmpfs", MountFlags::empty(), options.as_c_str())
         .map_err(|e| Error::io("mount tmpfs at", &path, e))?;

@@ -48,6 +48,16 @@ pub(crate) fn unix_ns(time: SystemTime) -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// A loop device of ours that is part of something larger: whatever stands on that device is ours only as long as the
+/// device stands on that file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// `/dev/loopN`.
+    pub device: PathBuf,
+    /// The file that it stands on.
+    pub backing: PathBuf,
+}
+
 /// Something on the machine that is ours to undo. Paths are absolute and free of symbolic links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -88,6 +98,41 @@ pub enum Thing {
         target: PathBuf,
         /// What is mounted, as `/proc/self/mountinfo` shows it.
         source: String,
+        /// Its other devices, where it has several (btrfs): the kernel shows whichever it likes.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        others: Vec<String>,
+    },
+    /// A software RAID array (md): stopped, and its members' superblocks erased, if it has this UUID and stands on
+    /// these members.
+    MdArray {
+        /// 32 hexadecimal digits, chosen before it was made; dashes and colons do not count.
+        uuid: String,
+        /// What it was built from.
+        members: Vec<Member>,
+    },
+    /// An LVM volume group with its volumes: removed, with the LVM labels of its members.
+    VolumeGroup {
+        /// Its name, which must be ours alone ([`crate::Ledger::unique_name`]).
+        name: String,
+        /// What it was built from.
+        members: Vec<Member>,
+    },
+    /// What we wrote over a whole device that is not ours: its signatures are erased, if the file system on it still
+    /// has this UUID.
+    Format {
+        /// The device.
+        device: PathBuf,
+        /// The UUID that we gave the file system.
+        uuid: String,
+    },
+    /// A setting of the kernel below `/sys`: put back, if it still has the value that we gave it.
+    Setting {
+        /// The file.
+        path: PathBuf,
+        /// What it held before.
+        previous: String,
+        /// What we wrote; `None` where another setting of ours takes this one along, so that it is put back in any case.
+        value: Option<String>,
     },
     /// A control group: its processes are moved to the parent, then it is removed.
     Cgroup {
@@ -109,6 +154,11 @@ impl Thing {
         Thing::Directory { path: path.into(), identity: None }
     }
 
+    /// A file system on one device that is about to be mounted.
+    pub fn mount(target: impl Into<PathBuf>, source: impl Into<String>) -> Thing {
+        Thing::Mount { target: target.into(), source: source.into(), others: Vec::new() }
+    }
+
     /// The process that has `pid`. It cannot be recorded before it is made: its number is not known. Record it at
     /// once after the start.
     pub fn process(pid: u32) -> Result<Thing> {
@@ -128,7 +178,13 @@ impl fmt::Display for Thing {
                 write!(f, "loop device {} on {}", device.display(), backing.display())
             }
             Thing::Loop { device: None, backing } => write!(f, "loop device on {}", backing.display()),
-            Thing::Mount { target, source } => write!(f, "mount of {source} at {}", target.display()),
+            Thing::Mount { target, source, .. } => write!(f, "mount of {source} at {}", target.display()),
+            Thing::MdArray { uuid, .. } => write!(f, "md array {uuid}"),
+            Thing::VolumeGroup { name, .. } => write!(f, "LVM volume group {name}"),
+            Thing::Format { device, .. } => write!(f, "file system on {}", device.display()),
+            Thing::Setting { path, previous, .. } => {
+                write!(f, "setting {} (it was {previous})", path.display())
+            }
             Thing::Cgroup { path } => write!(f, "cgroup {}", path.display()),
             Thing::Process(id) => write!(f, "process {}", id.pid),
         }
@@ -155,11 +211,23 @@ mod tests {
         let things = [
             Thing::file("/a b"),
             Thing::Loop { device: None, backing: "/x".into() },
+            Thing::mount("/m", "/dev/loop0"),
+            Thing::MdArray {
+                uuid: "0".repeat(32),
+                members: vec![Member { device: "/dev/loop0".into(), backing: "/x".into() }],
+            },
+            Thing::Setting { path: "/sys/x".into(), previous: "none".into(), value: None },
             Thing::Process(ProcessId { pid: 1, start_time: 2 }),
         ];
         for thing in things {
             let text = serde_json::to_string(&thing).unwrap();
             assert_eq!(serde_json::from_str::<Thing>(&text).unwrap(), thing, "{text}");
         }
+    }
+
+    #[test]
+    fn a_mount_of_an_older_journal_is_understood() {
+        let text = r#"{"kind":"mount","target":"/m","source":"/dev/loop0"}"#;
+        assert_eq!(serde_json::from_str::<Thing>(text).unwrap(), Thing::mount("/m", "/dev/loop0"));
     }
 }

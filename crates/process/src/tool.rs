@@ -6,11 +6,17 @@
 
 use std::env;
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use fathom_errors::{Error, Kind, Result};
+
+use crate::ProcessId;
+
+/// In the environment of each program that we run: whose it is.
+const OWNER: &str = "FATHOM_TOOL_OF";
 
 /// Where Debian keeps administration programs; the path of an ordinary user lacks them.
 const ADMINISTRATION: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
@@ -30,7 +36,7 @@ impl Tool {
             return Err(Error::new(Kind::Unsupported, what).advise(format!("apt-get install {package}")));
         };
         let mut command = Command::new(path);
-        command.env("LC_ALL", "C").stdin(Stdio::null());
+        command.env("LC_ALL", "C").env(OWNER, mark(ProcessId::current()?)).stdin(Stdio::null());
         Ok(Tool { name: name.to_owned(), command })
     }
 
@@ -49,18 +55,40 @@ impl Tool {
     }
 
     /// Runs it and returns its standard output; an exit code other than 0 is an error that carries the last line
-    /// of its complaint.
+    /// of its complaint, before any lesson on its usage.
     pub fn run(mut self) -> Result<String> {
         let output = self.command.output().map_err(|e| Error::io("run", &self.name, e))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-        let complaint =
-            complaint.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no message");
+        let complaint = complaint(&String::from_utf8_lossy(&output.stderr));
         let what = format!("{} failed ({}): {complaint}", self.name, output.status);
-        Err(Error::new(kind_of_complaint(complaint), what))
+        Err(Error::new(kind_of_complaint(&complaint), what))
     }
+}
+
+/// The line that says what went wrong: the last one, but for the usage that some programs add.
+fn complaint(text: &str) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
+    let first = lines.peek().copied().unwrap_or("no message");
+    let last = lines.take_while(|line| !line.starts_with("Usage:")).last();
+    last.unwrap_or(first).to_owned()
+}
+
+fn mark(owner: ProcessId) -> String {
+    format!("{}-{}", owner.pid, owner.start_time)
+}
+
+/// A program that `owner` had started and that has not ended; its own death does not stop it. One of another user
+/// cannot be seen.
+pub(crate) fn running_for(owner: ProcessId) -> Option<ProcessId> {
+    let wanted = format!("{OWNER}={}", mark(owner));
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(ProcessId::of).find(|process| {
+        let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+        environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())
+    })
 }
 
 /// The kind behind the text that `strerror(3)` gives in the C locale; programs tell us no error number.
@@ -72,6 +100,9 @@ fn kind_of_complaint(complaint: &str) -> Kind {
         ("No space left", Kind::NoSpace),
         ("Read-only file system", Kind::ReadOnly),
         ("resource busy", Kind::Busy),
+        // LVM and mdadm, of a device that somebody has open.
+        ("in use", Kind::Busy),
+        ("exclusive access", Kind::Busy),
         ("temporarily unavailable", Kind::Busy),
         ("No such", Kind::NotFound),
     ];
@@ -99,6 +130,28 @@ mod tests {
         let error = Tool::new("mkfs.no-such", "no-such-progs").unwrap_err();
         assert_eq!(error.kind(), Kind::Unsupported);
         assert!(error.to_string().ends_with("apt-get install no-such-progs"));
+    }
+
+    #[test]
+    fn a_lesson_on_usage_does_not_hide_the_complaint() {
+        assert_eq!(
+            complaint("warning\nLog size must be 64MB.\nUsage: mkfs.xfs\n[-b size]\n"),
+            "Log size must be 64MB."
+        );
+        assert_eq!(complaint("Usage: x\n"), "Usage: x");
+        assert_eq!(complaint(""), "no message");
+    }
+
+    #[test]
+    fn a_program_is_known_for_ours_while_it_runs() {
+        let me = ProcessId::current().unwrap();
+        let sleeper = std::thread::spawn(|| Tool::new("sleep", "coreutils").unwrap().arg("0.3").run());
+        let start = std::time::Instant::now();
+        while running_for(me).is_none() {
+            assert!(start.elapsed().as_secs() < 10, "never seen");
+        }
+        assert!(running_for(ProcessId { start_time: me.start_time + 1, ..me }).is_none());
+        sleeper.join().unwrap().unwrap();
     }
 
     #[test]

@@ -1,8 +1,7 @@
-//! A fresh file system on a loop device, mounted.
+//! A fresh file system on a volume, mounted: a loop device, an array of them, or a whole device that was named twice.
 //!
-//! Work that mkfs would leave to the kernel's idle time (inode tables, journal) is done at once, since it would
-//! disturb a measurement; blocks are not discarded, since that would undo a preallocation. Only loop devices that
-//! we made are formatted.
+//! How its mkfs is called stands in `mkfs`. It refuses a volume that is too small; that nothing of anybody's is on it
+//! is the business of whoever hands the volume over.
 
 use std::ffi::CString;
 use std::fmt;
@@ -10,9 +9,11 @@ use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_process::{Guard, Ledger, Thing, Tool};
+use fathom_units::Bytes;
 use rustix::mount::MountFlags;
 
 use crate::LoopDevice;
+use crate::mkfs::{self, Stripe};
 
 /// The file systems that can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +40,7 @@ impl Filesystem {
     }
 
     /// The Debian package with its mkfs.
-    fn package(self) -> &'static str {
+    pub(crate) fn package(self) -> &'static str {
         match self {
             Filesystem::Ext4 => "e2fsprogs",
             Filesystem::Xfs => "xfsprogs",
@@ -57,13 +58,10 @@ impl Filesystem {
         }
     }
 
-    /// Quiet, over whatever is there, at once, without discarding.
-    fn arguments(self) -> &'static [&'static str] {
-        match self {
-            Filesystem::Ext4 => &["-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
-            Filesystem::Xfs => &["-q", "-f", "-K"],
-            Filesystem::Btrfs => &["-q", "-f", "-K"],
-        }
+    /// The same on an array: over stripes mkfs.xfs makes eight allocation groups of a small volume, and one of them
+    /// must hold a log of 64 MiB (tried with xfsprogs 6.1: 512 MiB are too few, 520 are enough).
+    pub fn least_striped_size_mib(self) -> u64 {
+        if self == Filesystem::Xfs { 520 } else { self.least_size_mib() }
     }
 }
 
@@ -74,9 +72,10 @@ impl fmt::Display for Filesystem {
 }
 
 /// How a file system is made and mounted. Access times are off, as MongoDB's vendor advises, unless asked for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilesystemOptions {
-    /// Further arguments of its mkfs (`-m`, `reflink=0`).
+    /// Further arguments of its mkfs (`-m`, `reflink=0`). A stripe given here (`-d su=`, `-E stride=`) is used in place
+    /// of the array's own.
     pub mkfs: Vec<String>,
     /// Options of its own for the mount, separated by commas (`nobarrier`, `compress=zstd`).
     pub mount: String,
@@ -111,6 +110,23 @@ impl Mounted {
     }
 }
 
+/// What a file system is made on.
+#[derive(Debug)]
+pub(crate) struct Volume<'a> {
+    /// The device, or the first of several that the file system joins itself (btrfs).
+    pub(crate) device: &'a Path,
+    /// The others of those.
+    pub(crate) others: &'a [PathBuf],
+    /// How much it holds, the others included.
+    pub(crate) size: Bytes,
+    /// Where the mount point is made unless told otherwise.
+    pub(crate) folder: &'a Path,
+    /// How the array below spreads what is written.
+    pub(crate) stripe: Option<Stripe>,
+    /// The UUID that the file system gets; its own choice if absent.
+    pub(crate) uuid: Option<&'a str>,
+}
+
 /// Makes `filesystem` on `device` and mounts it in a new folder, beside the device's file unless told otherwise. Needs root.
 pub fn format_and_mount(
     ledger: &Ledger,
@@ -118,33 +134,68 @@ pub fn format_and_mount(
     filesystem: Filesystem,
     options: &FilesystemOptions,
 ) -> Result<Mounted> {
-    let least = filesystem.least_size_mib();
-    if device.size().0 < least << 20 {
-        let what = format!("{filesystem} needs {least} MiB, and the device has {}", device.size());
+    let volume = Volume {
+        device: device.path(),
+        others: &[],
+        size: device.size(),
+        folder: device.folder(),
+        stripe: None,
+        uuid: None,
+    };
+    make_and_mount(ledger, &volume, filesystem, options)
+}
+
+/// The same on any volume.
+pub(crate) fn make_and_mount(
+    ledger: &Ledger,
+    volume: &Volume<'_>,
+    filesystem: Filesystem,
+    options: &FilesystemOptions,
+) -> Result<Mounted> {
+    let striped = volume.stripe.is_some();
+    let least = if striped { filesystem.least_striped_size_mib() } else { filesystem.least_size_mib() };
+    if volume.size.0 < least << 20 {
+        let what = format!("{filesystem} needs {least} MiB, and the device has {}", volume.size);
         return Err(Error::usage(what));
     }
     let tool = Tool::new(&format!("mkfs.{filesystem}"), filesystem.package())?;
-    tool.args(filesystem.arguments()).args(&options.mkfs).arg(device.path()).run()?;
+    tool.args(mkfs::arguments(filesystem, volume, &options.mkfs))
+        .arg(volume.device)
+        .args(volume.others)
+        .run()?;
 
-    let parent = options.beside.as_deref().unwrap_or_else(|| device.folder());
+    let parent = options.beside.as_deref().unwrap_or(volume.folder);
     let path = parent.join(ledger.unique_name() + ".mnt");
     let folder = ledger.create_directory(&path)?.guard();
-    let source = device.path().to_string_lossy().into_owned();
-    let entry = ledger.will_make(Thing::Mount { target: path.clone(), source })?;
-    if let Err(error) = mount(device.path(), &path, filesystem, options) {
+    // Free of symbolic links, as the kernel shows it.
+    let path = path.canonicalize().map_err(|e| Error::io("open", &path, e))?;
+    let name = |device: &Path| device.to_string_lossy().into_owned();
+    let others = volume.others.iter().map(|device| name(device)).collect();
+    let thing = Thing::Mount { target: path.clone(), source: name(volume.device), others };
+    let entry = ledger.will_make(thing)?;
+    if let Err(error) = mount(volume, &path, filesystem, options) {
         let _ = entry.undo();
         return Err(error);
     }
     Ok(Mounted { mount: entry.guard(), folder, path })
 }
 
-fn mount(device: &Path, target: &Path, filesystem: Filesystem, options: &FilesystemOptions) -> Result<()> {
+fn mount(
+    volume: &Volume<'_>,
+    target: &Path,
+    filesystem: Filesystem,
+    options: &FilesystemOptions,
+) -> Result<()> {
     let mut flags = MountFlags::empty();
     flags.set(MountFlags::NOATIME, !options.access_times);
     flags.set(MountFlags::RDONLY, options.read_only);
-    let data = CString::new(options.mount.as_str())
-        .map_err(|e| Error::usage("a mount option holds a zero byte").because(e))?;
-    rustix::mount::mount(device, target, filesystem.name(), flags, data.as_c_str()).map_err(|e| {
+    // The kernel knows a device of several only if it is told (btrfs(5), `device=`).
+    let members = if volume.others.is_empty() { &[][..] } else { &[volume.device.to_owned()][..] };
+    let members = members.iter().chain(volume.others).map(|path| format!("device={}", path.display()));
+    let own = Some(options.mount.clone()).filter(|options| !options.is_empty());
+    let data = members.chain(own).collect::<Vec<_>>().join(",");
+    let data = CString::new(data).map_err(|e| Error::usage("a mount option holds a zero byte").because(e))?;
+    rustix::mount::mount(volume.device, target, filesystem.name(), flags, data.as_c_str()).map_err(|e| {
         let error = Error::io(&format!("mount {filesystem} at"), target, e);
         match error.kind() {
             Kind::Permission => error.advise("mounting needs root"),

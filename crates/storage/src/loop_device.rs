@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::{DeviceNumber, View};
-use fathom_process::{Guard, Ledger, Thing, Tool};
+use fathom_process::{Guard, Ledger, Member, Thing, Tool};
 use fathom_units::Bytes;
 use rustix::fs::FallocateFlags;
 
@@ -53,6 +53,7 @@ pub struct LoopDevice {
     file: Guard,
     path: PathBuf,
     folder: PathBuf,
+    backing: PathBuf,
     number: DeviceNumber,
     size: Bytes,
 }
@@ -87,11 +88,11 @@ impl LoopDevice {
                 return Err(error);
             }
         };
-        let recorded = entry.made_as(Thing::Loop { device: Some(path.clone()), backing });
+        let recorded = entry.made_as(Thing::Loop { device: Some(path.clone()), backing: backing.clone() });
         let attached = entry.guard();
         recorded?;
         let number = device_number(&path)?;
-        let device = LoopDevice { attached, file: file_guard, path, folder, number, size };
+        let device = LoopDevice { attached, file: file_guard, path, folder, backing, number, size };
         device.check_direct_io(options)?;
         Ok(device)
     }
@@ -119,6 +120,11 @@ impl LoopDevice {
     /// The folder that holds the backing file.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// What whatever is built on it is recorded with.
+    pub(crate) fn member(&self) -> Member {
+        Member { device: self.path.clone(), backing: self.backing.clone() }
     }
 
     /// Detaches it and removes its file now, and tells whether that worked.
@@ -166,7 +172,7 @@ fn advise(error: Error) -> Error {
     }
 }
 
-fn device_number(path: &Path) -> Result<DeviceNumber> {
+pub(crate) fn device_number(path: &Path) -> Result<DeviceNumber> {
     let metadata = fs::metadata(path).map_err(|e| Error::io("look at", path, e))?;
     if !metadata.file_type().is_block_device() {
         return Err(Error::new(Kind::NotFound, format!("{} is not a block device", path.display())));

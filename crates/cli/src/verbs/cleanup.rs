@@ -35,7 +35,7 @@ pub(crate) struct Config {
 pub(crate) fn command() -> Command {
     // The words come last: the derived arguments would put the comment on `Config` in their place.
     Config::augment_args(Command::new("cleanup"))
-        .about("Undo what killed runs left: files, mounts, loop devices, cgroups")
+        .about("Undo what killed runs left: files, mounts, arrays, loop devices, cgroups, settings")
         .long_about(None)
         .after_help(EXAMPLES)
 }

@@ -5,14 +5,17 @@
 //! reason.
 
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use fathom_errors::{Error, Kind, Result};
 
 use super::journal::{Contents, Journal, Owed, Step, journals, owner_by_name};
 use super::state_folder;
 use crate::process_id::{boot_id, pid_namespace};
+use crate::tool::running_for;
 use crate::undo::{self, Circumstances, Undone};
-use crate::{ProcessId, Thing};
+use crate::{Member, ProcessId, Thing};
 
 /// A thing that a dead process owes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +112,10 @@ fn settle_journal(path: &Path) -> Result<Vec<Outcome>> {
     let Some((mut journal, contents)) = open_dead(path)? else { return Ok(Vec::new()) };
     journal.cut_torn_end()?;
     let same_boot = contents.boot_id == boot_id()?;
+    if same_boot && contents.pid_namespace == pid_namespace() {
+        let owner = contents.owner.or_else(|| owner_by_name(path));
+        owner.map_or(Ok(()), await_tools)?;
+    }
     let owner = contents.owner;
     let mut outcomes = Vec::new();
     let mut kept = Vec::new();
@@ -133,6 +140,23 @@ fn settle_journal(path: &Path) -> Result<Vec<Outcome>> {
     Ok(outcomes)
 }
 
+/// How long a program that the dead process had started may take to end: it would make things behind our back.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn await_tools(owner: ProcessId) -> Result<()> {
+    let start = Instant::now();
+    while let Some(tool) = running_for(owner) {
+        if start.elapsed() > PATIENCE {
+            let what = format!("process {}, which process {} had started, still runs", tool.pid, owner.pid);
+            return Err(
+                Error::new(Kind::Busy, what).advise("wait for it or end it, then run 'fathom cleanup'")
+            );
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
 fn settle_one(owed: &Owed, same_boot: bool, kept: &[Thing]) -> Fate {
     // A file must not be pulled from under a loop device that could not be detached.
     if let Some(user) = kept.iter().find(|user| stands_on(user, &owed.thing)) {
@@ -147,7 +171,15 @@ fn settle_one(owed: &Owed, same_boot: bool, kept: &[Thing]) -> Fate {
 }
 
 fn stands_on(user: &Thing, base: &Thing) -> bool {
-    matches!((user, base), (Thing::Loop { backing, .. }, Thing::File { path, .. }) if backing == path)
+    let has = |members: &[Member], device: &Path| members.iter().any(|member| member.device == device);
+    match (user, base) {
+        (Thing::Loop { backing, .. }, Thing::File { path, .. }) => backing == path,
+        (
+            Thing::MdArray { members, .. } | Thing::VolumeGroup { members, .. },
+            Thing::Loop { device: Some(device), .. },
+        ) => has(members, device),
+        _ => false,
+    }
 }
 
 fn about_journal(path: &Path, error: Error) -> Outcome {

@@ -47,7 +47,8 @@ fn devices_on(backing: &Path) -> Result<Vec<PathBuf>> {
     Ok(names.filter(|device| stands_on(device, backing)).collect())
 }
 
-fn stands_on(device: &Path, backing: &Path) -> bool {
+/// Whether the loop device stands on that file now.
+pub(super) fn stands_on(device: &Path, backing: &Path) -> bool {
     let found = attribute(device, "backing_file").unwrap_or_default();
     let found = found.strip_suffix('\n').unwrap_or(&found);
     Path::new(found.strip_suffix(DELETED).unwrap_or(found)) == backing

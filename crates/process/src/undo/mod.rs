@@ -5,16 +5,22 @@
 
 mod cgroup;
 mod file;
+mod format;
 mod loop_device;
+mod md_array;
 mod mount;
 mod process;
+mod setting;
+mod volume_group;
 
+use std::fs;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fathom_errors::{Kind, Result};
+use fathom_errors::{Error, Kind, Result};
 
-use crate::Thing;
+use crate::{Member, Thing};
 
 /// What is known about the record of a thing.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +43,10 @@ pub(crate) enum Undone {
 /// Undoes `thing`.
 pub(crate) fn undo(thing: &Thing, circumstances: Circumstances) -> Result<Undone> {
     // The kernel forgets these when it goes down.
-    let outlives_boot = matches!(thing, Thing::File { .. } | Thing::Directory { .. } | Thing::Tree { .. });
+    let outlives_boot = matches!(
+        thing,
+        Thing::File { .. } | Thing::Directory { .. } | Thing::Tree { .. } | Thing::Format { .. }
+    );
     if !circumstances.same_boot && !outlives_boot {
         return Ok(Undone::Before);
     }
@@ -46,10 +55,37 @@ pub(crate) fn undo(thing: &Thing, circumstances: Circumstances) -> Result<Undone
         Thing::Directory { path, identity } => file::remove_folder(path, *identity, circumstances),
         Thing::Tree { path, identity } => file::remove_tree(path, *identity, circumstances),
         Thing::Loop { device, backing } => loop_device::detach(device.as_deref(), backing),
-        Thing::Mount { target, source } => mount::unmount(target, source),
+        Thing::Mount { target, source, others } => mount::unmount(target, source, others),
+        Thing::MdArray { uuid, members } => md_array::dismantle(uuid, members),
+        Thing::VolumeGroup { name, members } => volume_group::remove(name, members),
+        Thing::Format { device, uuid } => format::erase(device, uuid),
+        Thing::Setting { path, previous, value } => setting::put_back(path, previous, value.as_deref()),
         Thing::Cgroup { path } => cgroup::remove(path),
         Thing::Process(id) => process::end(*id),
     }
+}
+
+/// Those of the members that are still the loop devices that were recorded.
+fn still_ours(members: &[Member]) -> Vec<&Member> {
+    members.iter().filter(|member| loop_device::stands_on(&member.device, &member.backing)).collect()
+}
+
+/// The kernel's name of a device: `loop3` for `/dev/loop3`.
+fn kernel_name(device: &Path) -> String {
+    device.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The devices of `/sys/block` that stand on any of `members`, by the kernel's name.
+fn stacked_on(members: &[&Member]) -> Result<Vec<String>> {
+    let folder = "/sys/block";
+    let entries = fs::read_dir(folder).map_err(|e| Error::io("list", folder, e))?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    Ok(names
+        .filter(|name| {
+            let slaves = Path::new(folder).join(name).join("slaves");
+            members.iter().any(|member| slaves.join(kernel_name(&member.device)).exists())
+        })
+        .collect())
 }
 
 /// How long something busy is asked again: a program that looks at each new device (udev, blkid) is soon done.

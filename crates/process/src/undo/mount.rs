@@ -12,10 +12,14 @@ use rustix::mount::UnmountFlags;
 
 use super::{Undone, patiently};
 
-pub(super) fn unmount(target: &Path, source: &str) -> Result<Undone> {
+pub(super) fn unmount(target: &Path, source: &str, others: &[String]) -> Result<Undone> {
+    let is_ours = |found: &str| {
+        let mut sources = others.iter().map(String::as_str).chain([source]);
+        sources.any(|source| found == escape(source.as_bytes(), IN_SOURCES))
+    };
     match top_source(target)? {
         None => return Ok(Undone::Before),
-        Some(found) if found != escape(source.as_bytes(), IN_SOURCES) => {
+        Some(found) if !is_ours(&found) => {
             let what = format!("{} is covered by a mount of {found}", target.display());
             return Err(Error::new(Kind::NotOurs, what).advise("unmount that first"));
         }
@@ -79,6 +83,6 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_no_mount_point_counts_as_undone() {
-        assert_eq!(unmount(Path::new("/no/such/folder"), "tmpfs").unwrap(), Undone::Before);
+        assert_eq!(unmount(Path::new("/no/such/folder"), "tmpfs", &[]).unwrap(), Undone::Before);
     }
 }

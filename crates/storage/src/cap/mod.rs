@@ -35,6 +35,14 @@ impl CapLimits {
         CapLimits { read_iops: Some(limit), write_iops: Some(limit), ..CapLimits::default() }
     }
 
+    /// Refuses no limit at all, and a limit of nothing.
+    pub(crate) fn check(&self) -> Result<()> {
+        if *self == CapLimits::default() || self.named().iter().any(|&(limit, ..)| limit == Some(0)) {
+            return Err(Error::usage("an I/O cap needs at least one limit, and none of 0"));
+        }
+        Ok(())
+    }
+
     /// Each limit with its name in version 1 and in version 2.
     fn named(&self) -> [(Option<u64>, &'static str, &'static str); 4] {
         [
@@ -75,17 +83,21 @@ impl fmt::Display for CapLimits {
 pub struct Cap {
     group: Guard,
     path: PathBuf,
-    device: DeviceNumber,
+    devices: Vec<DeviceNumber>,
     limits: CapLimits,
+    version: Version,
 }
 
 impl Cap {
     /// Makes a group that is limited on `device` (a whole disk, not a partition). Needs root, or a part of the
     /// cgroup tree that was handed to the user.
     pub fn new(ledger: &Ledger, device: DeviceNumber, limits: CapLimits) -> Result<Cap> {
-        if limits == CapLimits::default() || limits.named().iter().any(|&(limit, ..)| limit == Some(0)) {
-            return Err(Error::usage("an I/O cap needs at least one limit, and none of 0"));
-        }
+        Cap::on_each(ledger, &[device], limits)
+    }
+
+    /// The same on several devices, each with these limits to itself.
+    pub fn on_each(ledger: &Ledger, devices: &[DeviceNumber], limits: CapLimits) -> Result<Cap> {
+        limits.check()?;
         let place = Place::find(&View::live())?;
         let path = place.parent.join(ledger.unique_name());
         let entry = ledger.will_make(Thing::Cgroup { path: path.clone() })?;
@@ -94,10 +106,12 @@ impl Cap {
             return Err(advise(Error::io("create cgroup", &path, e)));
         }
         let group = entry.guard();
-        for (file, text) in limits.settings(place.version, device) {
-            write_limit(&path.join(file), &text, device)?;
+        for &device in devices {
+            for (file, text) in limits.settings(place.version, device) {
+                write_limit(&path.join(file), &text, device)?;
+            }
         }
-        Ok(Cap { group, path, device, limits })
+        Ok(Cap { group, path, devices: devices.to_vec(), limits, version: place.version })
     }
 
     /// Puts a running process, with all its threads, under the limit. Its later children follow it.
@@ -122,9 +136,26 @@ impl Cap {
         &self.path
     }
 
-    /// The device that is limited.
-    pub fn device(&self) -> DeviceNumber {
-        self.device
+    /// The devices that are limited.
+    pub fn devices(&self) -> &[DeviceNumber] {
+        &self.devices
+    }
+
+    /// What the kernel says of the limits: `read_iops 7:3 100` under version 1, `io.max 7:3 rbps=max riops=100 ...`
+    /// under version 2.
+    pub fn in_force(&self) -> Vec<String> {
+        let files: Vec<_> = match self.version {
+            Version::V1 => {
+                let names = self.limits.named().into_iter().filter_map(|(limit, v1, _)| limit.map(|_| v1));
+                names.map(|v1| (v1, format!("blkio.throttle.{v1}_device"))).collect()
+            }
+            Version::V2 => vec![("io.max", "io.max".to_owned())],
+        };
+        let lines = files.into_iter().flat_map(|(name, file)| {
+            let text = fs::read_to_string(self.path.join(file)).unwrap_or_default();
+            text.lines().map(|line| format!("{name} {line}")).collect::<Vec<_>>()
+        });
+        lines.collect()
     }
 
     /// The limits in force.

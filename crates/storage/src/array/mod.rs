@@ -1,0 +1,227 @@
+//! Several disks as one: RAID0 and RAID10 by md, striped volumes by LVM, and btrfs, which joins them itself.
+//!
+//! Arrays are built on loop devices of our own only; that is what makes it safe to take them apart again by name and UUID.
+//! It refuses what no kernel could build (one disk, a chunk that is no power of two) before anything is made.
+
+mod lvm;
+mod md;
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fathom_errors::{Error, Kind, Result};
+use fathom_host::{DeviceNumber, View};
+use fathom_process::{Guard, Ledger, Tool};
+use fathom_units::Bytes;
+
+use crate::mkfs::Stripe;
+use crate::{LoopDevice, kernel};
+
+/// Who joins the disks, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ArrayKind {
+    /// Striped by md, the kernel's software RAID.
+    MdRaid0,
+    /// Striped over mirrors by md, each block twice (layout `near`).
+    MdRaid10,
+    /// A striped volume of LVM, which device mapper serves.
+    LvmStriped,
+    /// Striped by the file system, data and metadata alike.
+    BtrfsRaid0,
+}
+
+impl ArrayKind {
+    /// Every one of them.
+    pub const ALL: [ArrayKind; 4] =
+        [ArrayKind::MdRaid0, ArrayKind::MdRaid10, ArrayKind::LvmStriped, ArrayKind::BtrfsRaid0];
+
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            ArrayKind::MdRaid0 => "md RAID0",
+            ArrayKind::MdRaid10 => "md RAID10",
+            ArrayKind::LvmStriped => "LVM striped",
+            ArrayKind::BtrfsRaid0 => "btrfs raid0",
+        }
+    }
+
+    /// What it uses where nobody says: mdadm(8) `--chunk`, lvcreate(8) `--stripesize`, and btrfs' fixed
+    /// `BTRFS_STRIPE_LEN`; in KiB.
+    pub fn default_chunk_kib(self) -> u64 {
+        match self {
+            ArrayKind::MdRaid0 | ArrayKind::MdRaid10 => 512,
+            ArrayKind::LvmStriped | ArrayKind::BtrfsRaid0 => 64,
+        }
+    }
+}
+
+impl fmt::Display for ArrayKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An array of all the disks of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Array {
+    /// Who joins the disks, and how.
+    pub kind: ArrayKind,
+    /// How much goes to one disk before the next has its turn (md's chunk, LVM's stripe size), in KiB; what the kind
+    /// uses by itself if absent.
+    pub chunk_kib: Option<u64>,
+}
+
+/// The least chunk of md and stripe of LVM, a page, in KiB (md(4), lvcreate(8)).
+const LEAST_CHUNK_KIB: u64 = 4;
+/// The largest stripe of LVM is a physical extent, which we leave at its usual 4 MiB (vgcreate(8)); md would take more.
+const LARGEST_CHUNK_KIB: u64 = 4096;
+/// What md's and LVM's own data take of each disk at most, at the sizes of a test disk: superblock, headroom and what
+/// does not fill an extent.
+const OVERHEAD: u64 = 8 << 20;
+
+impl Array {
+    /// The chunk in use, in KiB.
+    pub fn chunk_kib(&self) -> u64 {
+        self.chunk_kib.unwrap_or(self.kind.default_chunk_kib())
+    }
+
+    /// How many of `disks` hold data; mirrors do not count.
+    fn data_disks(&self, disks: u32) -> u64 {
+        u64::from(if self.kind == ArrayKind::MdRaid10 { disks / 2 } else { disks })
+    }
+
+    /// The stripe that a file system above is aligned to; btrfs arranges its own.
+    pub(crate) fn stripe(&self, disks: u32) -> Option<Stripe> {
+        let stripe = Stripe { chunk_kib: self.chunk_kib(), data_disks: self.data_disks(disks) };
+        (self.kind != ArrayKind::BtrfsRaid0).then_some(stripe)
+    }
+
+    /// What `disks` of `size` come to, at least.
+    pub(crate) fn least_capacity(&self, disks: u32, size: Bytes) -> Bytes {
+        let overhead = if self.kind == ArrayKind::BtrfsRaid0 { 0 } else { OVERHEAD };
+        Bytes(size.0.saturating_sub(overhead).saturating_mul(self.data_disks(disks)))
+    }
+
+    /// Refuses what cannot be built of so many disks, here.
+    pub(crate) fn check(&self, disks: u32) -> Result<()> {
+        if disks < 2 {
+            let what = format!("{} needs two disks or more, and the target has one", self.kind);
+            return Err(Error::usage(what));
+        }
+        if self.kind == ArrayKind::MdRaid10 && (disks < 4 || !disks.is_multiple_of(2)) {
+            let what = format!("{} needs an even number of disks, 4 at least, and not {disks}", self.kind);
+            return Err(Error::usage(what));
+        }
+        let chunk = self.chunk_kib();
+        if self.kind == ArrayKind::BtrfsRaid0 && chunk != self.kind.default_chunk_kib() {
+            return Err(Error::usage(format!("btrfs stripes by 64 KiB always, and cannot by {chunk} KiB")));
+        }
+        if !chunk.is_power_of_two() || !(LEAST_CHUNK_KIB..=LARGEST_CHUNK_KIB).contains(&chunk) {
+            let what = format!(
+                "a chunk of {chunk} KiB is not a power of two from {LEAST_CHUNK_KIB} to {LARGEST_CHUNK_KIB} KiB"
+            );
+            return Err(Error::usage(what));
+        }
+        match self.kind {
+            ArrayKind::MdRaid0 | ArrayKind::MdRaid10 => {
+                Tool::new("mdadm", "mdadm")?;
+                let personality = self.personality();
+                let has = kernel::runs_md(&View::live(), personality) || kernel::offers(personality);
+                if has { Ok(()) } else { Err(kernel::lacks(self.kind.name(), personality)) }
+            }
+            ArrayKind::LvmStriped => {
+                for tool in ["vgcreate", "lvcreate", "vgs", "pvs", "vgremove", "pvremove"] {
+                    Tool::new(tool, "lvm2")?;
+                }
+                Tool::new("dmsetup", "dmsetup")?;
+                let has = kernel::runs_device_mapper(&View::live()) || kernel::offers("dm-mod");
+                if has { Ok(()) } else { Err(kernel::lacks("device mapper", "dm-mod")) }
+            }
+            ArrayKind::BtrfsRaid0 => Ok(()),
+        }
+    }
+
+    /// What md calls it, and its module.
+    fn personality(&self) -> &'static str {
+        if self.kind == ArrayKind::MdRaid10 { "raid10" } else { "raid0" }
+    }
+
+    /// Builds it of `loops`; `None` for btrfs, whose mkfs does.
+    pub(crate) fn build(&self, ledger: &Ledger, loops: &[LoopDevice]) -> Result<Option<Built>> {
+        match self.kind {
+            ArrayKind::MdRaid0 | ArrayKind::MdRaid10 => md::build(self, ledger, loops).map(Some),
+            ArrayKind::LvmStriped => lvm::build(self, ledger, loops).map(Some),
+            ArrayKind::BtrfsRaid0 => Ok(None),
+        }
+    }
+}
+
+/// An array that stands; taken apart when this goes. Let it go before its disks.
+#[derive(Debug)]
+pub(crate) struct Built {
+    guard: Guard,
+    /// The kernel's name: `md127`, `dm-0`.
+    pub(crate) name: String,
+    /// The node to open.
+    pub(crate) path: PathBuf,
+    pub(crate) number: DeviceNumber,
+    pub(crate) size: Bytes,
+}
+
+impl Built {
+    /// What the kernel says of the device `name` that the array became.
+    fn look(guard: Guard, name: String, path: PathBuf) -> Result<Built> {
+        let view = View::live();
+        let folder = format!("sys/block/{name}");
+        let number = view.required(&format!("{folder}/dev"))?.parse()?;
+        // In sectors of 512 bytes, whatever the device's own are (torvalds/linux:Documentation/ABI/stable/sysfs-block).
+        let sectors = view.number(&format!("{folder}/size")).unwrap_or(0);
+        if !path.exists() {
+            let what = format!("the array is there, and its node {} is not", path.display());
+            return Err(Error::new(Kind::NotFound, what).advise("a container needs /dev of its host"));
+        }
+        Ok(Built { guard, name, path, number, size: Bytes(sectors * 512) })
+    }
+
+    /// Takes it apart now and tells whether that worked.
+    pub(crate) fn undo(self) -> Result<()> {
+        self.guard.undo()
+    }
+}
+
+/// The device that stands on `member` and whose name begins so.
+fn holder(member: &LoopDevice, prefix: &str) -> Option<String> {
+    let holders = Path::new("/sys/block").join(member.name()).join("holders");
+    let entries = fs::read_dir(holders).ok()?.flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).find(|name| name.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(kind: ArrayKind, chunk_kib: Option<u64>, disks: u32) -> String {
+        Array { kind, chunk_kib }.check(disks).unwrap_err().what().to_owned()
+    }
+
+    #[test]
+    fn what_no_kernel_could_build_is_refused() {
+        assert!(refusal(ArrayKind::MdRaid0, None, 1).contains("two disks"));
+        assert!(refusal(ArrayKind::MdRaid10, None, 3).contains("even number"));
+        assert!(refusal(ArrayKind::MdRaid10, None, 2).contains("4 at least"));
+        assert!(refusal(ArrayKind::LvmStriped, Some(100), 2).contains("power of two"));
+        assert!(refusal(ArrayKind::MdRaid0, Some(2), 2).contains("power of two"));
+        assert!(refusal(ArrayKind::BtrfsRaid0, Some(256), 2).contains("64 KiB always"));
+        Array { kind: ArrayKind::BtrfsRaid0, chunk_kib: Some(64) }.check(2).unwrap();
+    }
+
+    #[test]
+    fn mirrors_hold_no_data_of_their_own() {
+        let array = Array { kind: ArrayKind::MdRaid10, chunk_kib: Some(256) };
+        assert_eq!(array.stripe(4), Some(Stripe { chunk_kib: 256, data_disks: 2 }));
+        assert_eq!(array.least_capacity(4, Bytes::mib(108)), Bytes::mib(200));
+        let btrfs = Array { kind: ArrayKind::BtrfsRaid0, chunk_kib: None };
+        assert_eq!(btrfs.stripe(2), None);
+    }
+}

@@ -1,0 +1,140 @@
+//! How each mkfs is called: quietly, over whatever is there, at once, and along the stripes of an array.
+//!
+//! Work that mkfs would leave to the kernel's idle time (inode tables, journal) is done at once, since it would
+//! disturb a measurement; blocks are not discarded, since that would undo a preallocation. What the caller asks for comes
+//! last and wins; a stripe that the caller gives is not given twice.
+
+use crate::Filesystem;
+use crate::filesystem::Volume;
+
+/// How an array spreads what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stripe {
+    /// What goes to one disk before the next one gets its share (md's chunk, LVM's stripe size), in KiB.
+    pub(crate) chunk_kib: u64,
+    /// How many disks hold data; mirrors do not count.
+    pub(crate) data_disks: u64,
+}
+
+/// The block size of ext4 wherever stripes are counted in it, in bytes; its mkfs would choose 1024 on a small volume.
+const EXT4_BLOCK: u64 = 4096;
+
+/// The arguments before the devices.
+pub(crate) fn arguments(filesystem: Filesystem, volume: &Volume<'_>, told: &[String]) -> Vec<String> {
+    let mut arguments = match filesystem {
+        Filesystem::Ext4 => return ext4(volume, told),
+        Filesystem::Xfs => words("-q -f -K"),
+        Filesystem::Btrfs => words("-q -f -K"),
+    };
+    let stripe = volume.stripe.filter(|_| !tells(told, &["su=", "sunit=", "sw=", "swidth="]));
+    if let (Filesystem::Xfs, Some(stripe)) = (filesystem, stripe) {
+        // mkfs.xfs(8).
+        arguments.push("-d".into());
+        arguments.push(format!("su={}k,sw={}", stripe.chunk_kib, stripe.data_disks));
+    }
+    if filesystem == Filesystem::Btrfs && !volume.others.is_empty() {
+        // Its own choice would keep the metadata twice, which RAID0 by md or LVM does not do.
+        arguments.extend(words("-d raid0 -m raid0"));
+    }
+    if let Some(uuid) = volume.uuid {
+        let (option, value) = match filesystem {
+            Filesystem::Xfs => ("-m", format!("uuid={uuid}")),
+            _ => ("-U", uuid.to_owned()),
+        };
+        arguments.extend([option.to_owned(), value]);
+    }
+    arguments.extend(told.iter().cloned());
+    arguments
+}
+
+/// mke2fs(8) heeds only the last `-E`, so all of them are made one.
+fn ext4(volume: &Volume<'_>, told: &[String]) -> Vec<String> {
+    let mut extended = vec!["nodiscard,lazy_itable_init=0,lazy_journal_init=0".to_owned()];
+    let mut arguments = words("-q -F");
+    let told_block = value_after(told, "-b").and_then(|value| value.parse().ok());
+    if let Some(stripe) = volume.stripe.filter(|_| !tells(told, &["stride", "stripe"])) {
+        let block = told_block.unwrap_or(EXT4_BLOCK).max(1);
+        let stride = ((stripe.chunk_kib << 10) / block).max(1);
+        extended.push(format!("stride={stride},stripe_width={}", stride * stripe.data_disks));
+        if told_block.is_none() {
+            arguments.extend(["-b".to_owned(), EXT4_BLOCK.to_string()]);
+        }
+    }
+    if let Some(uuid) = volume.uuid {
+        arguments.extend(["-U".to_owned(), uuid.to_owned()]);
+    }
+    let mut rest = told.iter();
+    while let Some(word) = rest.next() {
+        match word.strip_prefix("-E") {
+            Some("") => extended.extend(rest.next().cloned()),
+            Some(value) => extended.push(value.to_owned()),
+            None => arguments.push(word.clone()),
+        }
+    }
+    arguments.extend(["-E".to_owned(), extended.join(",")]);
+    arguments
+}
+
+/// The value of an option, beside it or in the next word.
+fn value_after<'a>(told: &'a [String], option: &str) -> Option<&'a str> {
+    let place = told.iter().position(|word| word.starts_with(option))?;
+    match told.get(place)?.strip_prefix(option)? {
+        "" => told.get(place + 1).map(String::as_str),
+        value => Some(value),
+    }
+}
+
+/// Whether any word holds, at the start of one of its parts, any of these.
+fn tells(told: &[String], wanted: &[&str]) -> bool {
+    let mut parts = told.iter().flat_map(|word| word.split([',', ' ']));
+    parts.any(|part| wanted.iter().any(|wanted| part.trim_start_matches("-d").starts_with(wanted)))
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+    use fathom_units::Bytes;
+
+    const STRIPE: Stripe = Stripe { chunk_kib: 256, data_disks: 2 };
+
+    fn call(filesystem: Filesystem, others: &[PathBuf], told: &[&str]) -> String {
+        let volume = Volume {
+            device: Path::new("/dev/md0"),
+            others,
+            size: Bytes::gib(1),
+            folder: Path::new("/"),
+            stripe: Some(STRIPE),
+            uuid: Some("1f2e"),
+        };
+        let told: Vec<_> = told.iter().map(|word| (*word).to_owned()).collect();
+        arguments(filesystem, &volume, &told).join(" ")
+    }
+
+    #[test]
+    fn the_stripes_of_the_array_are_told_to_the_file_system() {
+        let text = call(Filesystem::Xfs, &[], &[]);
+        assert_eq!(text, "-q -f -K -d su=256k,sw=2 -m uuid=1f2e");
+        let text = call(Filesystem::Ext4, &[], &[]);
+        assert!(text.ends_with("lazy_journal_init=0,stride=64,stripe_width=128"), "{text}");
+        assert!(text.contains("-b 4096"), "{text}");
+        let text = call(Filesystem::Btrfs, &["/dev/loop1".into()], &[]);
+        assert!(text.contains("-d raid0 -m raid0"), "{text}");
+    }
+
+    #[test]
+    fn what_the_caller_says_wins() {
+        let text = call(Filesystem::Xfs, &[], &["-d", "su=64k,sw=4"]);
+        assert!(!text.contains("su=256k") && text.ends_with("-d su=64k,sw=4"), "{text}");
+        let text = call(Filesystem::Ext4, &[], &["-E", "stride=16,stripe_width=32"]);
+        assert!(!text.contains("stride=64") && text.contains(",stride=16,"), "{text}");
+        assert_eq!(text.matches("-E").count(), 1, "only the last one counts: {text}");
+        let text = call(Filesystem::Ext4, &[], &["-b1024", "-Enodiscard"]);
+        assert!(text.contains("stride=256,stripe_width=512") && !text.contains("-b 4096"), "{text}");
+    }
+}

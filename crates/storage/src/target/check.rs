@@ -1,0 +1,154 @@
+//! What is refused before anything is made, each in one sentence.
+//!
+//! First what contradicts itself, then what this machine lacks (rights, programs, kernel), then what the place lacks (room,
+//! an empty disk). That order lets a study be judged also where it cannot run.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use fathom_errors::{Error, Kind, Result};
+use fathom_host::View;
+use fathom_process::Tool;
+
+use super::{Base, TargetSpec, disk};
+use crate::{ArrayKind, Filesystem, QueueSettings, kernel};
+
+impl TargetSpec {
+    /// Refuses what could not be built, or not without touching what is somebody's; makes nothing.
+    pub fn check(&self) -> Result<()> {
+        self.check_combination()?;
+        self.check_machine()?;
+        match &self.base {
+            Base::Directory(path) => is_folder(path),
+            Base::Loops { folder, .. } => self.check_room(folder),
+            Base::Device { path, .. } => disk::check(path, self.wipe),
+        }
+    }
+
+    /// What contradicts itself.
+    fn check_combination(&self) -> Result<()> {
+        if let Some(cap) = self.cap {
+            cap.check()?;
+        }
+        if let Base::Directory(path) = &self.base {
+            return self.check_folder(path);
+        }
+        let Some(filesystem) = self.filesystem else {
+            let what = format!("{} needs a file system to put data into", self.describe());
+            return Err(Error::usage(what).advise("name ext4, xfs or btrfs"));
+        };
+        match &self.base {
+            Base::Loops { count: 0, .. } => {
+                return Err(Error::usage("a target needs one loop device or more"));
+            }
+            Base::Loops { count, .. } if *count > 1 && self.array.is_none() => {
+                return Err(Error::usage(format!("{count} loop devices need an array that joins them")));
+            }
+            // With or without the folder, as the probe takes it too.
+            Base::Device { path, typed_name }
+                if Path::new(typed_name) != path && path.file_name() != Some(OsStr::new(typed_name)) =>
+            {
+                let path = path.display();
+                let what =
+                    format!("what is on {path} would be lost, and the name typed again is '{typed_name}'");
+                return Err(Error::usage(what).advise(format!("type {path} twice if that is meant")));
+            }
+            _ => {}
+        }
+        if self.array.is_some_and(|array| array.kind == ArrayKind::BtrfsRaid0)
+            && filesystem != Filesystem::Btrfs
+        {
+            let what = format!("btrfs raid0 is made by btrfs itself, and cannot carry {filesystem}");
+            return Err(Error::usage(what).advise("name btrfs as the file system, or md RAID0 as the array"));
+        }
+        let sets_uuid = |word: &String| word.starts_with("-U") || word.contains("uuid=");
+        if self.filesystem_options.mkfs.iter().any(sets_uuid) {
+            return Err(Error::usage(
+                "the UUID of a target's file system is ours to choose, to know it again",
+            ));
+        }
+        self.queue.check(&[])
+    }
+
+    /// A folder has its file system and its disk already.
+    fn check_folder(&self, path: &Path) -> Result<()> {
+        let path = path.display();
+        let refuse = |what: &str| Err(Error::usage(format!("{path} is a folder, and {what}")));
+        if self.filesystem.is_some() || self.array.is_some() {
+            return refuse("has its file system already; loop devices or a disk can be given one");
+        }
+        if self.queue != QueueSettings::default() {
+            return refuse("its disk's queue is not ours to set; loop devices or a disk can be named");
+        }
+        Ok(())
+    }
+
+    /// Rights, programs and what the kernel must have.
+    fn check_machine(&self) -> Result<()> {
+        let makes_devices = !matches!(self.base, Base::Directory(_));
+        if (makes_devices || self.cap.is_some()) && !rustix::process::geteuid().is_root() {
+            let what = format!("{} cannot be made without root", self.describe());
+            return Err(Error::new(Kind::Permission, what).advise("use sudo, or a folder without a cap"));
+        }
+        if matches!(self.base, Base::Loops { .. }) {
+            Tool::new("losetup", "mount")?;
+        }
+        if matches!(self.base, Base::Device { .. }) {
+            Tool::new("wipefs", "util-linux")?;
+        }
+        if let Some(filesystem) = self.filesystem {
+            Tool::new(&format!("mkfs.{filesystem}"), filesystem.package())?;
+            if !kernel::has_filesystem(&View::live(), filesystem.name()) {
+                return Err(kernel::lacks(filesystem.name(), filesystem.name()));
+            }
+        }
+        if let Some(array) = self.array {
+            array.check(self.disks())?;
+        }
+        self.queue.check(&self.queue_owners())
+    }
+
+    /// The devices whose schedulers are known before anything is made: the disk, or any loop device as a sample.
+    fn queue_owners(&self) -> Vec<String> {
+        match &self.base {
+            Base::Device { path, .. } => path.file_name().map(|name| name.to_string_lossy().into_owned()),
+            _ => View::live().list("sys/block").into_iter().find(|name| name.starts_with("loop")),
+        }
+        .into_iter()
+        .collect()
+    }
+
+    /// That the members fit into the folder, and the file system into the members.
+    fn check_room(&self, folder: &Path) -> Result<()> {
+        let Base::Loops { count, size, .. } = self.base else { return Ok(()) };
+        is_folder(folder)?;
+        let too_large =
+            || Error::usage(format!("{count} loop devices of {size} are more than any disk holds"));
+        let together = size.0.checked_mul(u64::from(count)).ok_or_else(too_large)?;
+        let room = rustix::fs::statvfs(folder).map_err(|e| Error::io("look at the room in", folder, e))?;
+        let free = room.f_bavail.saturating_mul(room.f_frsize);
+        if together > free {
+            let (wanted, free) = (fathom_units::Bytes(together), fathom_units::Bytes(free));
+            let what =
+                format!("{} has {free} free, and {} takes {wanted}", folder.display(), self.describe());
+            return Err(Error::new(Kind::NoSpace, what));
+        }
+        let Some(filesystem) = self.filesystem else { return Ok(()) };
+        let (capacity, least) = match self.array {
+            None => (size, filesystem.least_size_mib()),
+            // Its mkfs asks this of each disk.
+            Some(array) if array.kind == ArrayKind::BtrfsRaid0 => (size, filesystem.least_size_mib()),
+            Some(array) => (array.least_capacity(count, size), filesystem.least_striped_size_mib()),
+        };
+        if capacity.0 < least << 20 {
+            let what = format!("{filesystem} needs {least} MiB, and {} holds {capacity}", self.describe());
+            return Err(Error::usage(what));
+        }
+        Ok(())
+    }
+}
+
+fn is_folder(path: &Path) -> Result<()> {
+    let metadata = path.metadata().map_err(|e| Error::io("look at the folder", path, e))?;
+    if metadata.is_dir() { Ok(()) } else { Err(Error::usage(format!("{} is not a folder", path.display()))) }
+}

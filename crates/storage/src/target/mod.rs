@@ -1,0 +1,153 @@
+//! Storage as data: what a study says of the storage under one of its cells, built, used and taken down.
+//!
+//! A target is a folder, a file system on loop devices of our own (one, or an array of several), or on a whole disk whose
+//! name was typed twice; with limits and queue settings if wanted. Everything that can be refused is refused before anything
+//! is made ([`TargetSpec::check`]). A folder or a disk that is not ours is never more than borrowed.
+
+mod check;
+mod disk;
+mod facts;
+mod prepare;
+
+use std::path::PathBuf;
+
+use fathom_units::Bytes;
+
+use crate::{Array, CapLimits, Filesystem, FilesystemOptions, LoopOptions, QueueSettings};
+
+pub use prepare::{PreparedTarget, TargetDevice};
+
+/// What the target stands on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// A folder of a file system that is there; what is put into it goes into a new folder of ours.
+    Directory(PathBuf),
+    /// Files dressed as disks, in a folder.
+    Loops {
+        /// Where the files are made.
+        folder: PathBuf,
+        /// How many; more than one only for an array.
+        count: u32,
+        /// The size of each.
+        size: Bytes,
+    },
+    /// A whole disk. What is on it is lost only if [`TargetSpec::wipe`] says so.
+    Device {
+        /// Its node, `/dev/sdb`.
+        path: PathBuf,
+        /// The same name, with or without `/dev/`, typed a second time by whoever answers for it.
+        typed_name: String,
+    },
+}
+
+/// Which devices of an array a cap limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CapPlace {
+    /// The uppermost device, as the limit of one cloud disk; each member where there is no device above them (btrfs).
+    #[default]
+    Top,
+    /// Each member for itself, as a limit of each disk of an array.
+    EachMember,
+}
+
+/// A target as data.
+#[derive(Clone, Debug)]
+pub struct TargetSpec {
+    /// What it stands on.
+    pub base: Base,
+    /// How the disks of the base are joined.
+    pub array: Option<Array>,
+    /// The file system to make; none for a folder, which has one.
+    pub filesystem: Option<Filesystem>,
+    /// How the file system is made and mounted. Access times are off unless asked for.
+    pub filesystem_options: FilesystemOptions,
+    /// What the processes that are put in may do each second.
+    pub cap: Option<CapLimits>,
+    /// Which devices the cap limits.
+    pub cap_place: CapPlace,
+    /// Settings of the devices' request queues.
+    pub queue: QueueSettings,
+    /// How loop devices are set up.
+    pub loops: LoopOptions,
+    /// Whether a disk that holds something is overwritten all the same.
+    pub wipe: bool,
+}
+
+impl TargetSpec {
+    /// The target that has nothing but a base.
+    pub fn new(base: Base) -> TargetSpec {
+        TargetSpec {
+            base,
+            array: None,
+            filesystem: None,
+            filesystem_options: FilesystemOptions::default(),
+            cap: None,
+            cap_place: CapPlace::default(),
+            queue: QueueSettings::default(),
+            loops: LoopOptions::default(),
+            wipe: false,
+        }
+    }
+
+    /// One line for people: `xfs on md RAID0 of 2 loop devices of 512 MiB in /data, chunk 256 KiB, read_iops=300`.
+    pub fn describe(&self) -> String {
+        let mut text = self.filesystem.map_or_else(String::new, |filesystem| format!("{filesystem} on "));
+        if let Some(array) = self.array {
+            text += &format!("{} of ", array.kind);
+        }
+        text += &match &self.base {
+            Base::Directory(path) => format!("the folder {}", path.display()),
+            Base::Loops { folder, count: 1, size } => {
+                format!("a loop device of {size} in {}", folder.display())
+            }
+            Base::Loops { folder, count, size } => {
+                format!("{count} loop devices of {size} in {}", folder.display())
+            }
+            Base::Device { path, .. } => format!("the disk {}", path.display()),
+        };
+        if let Some(array) = self.array {
+            text += &format!(", chunk {} KiB", array.chunk_kib());
+        }
+        let options = &self.filesystem_options;
+        let mut more = vec![options.mkfs.join(" "), options.mount.clone()];
+        more.push(self.cap.map_or_else(String::new, |cap| cap.to_string()));
+        if self.cap.is_some() && self.cap_place == CapPlace::EachMember {
+            more.push("each member capped".to_owned());
+        }
+        more.extend(self.queue.read_ahead_kib.map(|kib| format!("read-ahead {kib} KiB")));
+        more.extend(self.queue.scheduler.as_ref().map(|name| format!("scheduler {name}")));
+        more.extend(self.queue.nr_requests.map(|requests| format!("nr_requests {requests}")));
+        for part in more.into_iter().filter(|part| !part.is_empty()) {
+            text += &format!(", {part}");
+        }
+        text
+    }
+
+    /// How many disks the base has.
+    fn disks(&self) -> u32 {
+        if let Base::Loops { count, .. } = self.base { count } else { 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ArrayKind;
+
+    #[test]
+    fn a_target_is_told_in_one_line() {
+        let base = Base::Loops { folder: "/data".into(), count: 2, size: Bytes::mib(512) };
+        let spec = TargetSpec {
+            array: Some(Array { kind: ArrayKind::MdRaid0, chunk_kib: Some(256) }),
+            filesystem: Some(Filesystem::Xfs),
+            cap: Some(CapLimits::iops(300)),
+            queue: QueueSettings { read_ahead_kib: Some(16), ..Default::default() },
+            ..TargetSpec::new(base)
+        };
+        let wanted = "xfs on md RAID0 of 2 loop devices of 512 MiB in /data, chunk 256 KiB, \
+                      read_iops=300 write_iops=300, read-ahead 16 KiB";
+        assert_eq!(spec.describe(), wanted);
+        let folder = TargetSpec::new(Base::Directory("/data".into()));
+        assert_eq!(folder.describe(), "the folder /data");
+    }
+}

@@ -1,0 +1,124 @@
+//! A whole disk: a loop device of somebody else stands for it.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use fathom_errors::Kind;
+use fathom_host::View;
+use fathom_process::{Tool, signatures};
+use fathom_storage::{Base, Filesystem, FilesystemOptions, QueueSettings, TargetSpec, format_and_mount};
+
+use crate::{Place, use_it};
+
+/// A file system on the disk, with the mount point in `folder`.
+pub(crate) fn on_disk(device: &Path, folder: &Path) -> TargetSpec {
+    let base = Base::Device { path: device.to_owned(), typed_name: device.to_string_lossy().into_owned() };
+    TargetSpec {
+        filesystem: Some(Filesystem::Ext4),
+        filesystem_options: FilesystemOptions { beside: Some(folder.to_owned()), ..Default::default() },
+        queue: QueueSettings {
+            read_ahead_kib: Some(16),
+            scheduler: Some("mq-deadline".into()),
+            nr_requests: Some(32),
+        },
+        ..TargetSpec::new(base)
+    }
+}
+
+/// The settings of a device's queue that a target may change.
+pub(crate) fn settings(name: &str) -> [Option<String>; 3] {
+    ["scheduler", "nr_requests", "read_ahead_kb"]
+        .map(|file| View::live().choice(&format!("sys/block/{name}/queue/{file}")))
+}
+
+#[test]
+fn a_disk_is_borrowed_and_given_back_empty_with_its_own_settings() {
+    let Some(place) = Place::new() else { return };
+    let disk = place.disk(64);
+    // Settings of its owner's, which must come back.
+    let queue = Path::new("/sys/block").join(disk.name()).join("queue");
+    for (file, value) in [("scheduler", "none"), ("nr_requests", "100"), ("read_ahead_kb", "256")] {
+        fs::write(queue.join(file), value).unwrap();
+    }
+    let before = settings(&disk.name());
+    let target = on_disk(disk.path(), &place.path()).prepare(&place.ledger).unwrap();
+    use_it(target.path());
+    let wanted = ["mq-deadline", "32", "16"].map(|value| Some(value.to_owned()));
+    assert_eq!(settings(&disk.name()), wanted);
+    assert_eq!(target.devices()[0].name, disk.name());
+    target.undo().unwrap();
+    assert_eq!(settings(&disk.name()), before);
+    assert_eq!(signatures(disk.path()).unwrap(), []);
+    // And again, as the next cell of a study does.
+    on_disk(disk.path(), &place.path()).prepare(&place.ledger).unwrap().undo().unwrap();
+    disk.undo().unwrap();
+    place.assert_empty();
+}
+
+#[test]
+fn a_disk_with_something_on_it_is_refused_unless_it_may_be_wiped() {
+    let Some(place) = Place::new() else { return };
+    let disk = place.disk(64);
+    Tool::new("mkfs.ext4", "e2fsprogs").unwrap().arg("-q").arg(disk.path()).run().unwrap();
+    let spec = on_disk(disk.path(), &place.path());
+    let error = spec.check().unwrap_err();
+    assert_eq!(error.kind(), Kind::NotOurs, "{error}");
+    assert!(error.to_string().contains("(ext4)"), "{error}");
+    assert_eq!(spec.prepare(&place.ledger).unwrap_err().kind(), Kind::NotOurs);
+    assert_eq!(signatures(disk.path()).unwrap()[0].kind, "ext4", "nothing was changed");
+    let wiped = TargetSpec { wipe: true, ..spec };
+    wiped.prepare(&place.ledger).unwrap().undo().unwrap();
+    disk.undo().unwrap();
+    place.assert_empty();
+}
+
+#[test]
+fn a_disk_with_a_partition_table_is_refused() {
+    let Some(place) = Place::new() else { return };
+    let disk = place.disk(16);
+    // One Linux partition from sector 2048 on, as a DOS label has it.
+    let mut sector = [0_u8; 512];
+    sector[446..462].copy_from_slice(&[0, 0, 2, 0, 0x83, 0, 3, 0, 0, 8, 0, 0, 0, 16, 0, 0]);
+    sector[510..].copy_from_slice(&[0x55, 0xAA]);
+    let file = OpenOptions::new().write(true).open(disk.path()).unwrap();
+    file.write_all_at(&sector, 0).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    let error = on_disk(disk.path(), &place.path()).check().unwrap_err();
+    assert_eq!(error.kind(), Kind::NotOurs, "{error}");
+    let text = error.to_string();
+    assert!(text.contains("(dos)") || text.contains("partitions"), "{error}");
+    disk.undo().unwrap();
+}
+
+#[test]
+fn a_disk_in_use_is_refused_even_if_it_may_be_wiped() {
+    let Some(place) = Place::new() else { return };
+    let disk = place.disk(32);
+    let spec = TargetSpec { wipe: true, ..on_disk(disk.path(), &place.path()) };
+    let options = FilesystemOptions { beside: Some(place.path()), ..Default::default() };
+    let mounted = format_and_mount(&place.ledger, &disk, Filesystem::Ext4, &options).unwrap();
+    let error = spec.check().unwrap_err();
+    assert_eq!(error.kind(), Kind::Busy, "{error}");
+    assert!(error.to_string().contains("is mounted at"), "{error}");
+    mounted.undo().unwrap();
+    // Held by a program alone, as md, swap and device mapper hold their disks.
+    let exclusive = rustix::fs::OFlags::EXCL.bits().cast_signed();
+    let held = OpenOptions::new().read(true).custom_flags(exclusive).open(disk.path()).unwrap();
+    let error = spec.check().unwrap_err();
+    assert_eq!(error.kind(), Kind::Busy, "{error}");
+    drop(held);
+    spec.check().unwrap();
+    disk.undo().unwrap();
+    place.assert_empty();
+}
+
+#[test]
+fn what_is_no_disk_or_not_there_is_refused() {
+    let Some(place) = Place::new() else { return };
+    let absent = on_disk(Path::new("/dev/no-such-disk"), &place.path()).check().unwrap_err();
+    assert_eq!(absent.kind(), Kind::NotFound, "{absent}");
+    let no_disk = on_disk(Path::new("/dev/null"), &place.path()).check().unwrap_err();
+    assert_eq!(no_disk.kind(), Kind::Usage, "{no_disk}");
+}

@@ -1,0 +1,229 @@
+//! kill -9 at random points of set-up, use and tear-down, then what `fathom cleanup` does: nothing of ours is left, and
+//! nothing of anybody else's is touched.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fathom_process::ledger::{Fate, undo_dead_in};
+use fathom_process::{Ledger, ProcessId, Thing, signatures};
+use fathom_storage::{
+    Array, ArrayKind, Base, Cap, CapLimits, Filesystem, LoopDevice, QueueSettings, TargetSpec,
+};
+use fathom_testkit::leftovers;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::disk::{on_disk, settings};
+use crate::{Place, loops, use_it};
+
+/// Tells the helper process where to work, what to build and which disk it may borrow.
+const PLACE: &str = "FATHOM_TEST_KILLED_PLACE";
+const KIND: &str = "FATHOM_TEST_KILLED_KIND";
+const DISK: &str = "FATHOM_TEST_KILLED_DISK";
+
+/// What is built again and again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Loop,
+    Btrfs,
+    Disk,
+    Folder,
+    Md,
+    Lvm,
+}
+
+const KINDS: [Kind; 6] = [Kind::Loop, Kind::Btrfs, Kind::Disk, Kind::Folder, Kind::Md, Kind::Lvm];
+
+fn spec(kind: Kind, place: &Path, disk: &Path) -> TargetSpec {
+    let queue = QueueSettings {
+        read_ahead_kib: Some(16),
+        scheduler: Some("mq-deadline".into()),
+        nr_requests: Some(40),
+    };
+    let array = |kind, chunk_kib| Some(Array { kind, chunk_kib });
+    let target = match kind {
+        Kind::Loop => TargetSpec { queue, ..loops(place, 1, 16, Filesystem::Ext4) },
+        Kind::Btrfs => TargetSpec {
+            array: array(ArrayKind::BtrfsRaid0, None),
+            queue: QueueSettings { read_ahead_kib: Some(16), ..Default::default() },
+            ..loops(place, 2, 128, Filesystem::Btrfs)
+        },
+        Kind::Disk => on_disk(disk, place),
+        Kind::Folder => TargetSpec::new(Base::Directory(place.to_owned())),
+        Kind::Md => {
+            TargetSpec { array: array(ArrayKind::MdRaid0, Some(64)), ..loops(place, 2, 32, Filesystem::Ext4) }
+        }
+        Kind::Lvm => TargetSpec {
+            array: array(ArrayKind::LvmStriped, Some(64)),
+            ..loops(place, 2, 32, Filesystem::Ext4)
+        },
+    };
+    TargetSpec { cap: Some(CapLimits::iops(100_000)), ..target }
+}
+
+/// Set-up, use by another process too, tear-down.
+fn cycle(ledger: &Ledger, spec: &TargetSpec) {
+    let target = spec.prepare(ledger).unwrap();
+    // It ends by itself with its parent, also where the parent dies before it is recorded.
+    let mut process = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let noted = ledger.will_make(Thing::process(process.id()).unwrap()).unwrap();
+    target.adopt_process(process.id()).unwrap();
+    use_it(target.path());
+    noted.undo().unwrap();
+    process.wait().unwrap();
+    target.undo().unwrap();
+}
+
+/// Not a test of its own: builds and takes down without end, until it is killed.
+#[test]
+#[ignore = "the helper process of the other tests here"]
+fn without_end() {
+    let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
+    let kind = KINDS[std::env::var(KIND).unwrap().parse::<usize>().unwrap()];
+    let disk = PathBuf::from(std::env::var_os(DISK).unwrap());
+    let ledger = Ledger::open_in(&place.join("state")).unwrap();
+    let spec = spec(kind, &place, &disk);
+    fs::write(place.join("begun"), "").unwrap();
+    let start = Instant::now();
+    // Should whoever kills it have died itself.
+    while start.elapsed() < Duration::from_secs(600) {
+        cycle(&ledger, &spec);
+    }
+}
+
+/// A running helper; killed and waited for when this goes.
+struct Helper(Child);
+
+impl Helper {
+    fn start(kind: Kind, place: &Path, disk: &Path) -> Helper {
+        let begun = place.join("begun");
+        let _ = fs::remove_file(&begun);
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "killed::without_end", "--ignored", "--nocapture"])
+            .env(PLACE, place)
+            .env(KIND, (kind as usize).to_string())
+            .env(DISK, disk)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut helper = Helper(child);
+        let start = Instant::now();
+        while !begun.exists() {
+            assert!(helper.0.try_wait().unwrap().is_none(), "the helper ended");
+            assert!(start.elapsed() < Duration::from_secs(60), "the helper hangs");
+            thread::sleep(Duration::from_millis(2));
+        }
+        helper
+    }
+
+    /// Its number, after it was killed with no more than SIGKILL to itself: what it had started runs on.
+    fn kill(mut self) -> u32 {
+        assert!(self.0.try_wait().unwrap().is_none(), "the helper ended by itself");
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+        self.0.id()
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What belongs to somebody else: a disk, a mounted file system, a group and a file, in the midst of ours.
+struct Theirs {
+    cap: Cap,
+    mounted: fathom_storage::Mounted,
+    second: LoopDevice,
+    disk: LoopDevice,
+    settings: [Option<String>; 3],
+    file: PathBuf,
+}
+
+impl Theirs {
+    fn make(theirs: &Place, ours: &Path) -> Theirs {
+        let disk = theirs.disk(32);
+        let second = theirs.disk(32);
+        let options = Default::default();
+        let mounted =
+            fathom_storage::format_and_mount(&theirs.ledger, &second, Filesystem::Ext4, &options).unwrap();
+        fs::write(mounted.path().join("theirs"), "theirs").unwrap();
+        let cap = Cap::new(&theirs.ledger, second.number(), CapLimits::iops(1000)).unwrap();
+        let file = ours.join("theirs");
+        fs::write(&file, "theirs").unwrap();
+        let settings = settings(&disk.name());
+        Theirs { cap, mounted, second, disk, settings, file }
+    }
+
+    fn assert_untouched(&self) {
+        assert_eq!(settings(&self.disk.name()), self.settings);
+        assert_eq!(signatures(self.disk.path()).unwrap(), [], "the disk was given back with something on it");
+        assert_eq!(fs::read_to_string(self.mounted.path().join("theirs")).unwrap(), "theirs");
+        assert_eq!(fs::read_to_string(&self.file).unwrap(), "theirs");
+        assert!(self.cap.path().exists());
+        assert!(Path::new("/sys/block").join(self.second.name()).join("loop").exists());
+    }
+}
+
+/// Kills the helper at `points` random moments of a cycle, the kinds by turns, and cleans up after each.
+pub(crate) fn kill_at(points: u32, kinds: &[Kind], seed: u64) {
+    let (Some(place), Some(theirs)) = (Place::new(), Place::new()) else { return };
+    if let Err(error) = spec(kinds[0], &place.path(), Path::new("/")).prepare(&theirs.ledger) {
+        // No block throttle: then the caps that are part of every target here cannot be made.
+        assert_eq!(error.kind(), fathom_errors::Kind::Unsupported, "{error}");
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let foreign = Theirs::make(&theirs, &place.path());
+    let folder = place.path();
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let lengths: Vec<Duration> = kinds
+        .iter()
+        .map(|&kind| {
+            let start = Instant::now();
+            cycle(&place.ledger, &spec(kind, &folder, foreign.disk.path()));
+            start.elapsed()
+        })
+        .collect();
+    let (mut undone, mut owing) = (0, 0);
+    for point in 0..points {
+        let which = point as usize % kinds.len();
+        let helper = Helper::start(kinds[which], &folder, foreign.disk.path());
+        // A little more than one cycle, so that its very end is met too.
+        let share = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 * 1.1;
+        thread::sleep(lengths[which].mul_f64(share));
+        let pid = helper.kill();
+        let context = format!("point {point} of seed {seed}: {:?} after {share:.3} of a cycle", kinds[which]);
+        let outcomes = undo_dead_in(&folder.join("state")).unwrap();
+        for outcome in &outcomes {
+            assert!(!matches!(outcome.fate, Fate::Kept(_)), "{context}: {outcome:?}");
+        }
+        undone += outcomes.iter().filter(|outcome| matches!(outcome.fate, Fate::Undone)).count();
+        owing += u32::from(!outcomes.is_empty());
+        assert_eq!(leftovers(&folder, Some(pid)).unwrap(), Vec::<String>::new(), "{context}");
+        for outcome in outcomes {
+            if let Thing::Process(id) = outcome.found.thing {
+                assert!(!ProcessId::lives(id), "{context}");
+            }
+        }
+        foreign.assert_untouched();
+    }
+    println!("{points} kills; {owing} of them left something, {undone} things undone");
+    assert!(owing * 2 > points, "most kills should meet a target half-way");
+    let Theirs { cap, mounted, second, disk, .. } = foreign;
+    cap.lift().unwrap();
+    mounted.undo().unwrap();
+    second.undo().unwrap();
+    disk.undo().unwrap();
+    theirs.assert_empty();
+}
+
+#[test]
+fn after_kill_9_at_each_of_50_points_nothing_is_left_and_nothing_foreign_touched() {
+    kill_at(50, &[Kind::Loop, Kind::Btrfs, Kind::Disk, Kind::Folder], 8);
+}

@@ -1,0 +1,112 @@
+//! Storage targets for real: built as data says, used, taken down; refused; killed half-way; and in a guest whose kernel
+//! has md and device mapper.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says why it was skipped"
+)]
+
+mod arrays;
+mod built;
+mod disk;
+mod guest;
+mod killed;
+mod refused;
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use fathom_errors::Kind;
+use fathom_storage::{Base, Filesystem, LoopDevice, LoopOptions, PreparedTarget, TargetSpec};
+use fathom_testkit::{Ledger, Scratch, is_root, leftovers};
+use fathom_units::Bytes;
+
+/// A folder and a ledger of a test's own.
+pub(crate) struct Place {
+    pub(crate) ledger: Ledger,
+    pub(crate) scratch: Scratch,
+}
+
+impl Place {
+    /// `None`, with the reason printed, without root.
+    pub(crate) fn new() -> Option<Place> {
+        if !is_root() {
+            eprintln!("skipped: not root");
+            return None;
+        }
+        let scratch = Scratch::new().unwrap();
+        let ledger = Ledger::open_in(&scratch.path().join("state")).unwrap();
+        Some(Place { ledger, scratch })
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.scratch.path()
+    }
+
+    pub(crate) fn loops(&self, count: u32, mib: u64, filesystem: Filesystem) -> TargetSpec {
+        loops(&self.path(), count, mib, filesystem)
+    }
+
+    /// Builds it; `None`, with the reason printed, where the kernel has no means for it.
+    pub(crate) fn prepare(&self, spec: &TargetSpec) -> Option<PreparedTarget> {
+        match spec.prepare(&self.ledger) {
+            Ok(target) => Some(target),
+            Err(error) if error.kind() == Kind::Unsupported => {
+                eprintln!("skipped: {error}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    pub(crate) fn assert_empty(&self) {
+        assert_eq!(leftovers(&self.path(), None).unwrap(), Vec::<String>::new());
+    }
+
+    /// A loop device that stands for a disk of the machine: not the target's, and there before and after it.
+    pub(crate) fn disk(&self, mib: u64) -> LoopDevice {
+        let folder = self.path().join("theirs");
+        fs::create_dir_all(&folder).unwrap();
+        let ledger = Ledger::open_in(&folder.join("state")).unwrap();
+        LoopDevice::create(&ledger, &folder, Bytes::mib(mib), loop_options(&folder)).unwrap()
+    }
+}
+
+/// A file system on so many loop devices.
+pub(crate) fn loops(folder: &Path, count: u32, mib: u64, filesystem: Filesystem) -> TargetSpec {
+    let base = Base::Loops { folder: folder.to_owned(), count, size: Bytes::mib(mib) };
+    TargetSpec { filesystem: Some(filesystem), loops: loop_options(folder), ..TargetSpec::new(base) }
+}
+
+/// Around the page cache wherever the folder's file system can.
+fn loop_options(folder: &Path) -> LoopOptions {
+    let probe = folder.join("direct");
+    let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+    let opened =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).custom_flags(direct).open(&probe);
+    let _ = fs::remove_file(&probe);
+    LoopOptions { direct_io: opened.is_ok(), ..LoopOptions::default() }
+}
+
+/// Writes a file, has it on the disk, and reads it again.
+pub(crate) fn use_it(folder: &Path) {
+    let data: Vec<u8> = (0..1_000_000_u32).map(|i| (i % 251) as u8).collect();
+    let path = folder.join("data");
+    let mut file = File::create_new(&path).unwrap();
+    file.write_all(&data).unwrap();
+    file.sync_all().unwrap();
+    let mut back = Vec::new();
+    File::open(&path).unwrap().read_to_end(&mut back).unwrap();
+    assert!(back == data, "what was read is not what was written");
+}
+
+/// The value of a fact.
+pub(crate) fn fact(target: &PreparedTarget, name: &str) -> String {
+    let facts = target.facts();
+    let found = facts.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+    found.unwrap_or_else(|| panic!("no fact {name} in {facts:#?}"))
+}
