@@ -9,6 +9,7 @@ mod autoregression;
 mod block_bootstrap;
 mod changepoint;
 mod distribution;
+pub mod experiment;
 mod fourier;
 mod histogram;
 mod history;

@@ -40,7 +40,7 @@ pub fn spearman(pairs: &[(f64, f64)], permutations: usize, stream: &mut Seeded) 
 }
 
 /// Ranks with ties at their mean, less the mean rank.
-fn centered_ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
+pub(crate) fn centered_ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut ordered: Vec<(f64, usize)> = values.enumerate().map(|(index, value)| (value, index)).collect();
     ordered.sort_by(|one, two| one.0.total_cmp(&two.0));
     let middle = (ordered.len() as f64 - 1.0) / 2.0;

@@ -1,0 +1,119 @@
+//! Better, worse, the same, or not to be told: when an effect is worth the word.
+//!
+//! "Better" and "worse" want both an effect that chance does not explain and one larger than equal runs differ by.
+//! "Same" is never the absence of proof: the whole 90 % interval lies within the margin (two one-sided tests at
+//! 5 %). Everything else is undecided, with the number of pairs that would tell if the effect is what was seen.
+
+use super::effect::Effect;
+use super::noise_floor::pairs_for;
+use super::{LEVEL, POWER};
+use crate::distribution::normal_quantile;
+
+/// More pairs than this are no plan but a no: at ten minutes a pair, a week.
+const MOST_PAIRS: usize = 1_000;
+
+/// What may be said of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The treatment is better by more than equal runs differ.
+    Better,
+    /// It is worse by more than that.
+    Worse,
+    /// It differs by less than the margin.
+    Same,
+    /// None of these was shown.
+    Undecided {
+        /// Pairs in all that would tell, if the effect is what was seen; `None` where no feasible number does, or
+        /// where a single pair does not show how much pairs differ.
+        needs_pairs: Option<usize>,
+    },
+}
+
+/// The verdict on `effect`. `adjusted_p` is its p after the correction for many metrics; `floor` (see
+/// [`super::NoiseFloor`]) and `margin` are shares, 0.02 is 2 %, and the larger of the two is what an effect must exceed, in
+/// either direction on the logarithmic scale.
+pub fn verdict(
+    effect: &Effect,
+    adjusted_p: f64,
+    higher_is_better: bool,
+    floor: Option<f64>,
+    margin: f64,
+) -> Verdict {
+    let limit = floor.unwrap_or(0.0).max(margin).max(0.0).ln_1p();
+    let size = effect.ratio.ln();
+    if adjusted_p < LEVEL && size.abs() > limit {
+        return if (size > 0.0) == higher_is_better { Verdict::Better } else { Verdict::Worse };
+    }
+    if effect.interval_90.is_some_and(|interval| -limit <= interval.low.ln() && interval.high.ln() <= limit) {
+        return Verdict::Same;
+    }
+    Verdict::Undecided { needs_pairs: needs(effect, adjusted_p, size.abs(), limit) }
+}
+
+/// How many pairs tell an effect of `size` from nothing, if it is beyond `limit`, or show that it lies within.
+fn needs(effect: &Effect, adjusted_p: f64, size: f64, limit: f64) -> Option<usize> {
+    let (errors, distance, fewest) = if size > limit {
+        // The correction for many metrics demands as much more of each, and of the smallest p that pairs can give.
+        let level = LEVEL * (effect.p / adjusted_p.max(effect.p)).clamp(1e-6, 1.0);
+        let fewest = (1.0 - level.log2()).ceil() as usize;
+        (normal_quantile(1.0 - level / 2.0) + normal_quantile(POWER), size, fewest)
+    } else {
+        // Both ends must come within: each fails in half of what may fail.
+        (normal_quantile(1.0 - LEVEL) + normal_quantile((1.0 + POWER) / 2.0), limit - size, 0)
+    };
+    let pairs = pairs_for(errors, effect.deviation, distance).max(effect.pairs + 1).max(fewest);
+    (pairs <= MOST_PAIRS).then_some(pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Seeded;
+    use crate::experiment::effect;
+
+    /// Eight pairs around `center`, each way in turn.
+    fn around(center: f64, spread: f64) -> Effect {
+        let logs: Vec<f64> =
+            [1.0, -1.2, 0.7, -0.5, 0.3, -0.9, 1.1, -0.4].iter().map(|step| center + spread * step).collect();
+        effect(&logs, &mut Seeded::from_seed(1)).unwrap()
+    }
+
+    #[test]
+    fn a_verdict_wants_significance_and_size() {
+        let clear = around(0.05, 0.01);
+        assert_eq!(verdict(&clear, clear.p, true, Some(0.03), 0.02), Verdict::Better);
+        assert_eq!(verdict(&clear, clear.p, false, Some(0.03), 0.02), Verdict::Worse);
+        assert_eq!(verdict(&around(-0.05, 0.01), clear.p, true, None, 0.02), Verdict::Worse);
+        // The same effect below a floor of 8 % is the same; within a floor that its interval straddles, undecided.
+        assert_eq!(verdict(&clear, clear.p, true, Some(0.08), 0.02), Verdict::Same);
+        assert!(matches!(verdict(&clear, clear.p, true, Some(0.055), 0.02), Verdict::Undecided { .. }));
+        // Corrected for many metrics it is no longer significant.
+        assert!(matches!(verdict(&clear, 0.06, true, Some(0.03), 0.02), Verdict::Undecided { .. }));
+    }
+
+    #[test]
+    fn same_is_shown_and_never_assumed() {
+        assert_eq!(verdict(&around(0.0, 0.01), 1.0, true, None, 0.02), Verdict::Same);
+        assert!(matches!(verdict(&around(0.0, 0.05), 1.0, true, None, 0.02), Verdict::Undecided { .. }));
+        let few = effect(&[0.0, 0.001, 0.0], &mut Seeded::from_seed(2)).unwrap();
+        assert!(matches!(verdict(&few, 1.0, true, None, 0.02), Verdict::Undecided { .. }));
+        let counts = effect(&[0.0; 8], &mut Seeded::from_seed(2)).unwrap();
+        assert_eq!(verdict(&counts, 1.0, true, Some(0.0), 0.0), Verdict::Same, "equal to the last count");
+    }
+
+    #[test]
+    fn undecided_says_how_many_pairs_would_tell() {
+        let needs = |effect: &Effect, p: f64, margin: f64| match verdict(effect, p, true, None, margin) {
+            Verdict::Undecided { needs_pairs } => needs_pairs,
+            other => panic!("{other:?}"),
+        };
+        let noisy = around(0.03, 0.06);
+        let (alone, corrected) =
+            (needs(&noisy, noisy.p, 0.02).unwrap(), needs(&noisy, 3.0 * noisy.p, 0.02).unwrap());
+        assert!(alone > 8 && corrected > alone && corrected < 2 * alone, "{alone} and {corrected}");
+        assert!(needs(&around(0.0, 0.05), 1.0, 0.02).unwrap() > 8);
+        assert_eq!(needs(&around(0.0, 5.0), 1.0, 0.02), None, "nobody runs so many");
+        let one = effect(&[0.5], &mut Seeded::from_seed(2)).unwrap();
+        assert_eq!(needs(&one, 1.0, 0.02), None);
+    }
+}
