@@ -46,7 +46,11 @@ impl Sink {
     }
 }
 
-/// Gives an old log the time as a suffix, as mongod does: `log.2026-11-21T15-20-46`.
+/// Starts within one second that may each move a log aside.
+const IN_A_SECOND: u32 = 100;
+
+/// Gives an old log the time as a suffix, as mongod does: `log.2026-11-21T15-20-46`. Where a server was started twice within a second,
+/// which mongod refuses, a number follows.
 fn move_aside(path: &Path) -> Result<(), Error> {
     // What is no plain file (a pipe, /dev/null) is written to as it is.
     let old = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
@@ -54,13 +58,42 @@ fn move_aside(path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let time = DateTime::now().try_to_rfc3339_string().unwrap_or_default().replace(':', "-");
-    let time = time.split('.').next().unwrap_or_default().trim_end_matches('Z').to_owned();
+    let time = time.split('.').next().unwrap_or_default().trim_end_matches('Z');
+    let target = (1..=IN_A_SECOND).map(|number| aside(path, time, number)).find(|target| !target.exists());
+    let Some(target) = target else {
+        let what = format!("cannot move the log {} aside: all names for {time} are taken", path.display());
+        return Err(Error::new(Kind::Busy, what).advise("wait a second, or use --logappend"));
+    };
+    std::fs::rename(path, &target).map_err(|error| Error::io("move aside the log", path, error))
+}
+
+fn aside(path: &Path, time: &str, number: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{time}"));
-    let target = PathBuf::from(name);
-    if target.exists() {
-        let what = format!("cannot move the log {} aside: {} exists", path.display(), target.display());
-        return Err(Error::new(Kind::Busy, what).advise("wait a second, or use --logappend"));
+    if number > 1 {
+        name.push(format!("-{number}"));
     }
-    std::fs::rename(path, &target).map_err(|error| Error::io("move aside the log", path, error))
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that is restarted twice within a second keeps all its logs.
+    #[test]
+    fn logs_of_one_second_are_all_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mongod.log");
+        for text in ["one", "two", "three"] {
+            std::fs::write(&path, text).unwrap();
+            move_aside(&path).unwrap();
+        }
+        let entries = std::fs::read_dir(folder.path()).unwrap().flatten();
+        let mut kept: Vec<String> =
+            entries.map(|entry| std::fs::read_to_string(entry.path()).unwrap()).collect();
+        kept.sort();
+        assert_eq!(kept, ["one", "three", "two"]);
+        assert!(!path.exists());
+    }
 }
