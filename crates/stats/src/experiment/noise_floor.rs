@@ -32,7 +32,8 @@ pub struct NoiseFloor {
 
 impl NoiseFloor {
     /// What estimates from `pairs` pairs of equal sides stay within in 95 %, as a share: the floor of one pair
-    /// divided by the root of their number. Infinite without pairs.
+    /// divided by the root of their number. Infinite without pairs. A contrast of a factorial that averages over
+    /// several cells has a pair of runs for each of them in each block.
     pub fn of_estimate(&self, pairs: usize) -> f64 {
         (self.floor.ln_1p() / (pairs as f64).sqrt()).exp_m1()
     }
