@@ -1,15 +1,17 @@
 //! Levels against their baselines, under each condition and over all of them; and whether effects depend on each other.
 
 use fathom_record::figure::Better;
-use fathom_record::study::{StudyComparison, StudyInteraction, StudyNoise, StudyVerdict};
-use fathom_stats::experiment::{Effect, Verdict, effect, interaction_contrasts, main_contrasts, verdict};
+use fathom_record::study::{StudyComparison, StudyInteraction, StudyVerdict};
+use fathom_stats::experiment::{
+    Effect, Limits, Verdict, effect, interaction_contrasts, main_contrasts, verdict,
+};
 use fathom_stats::{Seeded, benjamini_hochberg, holm};
 
 use crate::plan::combinations;
 use crate::{Metric, Plan, Study};
 
 use super::table::Table;
-use super::words;
+use super::{Noise, words};
 
 /// Levels of some factors, as places: under these a comparison holds.
 type Given = Vec<(usize, usize)>;
@@ -25,7 +27,7 @@ struct Raw {
 }
 
 /// All comparisons of a study.
-pub(super) fn all(study: &Study, plan: &Plan, table: &Table, noise: &[StudyNoise]) -> Vec<StudyComparison> {
+pub(super) fn all(study: &Study, plan: &Plan, table: &Table, noise: &[Noise]) -> Vec<StudyComparison> {
     let mut stream = Seeded::from_seed(study.design.seed);
     let mut raw = Vec::new();
     for (metric, _) in study.metrics.iter().enumerate() {
@@ -82,7 +84,7 @@ fn adjusted(study: &Study, raw: &[Raw]) -> Vec<f64> {
         .collect()
 }
 
-fn finished(study: &Study, raw: Raw, adjusted_p: f64, noise: &[StudyNoise]) -> StudyComparison {
+fn finished(study: &Study, raw: Raw, adjusted_p: f64, noise: &[Noise]) -> StudyComparison {
     let Raw { factor, level, given, metric, pairs, effect } = raw;
     let label = |factor: usize, level: usize| {
         study
@@ -94,17 +96,17 @@ fn finished(study: &Study, raw: Raw, adjusted_p: f64, noise: &[StudyNoise]) -> S
     let name = |factor: usize| study.factors.get(factor).map_or("", |varied| varied.factor.name).to_owned();
     let better = study.metrics.get(metric).map_or(Better::Higher, |(metric, _)| metric.better);
     let metric = study.metrics.get(metric).map_or("", |(metric, _)| metric.name);
-    let floor = noise.iter().find(|noise| noise.metric == metric).map(|noise| noise.floor);
-    let (answer, needs_blocks) =
-        match verdict(&effect, adjusted_p, better == Better::Higher, floor, study.design.margin) {
-            Verdict::Better => (StudyVerdict::Better, None),
-            Verdict::Worse => (StudyVerdict::Worse, None),
-            Verdict::Same => (StudyVerdict::Same, None),
-            Verdict::Undecided { needs_pairs } => (
-                StudyVerdict::Undecided,
-                needs_pairs.map(|needs| needs.saturating_sub(effect.pairs)).filter(|more| *more > 0),
-            ),
-        };
+    let floor = noise.iter().find(|noise| noise.metric == metric).map(|noise| &noise.floor);
+    let limits = Limits::of(floor, effect.pairs, study.design.margin);
+    let (answer, needs_blocks) = match verdict(&effect, adjusted_p, better == Better::Higher, limits) {
+        Verdict::Better => (StudyVerdict::Better, None),
+        Verdict::Worse => (StudyVerdict::Worse, None),
+        Verdict::Same => (StudyVerdict::Same, None),
+        Verdict::Undecided { needs_pairs } => (
+            StudyVerdict::Undecided,
+            needs_pairs.map(|needs| needs.saturating_sub(effect.pairs)).filter(|more| *more > 0),
+        ),
+    };
     let mut comparison = StudyComparison {
         factor: name(factor),
         level: label(factor, level),

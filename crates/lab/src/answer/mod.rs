@@ -10,7 +10,7 @@ mod words;
 
 use fathom_errors::Result;
 use fathom_record::study::{Study as StudyRecord, StudyCell, StudyFactor, StudyNoise};
-use fathom_stats::experiment::{self, minimum_detectable, noise_floor, planned_looks};
+use fathom_stats::experiment::{self, NoiseFloor, minimum_detectable, noise_floor, planned_looks};
 
 use crate::journal::{Journal, TrialRecord, TrialResult};
 use crate::{Plan, Study};
@@ -48,7 +48,7 @@ pub fn answer(study: &Study, plan: &Plan, records: &[TrialRecord]) -> StudyRecor
         scalings: scalings::all(study, plan, &table),
         cautions: cautions(study, plan, &table),
         published: study.published.clone(),
-        noise,
+        noise: noise.iter().map(|noise| noise.record(study.design.blocks)).collect(),
         comparisons,
         interactions,
     }
@@ -78,17 +78,28 @@ pub(crate) fn fraction(study: &Study) -> Result<Vec<Vec<usize>>> {
     found.map(|fraction| fraction.cells).map_err(|error| study.refuse("fraction", &error.to_string()))
 }
 
-/// How far the first cell and its twin lie apart in each block.
-fn noise(study: &Study, table: &Table) -> Vec<StudyNoise> {
-    let one = |(at, (metric, _)): (usize, &(&crate::Metric, bool))| {
+/// How far two equal runs lie apart in a metric.
+struct Noise {
+    metric: &'static str,
+    floor: NoiseFloor,
+}
+
+impl Noise {
+    fn record(&self, blocks: usize) -> StudyNoise {
+        StudyNoise {
+            metric: self.metric.to_owned(),
+            floor: self.floor.floor,
+            minimum_detectable: minimum_detectable(self.floor.deviation, blocks),
+            pairs: self.floor.pairs,
+        }
+    }
+}
+
+/// From the first cell and its twin in each block.
+fn noise(study: &Study, table: &Table) -> Vec<Noise> {
+    let one = |(at, (metric, _)): (usize, &(&'static crate::Metric, bool))| {
         let ratios: Vec<f64> = table.twins(at).into_iter().map(|(_, ratio)| ratio).collect();
-        let floor = noise_floor(&ratios)?;
-        Some(StudyNoise {
-            metric: metric.name.to_owned(),
-            floor: floor.floor,
-            minimum_detectable: minimum_detectable(floor.deviation, study.design.blocks),
-            pairs: floor.pairs,
-        })
+        Some(Noise { metric: metric.name, floor: noise_floor(&ratios)? })
     };
     study.metrics.iter().enumerate().filter_map(one).collect()
 }

@@ -1,7 +1,7 @@
 //! Throughput and latency over a factor that counts: how much more does more bring, and where does it stop.
 
 use fathom_record::study::{ScalingPoint, StudyScaling};
-use fathom_stats::experiment::{effect, main_contrasts};
+use fathom_stats::experiment::{FEWEST_PAIRS, Limits, levels_that_pay, scaling_laws, speed_ups};
 use fathom_stats::{Seeded, median};
 
 use crate::plan::combinations;
@@ -56,59 +56,58 @@ fn one(
     let others = |cell: &[usize]| {
         cell.iter().zip(levels).enumerate().all(|(at, (one, two))| at == across || one == two)
     };
+    let counts: Vec<f64> = varied.levels.iter().filter_map(|level| level.value.as_f64()).collect();
+    let cell_of =
+        |level: usize| plan.cells.iter().position(|cell| others(cell) && cell.get(across) == Some(&level));
     let logs = table.logs(throughput);
     let mut stream = Seeded::from_seed(study.design.seed).split(2);
-    let mut points = Vec::new();
-    for (level, named) in varied.levels.iter().enumerate() {
-        let cell = plan.cells.iter().position(|cell| others(cell) && cell.get(across) == Some(&level));
-        let (Some(cell), Some(count)) = (cell, named.value.as_f64()) else { continue };
-        let middle = |metric: usize| {
-            let values: Vec<f64> = table.row(metric, cell).into_iter().flatten().collect();
-            median(&values)
-        };
-        let Some(throughput_per_s) = middle(throughput) else { continue };
-        let ratios: Vec<f64> = if level == 0 {
-            Vec::new()
-        } else {
-            main_contrasts(&plan.cells, &logs, across, level, &others)
-                .into_iter()
-                .map(|(_, log)| log)
-                .collect()
-        };
-        let effect = effect(&ratios, &mut stream);
-        points.push(ScalingPoint {
-            count,
-            throughput_per_s,
+    let effects = speed_ups(&counts, &plan.cells, &logs, across, &others, &mut stream);
+    let point = |(level, count): (usize, &f64)| {
+        let cell = cell_of(level)?;
+        let middle =
+            |metric: usize| median(&table.row(metric, cell).into_iter().flatten().collect::<Vec<_>>());
+        let effect = effects.iter().find(|one| one.level == level).map(|one| &one.effect);
+        Some(ScalingPoint {
+            count: *count,
+            throughput_per_s: middle(throughput)?,
             latency_ns: latency.and_then(middle),
-            speedup: effect.as_ref().map_or(1.0, |effect| effect.ratio),
+            speedup: effect.map_or(1.0, |effect| effect.ratio),
             interval: effect.and_then(|effect| effect.interval).map(|interval| (interval.low, interval.high)),
-        });
-    }
-    points.sort_by(|one, two| one.count.total_cmp(&two.count));
-    let given = study
-        .factors
-        .iter()
-        .zip(levels)
-        .enumerate()
-        .filter(|(at, (varied, _))| *at != across && varied.levels.len() > 1);
-    let given = given.map(|(_, (varied, level))| {
-        (
-            varied.factor.name.to_owned(),
-            varied.levels.get(*level).map_or_else(String::new, |level| level.label.clone()),
-        )
-    });
+        })
+    };
+    let points: Vec<ScalingPoint> = counts.iter().enumerate().filter_map(point).collect();
+    let by_level: Vec<Vec<Option<f64>>> = (0..counts.len())
+        .map(|level| cell_of(level).and_then(|cell| logs.get(cell)).cloned().unwrap_or_default())
+        .collect();
+    let end = if table.blocks_complete() >= FEWEST_PAIRS {
+        let pays = levels_that_pay(&by_level, Limits::plain(PAYS), &mut stream);
+        pays.and_then(|level| counts.get(level).copied())
+    } else {
+        saturation(&points)
+    };
     let mut scaling = StudyScaling {
         factor: varied.factor.name.to_owned(),
         phase: phase.map(str::to_owned),
-        given: given.collect(),
+        given: given(study, across, levels),
         points,
         words: String::new(),
     };
-    scaling.words = words::scaling(&scaling, saturation(&scaling.points));
+    scaling.words = words::scaling(&scaling, end, scaling_laws(&counts, &by_level).ok().as_ref());
     (scaling.points.len() > 1).then_some(scaling)
 }
 
-/// The level after which no larger one brings more than [`PAYS`]; `None` where the last one still does.
+/// The levels of the other factors, where these have several.
+fn given(study: &Study, across: usize, levels: &[usize]) -> Vec<(String, String)> {
+    let others = study.factors.iter().zip(levels).enumerate();
+    let others = others.filter(|(at, (varied, _))| *at != across && varied.levels.len() > 1);
+    let named = others.map(|(_, (varied, level))| {
+        let label = varied.levels.get(*level).map_or_else(String::new, |level| level.label.clone());
+        (varied.factor.name.to_owned(), label)
+    });
+    named.collect()
+}
+
+/// By medians alone, where blocks are too few for more: the level after which no larger one brings more than [`PAYS`].
 fn saturation(points: &[ScalingPoint]) -> Option<f64> {
     let best_after =
         |at: usize| points.iter().skip(at + 1).map(|point| point.throughput_per_s).reduce(f64::max);

@@ -1,6 +1,7 @@
 //! Effects as sentences that a person can forward.
 
 use fathom_record::study::{StudyComparison, StudyInteraction, StudyScaling, StudyVerdict};
+use fathom_stats::{Comparison, Model};
 
 /// `XFS against ext4, cap none: throughput 12 % higher (7 to 16 %): better.`
 pub(super) fn comparison(one: &StudyComparison) -> String {
@@ -44,26 +45,42 @@ pub(super) fn interaction(one: &StudyInteraction) -> String {
     )
 }
 
-/// `S2: 3.1 times the throughput at 6 shards; more than 6 bring nothing.`
-pub(super) fn scaling(one: &StudyScaling, saturation: Option<f64>) -> String {
+/// `S2: most at shards 6, 3.10 times that of 1; beyond 6 no more was shown to pay; it follows a cap.` `end` is the level beyond which
+/// nothing pays, `laws` what was fitted.
+pub(super) fn scaling(one: &StudyScaling, end: Option<f64>, laws: Option<&Comparison>) -> String {
     let best = one.points.iter().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));
     let Some(best) = best else { return String::new() };
     let first = one.points.first().map_or(1.0, |point| point.count);
+    let last = one.points.last().map(|point| point.count);
     let given = given(&one.given);
     let given = given.trim_start_matches(", ");
     let given = if given.is_empty() { String::new() } else { format!("{given}: ") };
     let most = if best.count > first {
-        format!("most at {} {}, {:.2} times that of {first}", best.count, one.factor, best.speedup)
+        format!("most at {} {}, {:.2} times that of {first}", one.factor, best.count, best.speedup)
     } else {
-        format!("most at {first} {} already", one.factor)
+        format!("most at {} {first} already", one.factor)
     };
-    let end = match saturation {
-        Some(count) if Some(count) != one.points.last().map(|point| point.count) => {
-            format!("; beyond {count} more brings less than 5 %")
-        }
+    let end = match end {
+        Some(count) if Some(count) != last => format!("; beyond {count} no more was shown to pay"),
         Some(_) | None => "; it still rises at the last level".to_owned(),
     };
-    format!("{given}{most}{end}.")
+    format!("{given}{most}{end}{}.", law(laws))
+}
+
+/// What law the points follow, and its peak where the data bear one.
+fn law(laws: Option<&Comparison>) -> String {
+    let Some(laws) = laws.filter(|laws| !laws.misses_shape()) else { return String::new() };
+    let name = match laws.best {
+        Model::Linear => "a straight line",
+        Model::Amdahl => "Amdahl's law",
+        Model::Cap => "a cap",
+        Model::Usl => "the Universal Scalability Law",
+    };
+    let peak = laws
+        .peak
+        .as_ref()
+        .map_or_else(String::new, |peak| format!(", with its peak at {:.1}", peak.concurrency));
+    format!("; it follows {name}{peak}")
 }
 
 fn given(given: &[(String, String)]) -> String {

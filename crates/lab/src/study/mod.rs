@@ -294,6 +294,19 @@ impl Study {
                 ));
             }
         }
+        let across = self.across.and_then(|at| self.factors.get(at));
+        let counts = |varied: &Varied| {
+            varied.levels.iter().map(|level| level.value.as_f64()).collect::<Option<Vec<_>>>()
+        };
+        if let Some(varied) = across
+            && !counts(varied).is_some_and(|counts| counts.is_sorted())
+        {
+            let name = varied.factor.name;
+            return Err(self.refuse(
+                name,
+                &format!("the levels of '{name}', across which is compared, must be numbers that rise"),
+            ));
+        }
         self.check_size()?;
         crate::contradictions::check(self)
     }

@@ -57,6 +57,7 @@ fn what_is_wrong_is_refused_with_its_line() {
         ("records: 1000", "array: md-raid0", "needs a file system on it (line 8)"),
         ("records: 1000", "nr_requests: 32", "is not changed; name a file system or a device (line 8)"),
         ("  operations: 5000", "  warmup: 1s", "needs 'operations' or 'time'"),
+        ("threads: [1, 8]", "threads: [8, 1]", "must be numbers that rise (line"),
         ("across: threads", "across: shards", "'shards' is not among the factors"),
         ("primary: [throughput]", "primary: [thruput]", "did you mean 'throughput'?"),
         ("primary: [throughput]", "primary: [iops]", "is not measured by this kind of study"),

@@ -26,7 +26,7 @@ pub use noise_floor::{NoiseFloor, minimum_detectable, needed_pairs, noise_floor}
 pub use orders::block_orders;
 pub use scaling::{SpeedUp, levels_that_pay, scaling_laws, speed_ups};
 pub use secondary::{SecondaryTests, secondary};
-pub use verdict::{Verdict, verdict};
+pub use verdict::{Limits, Verdict, verdict};
 
 /// The chance of a false alarm that verdicts allow.
 pub const LEVEL: f64 = 0.05;

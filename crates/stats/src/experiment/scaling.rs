@@ -8,7 +8,7 @@
 
 use fathom_errors::Result;
 
-use super::verdict::{Verdict, verdict};
+use super::verdict::{Limits, Verdict, verdict};
 use super::{Effect, effect, main_contrasts};
 use crate::{Comparison, Interval, Level, Seeded, fit, holm};
 
@@ -48,16 +48,11 @@ pub fn speed_ups(
     counts.iter().enumerate().skip(1).filter_map(one).collect()
 }
 
-/// The lowest level above which no other was shown to have more throughput by more than `margin` (a share) or `floor`, Holm over all
-/// levels above. That more would not pay is not proven where blocks are few. `None` where nothing can be compared.
+/// The lowest level above which no other was shown to have more throughput by more than `limits` ask, Holm over all levels
+/// above. That more would not pay is not proven where blocks are few. `None` where nothing can be compared.
 ///
 /// `by_level[level][block]` holds logarithms of throughput, ascending by what the level counts.
-pub fn levels_that_pay(
-    by_level: &[Vec<Option<f64>>],
-    floor: Option<f64>,
-    margin: f64,
-    stream: &mut Seeded,
-) -> Option<usize> {
+pub fn levels_that_pay(by_level: &[Vec<Option<f64>>], limits: Limits, stream: &mut Seeded) -> Option<usize> {
     let mut effect_of = |low: usize, high: usize| {
         let logs: Vec<f64> = by_level
             .get(low)?
@@ -73,7 +68,7 @@ pub fn levels_that_pay(
             (level + 1..by_level.len()).map(|above| effect_of(level, above)).collect();
         let effects = effects?;
         let ps = holm(&effects.iter().map(|effect| effect.p).collect::<Vec<_>>());
-        let better = |(effect, p)| verdict(effect, p, true, floor, margin) == Verdict::Better;
+        let better = |(effect, p)| verdict(effect, p, true, limits) == Verdict::Better;
         Some(effects.iter().zip(ps).any(better))
     };
     for level in 0..by_level.len() {
@@ -158,7 +153,7 @@ mod tests {
     fn more_stops_paying_at_the_cap_and_at_the_peak() {
         let mut stream = Seeded::from_seed(2);
         let values = blocks(capped);
-        assert_eq!(levels_that_pay(&values, Some(0.03), 0.02, &mut stream), Some(3), "8 of 64");
+        assert_eq!(levels_that_pay(&values, Limits::plain(0.03), &mut stream), Some(3), "8 of 64");
         let laws = scaling_laws(&COUNTS, &values).unwrap();
         assert_eq!(laws.best, Model::Cap);
         assert!(laws.peak.is_none() && laws.best_fit().unwrap().residual_sd < 0.03, "{laws:?}");
@@ -167,15 +162,19 @@ mod tests {
         let values = blocks(usl);
         let peak = scaling_laws(&COUNTS, &values).unwrap().peak.unwrap();
         assert!(peak.interval.contains(40.2) && (peak.concurrency / 40.2 - 1.0).abs() < 0.1, "{peak:?}");
-        assert_eq!(levels_that_pay(&values, Some(0.03), 0.02, &mut stream), Some(5), "32 of 64");
-        assert_eq!(levels_that_pay(&blocks(|n| 1000.0 * n), None, 0.02, &mut stream), Some(6), "all pay");
+        assert_eq!(levels_that_pay(&values, Limits::plain(0.03), &mut stream), Some(5), "32 of 64");
+        assert_eq!(
+            levels_that_pay(&blocks(|n| 1000.0 * n), Limits::plain(0.02), &mut stream),
+            Some(6),
+            "all pay"
+        );
     }
 
     #[test]
     fn what_cannot_be_compared_is_not() {
         let mut stream = Seeded::from_seed(2);
-        assert_eq!(levels_that_pay(&[], None, 0.02, &mut stream), None);
-        assert_eq!(levels_that_pay(&[vec![Some(1.0)], vec![None]], None, 0.02, &mut stream), None);
+        assert_eq!(levels_that_pay(&[], Limits::plain(0.02), &mut stream), None);
+        assert_eq!(levels_that_pay(&[vec![Some(1.0)], vec![None]], Limits::plain(0.02), &mut stream), None);
         assert!(scaling_laws(&COUNTS, &[]).is_err());
         assert!(speed_ups(&[], &[], &[], 0, &|_| true, &mut stream).is_empty());
     }

@@ -5,12 +5,16 @@
 //! 5 %). Everything else is undecided, with the number of pairs that would tell if the effect is what was seen.
 
 use super::effect::Effect;
-use super::noise_floor::pairs_for;
+use super::noise_floor::{NoiseFloor, pairs_for};
 use super::{LEVEL, POWER};
 use crate::distribution::normal_quantile;
 
 /// More pairs than this are no plan but a no: at ten minutes a pair, a week.
 const MOST_PAIRS: usize = 1_000;
+
+/// Where equal runs differ by more than this share, none of them tells that two things are the same: a margin that noise widened
+/// further would call everything equal.
+const WIDEST_SAME: f64 = 0.10;
 
 /// What may be said of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,37 +33,59 @@ pub enum Verdict {
     },
 }
 
-/// The verdict on `effect`. `adjusted_p` is its p after the correction for many metrics; `floor` (see
-/// [`super::NoiseFloor`]) and `margin` are shares, 0.02 is 2 %, and the larger of the two is what an effect must exceed, in
-/// either direction on the logarithmic scale.
-pub fn verdict(
-    effect: &Effect,
-    adjusted_p: f64,
-    higher_is_better: bool,
-    floor: Option<f64>,
-    margin: f64,
-) -> Verdict {
-    let limit = floor.unwrap_or(0.0).max(margin).max(0.0).ln_1p();
-    let size = effect.ratio.ln();
-    if adjusted_p < LEVEL && size.abs() > limit {
-        return if (size > 0.0) == higher_is_better { Verdict::Better } else { Verdict::Worse };
-    }
-    if effect.interval_90.is_some_and(|interval| -limit <= interval.low.ln() && interval.high.ln() <= limit) {
-        return Verdict::Same;
-    }
-    Verdict::Undecided { needs_pairs: needs(effect, adjusted_p, size.abs(), limit) }
+/// How large an effect must be to be worth the word, and within what it is none; shares, 0.02 is 2 %, on the logarithmic scale.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// An effect must exceed it to be better or worse.
+    pub differs: f64,
+    /// The whole interval must lie within it for two things to be the same.
+    pub same: f64,
 }
 
-/// How many pairs tell an effect of `size` from nothing, if it is beyond `limit`, or show that it lies within.
-fn needs(effect: &Effect, adjusted_p: f64, size: f64, limit: f64) -> Option<usize> {
-    let (errors, distance, fewest) = if size > limit {
+impl Limits {
+    /// One share for both.
+    pub fn plain(share: f64) -> Limits {
+        Limits { differs: share.max(0.0), same: share.max(0.0) }
+    }
+
+    /// The limits of a study with a noise floor. What an estimate of `pairs` pairs must exceed is what such estimates of equal
+    /// sides differ by, so that pairs buy resolution; what counts as the same is what one pair of equal runs differs by, since
+    /// nobody who runs the two once each would notice it. Neither is below `margin`, and noise widens the second to 10 % at most.
+    pub fn of(floor: Option<&NoiseFloor>, pairs: usize, margin: f64) -> Limits {
+        let margin = margin.max(0.0);
+        let Some(floor) = floor else { return Limits::plain(margin) };
+        let same = floor.floor.min(WIDEST_SAME).max(margin);
+        Limits { differs: floor.of_estimate(pairs).max(margin), same }
+    }
+}
+
+/// The verdict on `effect`. `adjusted_p` is its p after the correction for many metrics.
+pub fn verdict(effect: &Effect, adjusted_p: f64, higher_is_better: bool, limits: Limits) -> Verdict {
+    let (differs, same) = (limits.differs.ln_1p(), limits.same.ln_1p());
+    let size = effect.ratio.ln();
+    if adjusted_p < LEVEL && size.abs() > differs {
+        return if (size > 0.0) == higher_is_better { Verdict::Better } else { Verdict::Worse };
+    }
+    if effect.interval_90.is_some_and(|interval| -same <= interval.low.ln() && interval.high.ln() <= same) {
+        return Verdict::Same;
+    }
+    // Between the two nothing tells, however many pairs there are: the noise itself must shrink.
+    let told = size.abs() > differs || size.abs() < same;
+    Verdict::Undecided {
+        needs_pairs: told.then(|| needs(effect, adjusted_p, size.abs(), (differs, same))).flatten(),
+    }
+}
+
+/// How many pairs tell an effect of `size` from nothing, if it is beyond what `differs`, or show that it lies within the `same`.
+fn needs(effect: &Effect, adjusted_p: f64, size: f64, (differs, same): (f64, f64)) -> Option<usize> {
+    let (errors, distance, fewest) = if size > differs {
         // The correction for many metrics demands as much more of each, and of the smallest p that pairs can give.
         let level = LEVEL * (effect.p / adjusted_p.max(effect.p)).clamp(1e-6, 1.0);
         let fewest = (1.0 - level.log2()).ceil() as usize;
         (normal_quantile(1.0 - level / 2.0) + normal_quantile(POWER), size, fewest)
     } else {
         // Both ends must come within: each fails in half of what may fail.
-        (normal_quantile(1.0 - LEVEL) + normal_quantile((1.0 + POWER) / 2.0), limit - size, 0)
+        (normal_quantile(1.0 - LEVEL) + normal_quantile((1.0 + POWER) / 2.0), same - size, 0)
     };
     let pairs = pairs_for(errors, effect.deviation, distance).max(effect.pairs + 1).max(fewest);
     (pairs <= MOST_PAIRS).then_some(pairs)
@@ -81,32 +107,54 @@ mod tests {
     #[test]
     fn a_verdict_wants_significance_and_size() {
         let clear = around(0.05, 0.01);
-        assert_eq!(verdict(&clear, clear.p, true, Some(0.03), 0.02), Verdict::Better);
-        assert_eq!(verdict(&clear, clear.p, false, Some(0.03), 0.02), Verdict::Worse);
-        assert_eq!(verdict(&around(-0.05, 0.01), clear.p, true, None, 0.02), Verdict::Worse);
+        assert_eq!(verdict(&clear, clear.p, true, Limits::plain(0.03)), Verdict::Better);
+        assert_eq!(verdict(&clear, clear.p, false, Limits::plain(0.03)), Verdict::Worse);
+        assert_eq!(verdict(&around(-0.05, 0.01), clear.p, true, Limits::plain(0.02)), Verdict::Worse);
         // The same effect below a floor of 8 % is the same; within a floor that its interval straddles, undecided.
-        assert_eq!(verdict(&clear, clear.p, true, Some(0.08), 0.02), Verdict::Same);
-        assert!(matches!(verdict(&clear, clear.p, true, Some(0.055), 0.02), Verdict::Undecided { .. }));
+        assert_eq!(verdict(&clear, clear.p, true, Limits::plain(0.08)), Verdict::Same);
+        assert!(matches!(verdict(&clear, clear.p, true, Limits::plain(0.055)), Verdict::Undecided { .. }));
         // Corrected for many metrics it is no longer significant.
-        assert!(matches!(verdict(&clear, 0.06, true, Some(0.03), 0.02), Verdict::Undecided { .. }));
+        assert!(matches!(verdict(&clear, 0.06, true, Limits::plain(0.03)), Verdict::Undecided { .. }));
     }
 
     #[test]
     fn same_is_shown_and_never_assumed() {
-        assert_eq!(verdict(&around(0.0, 0.01), 1.0, true, None, 0.02), Verdict::Same);
-        assert!(matches!(verdict(&around(0.0, 0.05), 1.0, true, None, 0.02), Verdict::Undecided { .. }));
+        assert_eq!(verdict(&around(0.0, 0.01), 1.0, true, Limits::plain(0.02)), Verdict::Same);
+        assert!(matches!(
+            verdict(&around(0.0, 0.05), 1.0, true, Limits::plain(0.02)),
+            Verdict::Undecided { .. }
+        ));
         let few = effect(&[0.0, 0.001, 0.0], &mut Seeded::from_seed(2)).unwrap();
-        assert!(matches!(verdict(&few, 1.0, true, None, 0.02), Verdict::Undecided { .. }));
+        assert!(matches!(verdict(&few, 1.0, true, Limits::plain(0.02)), Verdict::Undecided { .. }));
         let counts = effect(&[0.0; 8], &mut Seeded::from_seed(2)).unwrap();
-        assert_eq!(verdict(&counts, 1.0, true, Some(0.0), 0.0), Verdict::Same, "equal to the last count");
+        assert_eq!(verdict(&counts, 1.0, true, Limits::plain(0.0)), Verdict::Same, "equal to the last count");
+    }
+
+    #[test]
+    fn a_noisy_machine_does_not_make_things_the_same() {
+        let noisy =
+            |floor: f64| Limits::of(Some(&NoiseFloor { floor, deviation: floor / 2.0, pairs: 8 }), 8, 0.02);
+        assert_eq!(noisy(3.0).same, WIDEST_SAME);
+        assert!(matches!(
+            verdict(&around(0.3, 0.2), 1.0, true, noisy(3.0)),
+            Verdict::Undecided { needs_pairs: None }
+        ));
+        assert_eq!(verdict(&around(0.0, 0.01), 1.0, true, noisy(3.0)), Verdict::Same);
+        // Pairs buy resolution: 4 % is told where single runs differ by 6 %.
+        let clear = around(0.04, 0.01);
+        assert_eq!(verdict(&clear, clear.p, true, noisy(0.06)), Verdict::Better);
+        assert_eq!(Limits::of(None, 8, 0.02), Limits::plain(0.02));
+        // Whoever takes a fifth for nothing may say so.
+        assert_eq!(Limits::of(None, 8, 0.2).same, 0.2);
     }
 
     #[test]
     fn undecided_says_how_many_pairs_would_tell() {
-        let needs = |effect: &Effect, p: f64, margin: f64| match verdict(effect, p, true, None, margin) {
-            Verdict::Undecided { needs_pairs } => needs_pairs,
-            other => panic!("{other:?}"),
-        };
+        let needs =
+            |effect: &Effect, p: f64, margin: f64| match verdict(effect, p, true, Limits::plain(margin)) {
+                Verdict::Undecided { needs_pairs } => needs_pairs,
+                other => panic!("{other:?}"),
+            };
         let noisy = around(0.03, 0.06);
         let (alone, corrected) =
             (needs(&noisy, noisy.p, 0.02).unwrap(), needs(&noisy, 3.0 * noisy.p, 0.02).unwrap());

@@ -1,6 +1,6 @@
 //! False alarms, coverage, power and verdicts of eight pairs in each regime of noise.
 
-use fathom_stats::experiment::{Verdict, effect, noise_floor, secondary, verdict};
+use fathom_stats::experiment::{Limits, Verdict, effect, noise_floor, secondary, verdict};
 use fathom_stats::{Seeded, sign_flip};
 
 use crate::worlds::{Noise, World, regimes};
@@ -20,9 +20,10 @@ struct Outcomes {
     covered: u64,
     covered_90: u64,
     bootstrap_covered: u64,
-    /// Better or worse, with the floor of single pairs; with that of an estimate; with none.
-    decided: [u64; 3],
-    same: [u64; 3],
+    /// Better or worse, with the floor of single pairs; with that of an estimate; with none; as studies do, with the second to
+    /// differ and the first to be the same.
+    decided: [u64; 4],
+    same: [u64; 4],
 }
 
 fn outcomes(world: &World, shift: f64, studies: u64, seed: u64) -> Outcomes {
@@ -41,9 +42,14 @@ fn outcomes(world: &World, shift: f64, studies: u64, seed: u64) -> Outcomes {
         counts.covered += u64::from(effect.interval.unwrap().contains(truth));
         counts.covered_90 += u64::from(effect.interval_90.unwrap().contains(truth));
         counts.bootstrap_covered += u64::from(effect.bootstrap.unwrap().contains(truth));
-        let floors = [Some(floor.floor), Some(floor.of_estimate(PAIRS)), None];
-        for (place, floor) in floors.into_iter().enumerate() {
-            match verdict(&effect, effect.p, true, floor, MARGIN) {
+        let limits = [
+            Limits::plain(floor.floor.max(MARGIN)),
+            Limits::plain(floor.of_estimate(PAIRS).max(MARGIN)),
+            Limits::plain(MARGIN),
+            Limits::of(Some(&floor), PAIRS, MARGIN),
+        ];
+        for (place, limits) in limits.into_iter().enumerate() {
+            match verdict(&effect, effect.p, true, limits) {
                 Verdict::Better | Verdict::Worse => counts.decided[place] += 1,
                 Verdict::Same => counts.same[place] += 1,
                 Verdict::Undecided { .. } => {}
@@ -85,8 +91,8 @@ fn false_alarms_are_nominal_in_every_regime() {
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-const VERDICTS: &str = "| noise | decided, floor of single pairs | of the estimate | none | \"same\", floor of single pairs | of the estimate | none |\n\
-    | --- | --- | --- | --- | --- | --- | --- |";
+const VERDICTS: &str = "| noise | decided, floor of single pairs | of the estimate | none | of studies | \"same\", floor of single pairs | of the estimate | none | of studies |\n\
+    | --- | --- | --- | --- | --- | --- | --- | --- | --- |";
 
 fn verdict_row(world: &World, found: &Outcomes, of: u64) -> String {
     let rates = found.decided.iter().chain(&found.same).map(|count| percent(*count, of));
