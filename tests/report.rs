@@ -1,9 +1,10 @@
-//! `fathom report`: the page of a watched load, its numbers beside those of the run folder.
+//! `fathom report`: the page of a watched load, its numbers beside those of the run folder; and of studies.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fathom_record::Run;
 use fathom_record::disk::Entry;
+use fathom_record::{Manifest, Run, RunWriter, State};
 use fathom_testkit::{Fathom, Scratch};
 
 use crate::clients::{WIRED_TIGER, serve, stop};
@@ -25,6 +26,42 @@ fn data(page: &str, id: &str) -> (Vec<String>, Vec<Vec<String>>) {
 
 fn close(one: f64, other: f64) -> bool {
     (one - other).abs() <= 1e-4 * one.abs().max(other.abs())
+}
+
+/// The run folder of a study as it stands in its fixture.
+pub(crate) fn study(place: &Path) -> PathBuf {
+    let fixture =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/studies/file-systems.json");
+    let entry: Entry = serde_json::from_str(&std::fs::read_to_string(fixture).unwrap()).unwrap();
+    let words = ["fathom", "compare", "xfs-against-ext4.yaml", "--quick"].map(str::to_owned);
+    let mut run = RunWriter::create(place, Manifest::new("compare", "0.1.0", words)).unwrap();
+    run.amend(|manifest| drop(manifest.environment.insert("kernel".to_owned(), "6.18".to_owned()))).unwrap();
+    run.result(&entry).unwrap();
+    run.finish(State::Complete, None).unwrap()
+}
+
+#[test]
+fn studies_are_shown_listed_and_laid_beside_each_other() {
+    let scratch = Scratch::new().unwrap();
+    let place = scratch.path().join("runs");
+    let (one, two) = (study(&place), study(&place));
+    fathom(&["report"]).arg(&one).run().expect_code(0);
+    let page = std::fs::read_to_string(one.join("report.html")).unwrap();
+    assert!(page.contains("Of 4 comparisons: 1 better, 2 worse, 1 cannot tell."));
+    let (heads, rows) = data(&page, "forest-primary-0");
+    assert_eq!((heads[2].as_str(), rows.len()), ("effect (times)", 4));
+    let list = fathom(&["runs", "--runs"]).arg(&place).run().expect_code(0);
+    assert!(
+        list.stdout.contains("1.06 times (xfs-against-ext4: throughput, file system xfs"),
+        "{}",
+        list.stdout
+    );
+    fathom(&["report"]).arg(&one).arg(&two).run().expect_code(0);
+    let name = one.file_name().unwrap().to_string_lossy();
+    let pair = std::fs::read_to_string(two.join(format!("report-with-{name}.html"))).unwrap();
+    assert!(pair.contains("level over baseline") && pair.contains("xfs-against-ext4: ext4, uncapped, 1"));
+    let diff = fathom(&["runs", "diff"]).arg(&one).arg(&two).run().expect_code(0);
+    assert!(diff.stdout.contains("level over baseline"), "{}", diff.stdout);
 }
 
 #[test]

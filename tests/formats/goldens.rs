@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::schemas::{all, assert_valid, docs};
+use super::strict::assert_strict;
 
 fn fixture(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/formats");
@@ -50,6 +51,14 @@ fn one_of_each_record_is_read_and_written_without_loss() {
     }
     let known = all()["result"]["oneOf"].as_array().unwrap().len();
     assert_eq!(kinds.len(), known, "one of each: {kinds:?}");
+}
+
+#[test]
+fn a_study_is_read_and_written_without_loss_and_no_field_of_it_may_be_spoiled() {
+    let study: Value = serde_json::from_str(&fixture("../studies/file-systems.json")).unwrap();
+    assert_valid("result", &study);
+    assert_round_trip::<Entry>(&study);
+    assert_strict("result", &study);
 }
 
 /// Known latencies: 1,000 from 10 us on in steps of 1 us.

@@ -108,6 +108,30 @@ fn a_chart_that_is_blank_or_holds_other_numbers_is_noticed() {
 }
 
 #[test]
+fn a_point_or_an_interval_that_lies_elsewhere_is_noticed() {
+    let Some(shared) = shared() else { return };
+    let mut browser = shared.browser();
+    let spoiled = [
+        ("#interaction-0 circle.dot", "one.setAttribute('cy', one.cy.baseVal.value + 3)", "is drawn at"),
+        ("#forest-primary-0 circle.dot", "one.setAttribute('cx', one.cx.baseVal.value + 3)", "is drawn at"),
+        ("#speedup-0 circle.dot:last-of-type", "one.setAttribute('cx', 60)", "behind the one before"),
+        ("#pairs-0 circle.dot", "one.remove()", "points of"),
+        ("#forest-other-0 path.whisker", "one.remove()", "intervals of"),
+        (
+            "#interaction-1 path.whisker",
+            "one.setAttribute('d', one.getAttribute('d').replace(/V.*/, 'V20'))",
+            "the interval of",
+        ),
+    ];
+    for (which, how, what) in spoiled {
+        let mut tab = open(&mut browser, shared.page("study"), 1280);
+        tab.evaluate(&format!("{{ const one = probe.all({}).at(0); {how}; }}", json!(which))).unwrap();
+        let found = wrong(&mut tab, "probe.charts(true)");
+        assert!(found.iter().any(|line| line.contains(what)), "{which}, {how}: {found:#?}");
+    }
+}
+
+#[test]
 fn without_scripts_nothing_is_missing() {
     let Some(shared) = shared() else { return };
     let mut browser = shared.browser();

@@ -1,6 +1,6 @@
 //! The pages: of a probe, a checkup, a watched load, a search, a run that was killed, one that failed before it measured anything, of two
-//! watched loads side by side, and of the last of sixty runs. The program made the runs and the pages; only the failed run is written
-//! here, with a hostile error, and the sixty are, with a fall in the middle.
+//! watched loads side by side, of the last of sixty runs, and of a study. The program made the runs and the pages; only the failed run is
+//! written here, with a hostile error, the sixty are, with a fall in the middle, and the study is, from its fixture.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use fathom_testkit::{Fathom, LabServer, Manner, NullResponder, Scratch};
 use rustix::process::Signal;
 
 use crate::clients::{WIRED_TIGER, serve, stop};
-use crate::runs;
 use crate::ycsb::{url, ycsb};
+use crate::{report, runs};
 
 /// What a reader must see as text, and nothing else.
 pub(crate) const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{1b}[31m";
@@ -41,6 +41,7 @@ pub(crate) fn make(scratch: &Scratch) -> Vec<Page> {
                 ("disk", disk(&root.join("disk"))),
                 ("search", search(&root.join("search"))),
                 ("failed", failed(&root.join("failed"))),
+                ("study", report::study(&root.join("study"))),
             ]
         });
         let runs = [checkup, loads, others, history].into_iter().flat_map(|made| made.join().unwrap());

@@ -160,6 +160,41 @@ globalThis.probe = (() => {
     return wrong;
   };
 
+  // A chart of points: each row's value, and the ends of its interval, lie where the ticks say. A forest has them along, others upwards.
+  const dots = (figure, svg) => {
+    const wrong = [];
+    const { heads, rows } = csv(figure);
+    const isAlong = svg.matches(".forest");
+    const tickAt = (text) => (isAlong ? Number(text.getAttribute("x")) : Number(text.getAttribute("y")) - 4);
+    const ticks = all(isAlong ? "text.x" : "text.y", svg).map((text) => [tickAt(text), tickValue(text.textContent)]);
+    if (ticks.length < 2) return ["has no two ticks"];
+    const [[low, least], [high, most]] = [ticks[0], ticks.at(-1)];
+    const value = (at) => {
+      const share = (at - low) / (high - low);
+      return figure.dataset.log === "1" ? least * (most / least) ** share : least + (most - least) * share;
+    };
+    const isAt = (at, wanted) => {
+      const ends = [value(at - 0.4), value(at + 0.4)];
+      return wanted >= Math.min(...ends) && wanted <= Math.max(...ends);
+    };
+    const column = heads.findIndex((head) => head.startsWith("value (") || head.startsWith("effect ("));
+    const points = all("circle.dot", svg);
+    if (points.length !== rows.length) return [`${points.length} points of ${rows.length} rows`];
+    points.forEach((point, at) => {
+      const place = (isAlong ? point.cx : point.cy).baseVal.value;
+      if (!isAt(place, Number(rows[at][column]))) wrong.push(`row ${at} is drawn at ${value(place)}, the CSV says ${rows[at][column]}`);
+      const isNext = !isAlong && at > 0 && rows[at][0] === rows[at - 1][0] && Number(rows[at][1]) > Number(rows[at - 1][1]);
+      if (isNext && point.cx.baseVal.value <= points[at - 1].cx.baseVal.value) wrong.push(`row ${at} does not lie behind the one before`);
+    });
+    const strokes = all("path.whisker", svg).map((path) => path.getAttribute("d").match(isAlong ? /M([\d.]+) [\d.]+H([\d.]+)/ : /M[\d.]+ ([\d.]+)V([\d.]+)/).slice(1).map(Number));
+    const wanted = rows.filter((row) => row[column + 1] !== "");
+    if (strokes.length !== wanted.length) return wrong.concat(`${strokes.length} intervals of ${wanted.length}`);
+    strokes.forEach(([from, to], at) => {
+      if (!isAt(from, Number(wanted[at][column + 1])) || !isAt(to, Number(wanted[at][column + 2]))) wrong.push(`the interval of ${wanted[at][0]} is drawn from ${value(from)} to ${value(to)}`);
+    });
+    return wrong;
+  };
+
   // A chart of lines that needs no script: each line within the picture, and its corners at the values of the CSV.
   const still = (figure) => {
     const wrong = [];
@@ -186,6 +221,7 @@ globalThis.probe = (() => {
       const cells = all("path.cell", svg).reduce((sum, path) => sum + path.getAttribute("d").split("M").length - 1, 0);
       if (cells !== rows.length) wrong.push(`${cells} cells of ${rows.length} rows`);
     }
+    if (figure.querySelector("circle.dot")) return wrong.concat(dots(figure, svg));
     if (figure.querySelector("circle.point")) return wrong.concat(runs(figure, svg));
     // More points than 400 are drawn as means of neighbours: nothing to compare one by one.
     if (lines.length !== heads.length - 1 || rows.length > 400 || !figure.querySelector("text.y")) return wrong;

@@ -233,6 +233,15 @@ pub(super) fn from_zero(values: impl Iterator<Item = f64>) -> Axis {
     Axis { scale, ticks: labelled(scale.ticks()) }
 }
 
+/// An axis of round numbers around these values, which need not begin at 0.
+pub(super) fn around(values: impl Iterator<Item = f64>) -> Axis {
+    let (low, high) = values
+        .filter(|value| value.is_finite())
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+    let scale = Scale::around(low, high);
+    Axis { scale, ticks: labelled(scale.ticks()) }
+}
+
 /// Ticks with figures as their labels.
 fn labelled(ticks: Vec<f64>) -> Vec<(f64, String)> {
     ticks.into_iter().map(|tick| (tick, super::super::svg::short(tick))).collect()

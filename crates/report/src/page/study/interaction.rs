@@ -1,7 +1,7 @@
 //! Two factors crossed: the levels of one along, a line for each level of the other. Lines that are as far apart everywhere mean that neither
 //! changes what the other does.
 
-use fathom_record::study::{Study, StudyCell, StudyInteraction};
+use fathom_record::study::{Study, StudyCell, StudyFactor, StudyInteraction};
 use fathom_stats::{Seeded, hodges_lehmann, mean};
 
 use super::super::chart::Chart;
@@ -47,29 +47,9 @@ fn chart(study: &Study, number: usize, one: &StudyInteraction) -> Option<Chart> 
     let (first, second) = (place(&one.factors.0)?, place(&one.factors.1)?);
     let at = study.metrics.iter().position(|metric| metric.name == one.metric)?;
     let (along, lines) = (study.factors.get(first)?, study.factors.get(second)?);
-    let mut dots = Vec::new();
-    let (mut blocks, mut readings) = (0, 0);
-    for (line, other) in lines.levels.iter().enumerate() {
-        let beside = (line as f64 - (lines.levels.len() as f64 - 1.0) / 2.0) * APART;
-        for (step, level) in along.levels.iter().enumerate() {
-            let logs = logs(study, at, (first, level), (second, other));
-            let Some(shift) = hodges_lehmann(&logs, 0.95, SUBSETS, &mut Seeded::from_seed(study.seed)) else {
-                continue;
-            };
-            blocks = blocks.max(logs.len());
-            readings += logs.len();
-            dots.push(Dot {
-                line,
-                at: step as f64 + beside,
-                place: level.clone(),
-                value: shift.estimate.exp(),
-                interval: shift.interval.map(|interval| (interval.low.exp(), interval.high.exp())),
-                mark: None,
-            });
-        }
-    }
-    let (unit, factor) =
-        shown_unit(&metric(study, &one.metric)?.unit, dots.iter().map(|dot| dot.value).fold(0.0, f64::max));
+    let Crossed { mut dots, blocks, readings } = crossed(study, at, (first, along), (second, lines));
+    let highest = dots.iter().map(|dot| dot.value).fold(0.0, f64::max);
+    let (unit, factor) = shown_unit(&metric(study, &one.metric)?.unit, highest);
     for dot in &mut dots {
         dot.value *= factor;
         dot.interval = dot.interval.map(|(low, high)| (low * factor, high * factor));
@@ -113,6 +93,46 @@ fn chart(study: &Study, number: usize, one: &StudyInteraction) -> Option<Chart> 
         sentences: told.map(interaction).collect(),
     };
     chart.draw()
+}
+
+/// The points of a chart.
+#[derive(Default)]
+struct Crossed {
+    dots: Vec<Dot>,
+    /// Blocks at most in a point.
+    blocks: usize,
+    /// Blocks in all of them.
+    readings: usize,
+}
+
+/// A point for each level of the first factor at each level of the second, in the metric's own unit.
+fn crossed(
+    study: &Study,
+    metric: usize,
+    along: (usize, &StudyFactor),
+    lines: (usize, &StudyFactor),
+) -> Crossed {
+    let mut crossed = Crossed::default();
+    for (line, other) in lines.1.levels.iter().enumerate() {
+        let beside = (line as f64 - (lines.1.levels.len() as f64 - 1.0) / 2.0) * APART;
+        for (step, level) in along.1.levels.iter().enumerate() {
+            let logs = logs(study, metric, (along.0, level), (lines.0, other));
+            let Some(shift) = hodges_lehmann(&logs, 0.95, SUBSETS, &mut Seeded::from_seed(study.seed)) else {
+                continue;
+            };
+            crossed.blocks = crossed.blocks.max(logs.len());
+            crossed.readings += logs.len();
+            crossed.dots.push(Dot {
+                line,
+                at: step as f64 + beside,
+                place: level.clone(),
+                value: shift.estimate.exp(),
+                interval: shift.interval.map(|interval| (interval.low.exp(), interval.high.exp())),
+                mark: None,
+            });
+        }
+    }
+    crossed
 }
 
 /// Of each block in which all cells of these two levels gave a value, the mean of the values' logarithms.

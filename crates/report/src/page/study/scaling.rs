@@ -7,7 +7,7 @@ use fathom_units::decimal;
 use super::super::bars::{BarRow, BarTable};
 use super::super::chart::{Chart, figure};
 use super::super::scale::Scale;
-use super::dots::{Axis, Dot, Dots, from_zero};
+use super::dots::{Axis, Dot, Dots, around, from_zero};
 use crate::study::told::{amount, given, ratio_interval};
 
 /// From this ratio between the most and the fewest on the axis is one of ratios.
@@ -89,7 +89,7 @@ fn curve(number: usize, group: &Group<'_>) -> Option<Chart> {
         unit: "ms",
         places: "operations a second".to_owned(),
         lines: group.names(),
-        along: from_zero(dots.iter().map(|dot| dot.at)),
+        along: around(dots.iter().map(|dot| dot.at)),
         up: from_zero(dots.iter().map(|dot| dot.value)),
         readings: dots.len(),
         dots,
@@ -98,7 +98,8 @@ fn curve(number: usize, group: &Group<'_>) -> Option<Chart> {
         guide: Vec::new(),
         window: group.window(),
         how: format!(
-            "Operations a second along, their mean latency upwards; a number beside a point is its {}. Lower and further right is better.",
+            "Operations a second along, on an axis that need not begin at 0; their mean latency upwards. A number beside a point is its {}. \
+             Lower and further right is better.",
             group.factor
         ),
         sentences: Vec::new(),
