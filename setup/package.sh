@@ -27,7 +27,7 @@ stage() {
     local into=$1 share=$1/share
     rm -rf "$into"
     mkdir -p "$into/bin" "$share"/{bash-completion/completions,zsh/site-functions,fish/vendor_completions.d,man/man1} \
-        "$share"/fathom/{workloads,grafana} "$share/doc/fathom/docs"
+        "$share"/fathom/{workloads,studies,grafana} "$share/doc/fathom/docs"
     install -m 755 "$binary" "$into/bin/fathom"
     # Line tables are for whoever builds; names of functions stay, so that a panic can be reported.
     strip --strip-debug "$into/bin/fathom"
@@ -37,6 +37,7 @@ stage() {
     "$binary" completions zsh >"$share/zsh/site-functions/_fathom"
     "$binary" completions fish >"$share/fish/vendor_completions.d/fathom.fish"
     install -m 644 workloads/* "$share/fathom/workloads/"
+    install -m 644 studies/* "$share/fathom/studies/"
     install -m 644 grafana/* "$share/fathom/grafana/"
     install -m 644 LICENSE README.md CHANGELOG.md "$share/doc/fathom/"
     install -m 644 docs/*.md "$share/doc/fathom/docs/"

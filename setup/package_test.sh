@@ -120,7 +120,7 @@ if command -v fish >/dev/null; then
 fi
 say "completions are there, read by: $read_by"
 
-for file in share/fathom/workloads/workloada share/fathom/grafana/fathom.json share/doc/fathom/docs/first-hour.md; do
+for file in share/fathom/workloads/workloada share/fathom/studies/xfs-against-ext4.yaml share/fathom/grafana/fathom.json share/doc/fathom/docs/first-hour.md; do
     [ -s "$here/$file" ] || fail "there is no $file"
 done
 if [ "${package%.deb}" != "$package" ] && [ $root = yes ]; then

@@ -18,6 +18,8 @@ mod cluster_own;
 mod cluster_refusals;
 mod cluster_sets;
 mod cluster_stub;
+mod compare;
+mod compare_refusals;
 mod demo;
 mod disk;
 mod disk_formats;

@@ -91,13 +91,7 @@ impl Wish {
         Ok(HeldCluster { cluster, batch, made })
     }
 
-    fn make_new(
-        self,
-        tools: &Tools<'_>,
-        state: State,
-        password: &str,
-        keep_failed: bool,
-    ) -> Result<Cluster> {
+    fn make_new(self, tools: &Tools<'_>, state: State, password: &str, keep_failed: bool) -> Result<Cluster> {
         let (cluster, batch, made) = self.begin(tools, state, password, keep_failed)?;
         batch.let_go()?;
         made.keep()?;

@@ -1,0 +1,135 @@
+//! `fathom compare`: what it refuses before it makes anything, each in one sentence with the line and the right exit code.
+
+use std::fs;
+
+use fathom_testkit::{Fathom, Scratch};
+
+const STUDY: &str = "\
+name: refused
+question: What is refused?
+measures: load
+factors:
+  engine: [wiredTiger, rocksdb]
+settings:
+  records: 100
+  operations: 100
+design: {blocks: 1, twin: false}
+";
+
+fn compare(folder: &Scratch, text: &str, more: &[&str]) -> fathom_testkit::Output {
+    let file = folder.path().join("study.yaml");
+    fs::write(&file, text).unwrap();
+    let work = folder.path().join("work");
+    fs::create_dir_all(&work).unwrap();
+    Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+        .args(["compare"])
+        .arg(&file)
+        .args(["--dir"])
+        .arg(&work)
+        .args(["--runs"])
+        .arg(folder.path().join("runs"))
+        .args(more)
+        .run()
+}
+
+/// A change of the study, the exit code, and what the sentence holds.
+const REFUSED: &[(&str, &str, i32, &str)] = &[
+    ("engine: [wiredTiger, rocksdb]", "engin: [wiredTiger]", 2, "did you mean 'engine'?"),
+    ("engine: [wiredTiger, rocksdb]", "engine: [mmapv1]", 2, "'mmapv1' is no level of 'engine'"),
+    ("records: 100", "array: lvm-striped", 2, "needs a file system on it (line 7)"),
+    ("records: 100", "write_concern: 3", 2, "no write can be on 3 members where there are 1 (line 7)"),
+    ("records: 100", "threads: 101", 2, "more threads than operations (line 7)"),
+    ("records: 100", "workload: no-such-workload", 2, "neither a workload that is included"),
+    ("records: 100", "device: {path: /dev/sdb}", 2, "both 'path' and 'name' are wanted"),
+    ("records: 100", "records: 100000000000", 3, "a trial needs up to"),
+    ("records: 100", "filesystem: xfs\n  disk_size: 90000G", 3, "(line 7)"),
+    ("records: 100", "filesystem: xfs\n  disk_size: 100M", 2, "xfs needs 300 MiB"),
+    ("records: 100", "binaries: /no/such/folder", 3, "there is no program mongod in /no/such"),
+    ("name: refused", "name: [", 2, "line"),
+];
+
+#[test]
+fn what_cannot_be_run_is_refused_before_anything_is_made() {
+    for (from, to, code, part) in REFUSED {
+        let folder = Scratch::new().unwrap();
+        assert!(STUDY.contains(from), "{from}");
+        let output = compare(&folder, &STUDY.replace(from, to), &[]);
+        // Only root can make storage, and who is not hears that first.
+        if to.starts_with("filesystem") && !fathom_testkit::is_root() {
+            println!("skipped: not root");
+            continue;
+        }
+        let output = output.expect_code(*code);
+        assert!(output.stderr.contains(part), "{to}: {}", output.stderr);
+        assert_eq!(output.stderr.lines().count(), 1, "{to}: {}", output.stderr);
+        assert!(!folder.path().join("runs").exists(), "{to}: a run folder was made");
+        assert_eq!(fs::read_dir(folder.path().join("work")).unwrap().count(), 0, "{to}");
+    }
+}
+
+#[test]
+fn the_device_under_the_root_is_never_taken() {
+    if !fathom_testkit::is_root() {
+        println!("skipped: not root");
+        return;
+    }
+    // The device of the root file system is mounted, whatever it is called.
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let Some(device) =
+        mounts.lines().find_map(|line| line.split(' ').next().filter(|word| word.starts_with("/dev/")))
+    else {
+        println!("skipped: no mounted device is seen here");
+        return;
+    };
+    let name = device.trim_start_matches("/dev/");
+    let folder = Scratch::new().unwrap();
+    let text = STUDY
+        .replace("records: 100", &format!("device: {{path: {device}, name: {name}}}\n  filesystem: xfs"));
+    let output = compare(&folder, &text, &[]);
+    assert!([2, 3].contains(&output.code), "{}: {}", output.code, output.stderr);
+    assert!(output.stderr.contains(device) && output.stderr.contains("(line 7)"), "{}", output.stderr);
+    assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
+}
+
+#[test]
+fn names_and_sizes_that_do_not_exist_are_told_with_those_that_do() {
+    let folder = Scratch::new().unwrap();
+    let output = compare(&folder, STUDY, &["--size", "huge"]).expect_code(2);
+    assert!(output.stderr.contains("has no size 'huge'"), "{}", output.stderr);
+    let fathom = || Fathom::new(env!("CARGO_BIN_EXE_fathom")).arg("compare");
+    let output = fathom().arg("xfs-against-ext5").run().expect_code(2);
+    assert!(output.stderr.contains("--list"), "{}", output.stderr);
+    let output = fathom().args(["no/such/study.yaml"]).run().expect_code(3);
+    assert!(output.stderr.contains("no/such/study.yaml"), "{}", output.stderr);
+    let output = fathom().args(["--resume"]).run().expect_code(3);
+    assert!(output.stderr.contains("no study that was broken off"), "{}", output.stderr);
+    fathom().run().expect_code(2);
+}
+
+#[test]
+fn every_included_study_can_be_listed_printed_and_planned() {
+    let fathom =
+        |arguments: &[&str]| Fathom::new(env!("CARGO_BIN_EXE_fathom")).arg("compare").args(arguments).run();
+    let listed = fathom(&["--list"]).expect_code(0).stdout;
+    let names: Vec<&str> = listed.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert_eq!(names.len(), 5, "{listed}");
+    let folder = Scratch::new().unwrap();
+    for name in names {
+        let text = fathom(&[name, "--print"]).expect_code(0).stdout;
+        assert!(text.contains(&format!("name: {name}\n")), "{text}");
+        let work = folder.path();
+        let plan = fathom(&[name, "--quick", "--dry-run", "--json", "--dir", &work.to_string_lossy()]);
+        if !fathom_testkit::is_root() && plan.code != 0 {
+            println!("skipped: not root");
+            continue;
+        }
+        let plan = plan.expect_code(0).json();
+        assert!(plan["trials"].as_array().unwrap().len() > 8, "{plan}");
+        assert_eq!(fs::read_dir(work).unwrap().count(), 0, "a dry run makes nothing");
+    }
+    let factors = fathom(&["--factors"]).expect_code(0).stdout;
+    for word in ["filesystem", "write_concern", "syncdelay", "update_p99", "iops"] {
+        assert!(factors.contains(word), "{factors}");
+    }
+    assert!(factors.lines().all(|line| line.chars().count() <= 80), "{factors}");
+}
