@@ -211,7 +211,7 @@ fn what_is_known_is_found_and_equal_things_are_called_the_same() {
         "name: caps\nquestion: Which cap?\nmeasures: probe\n\
          factors:\n  variant: [{name: a, cap: {iops: 300}}, {name: b, cap: {iops: 300}}, {name: c, cap: {iops: 600}}]\n\
          settings: {filesystem: ext4, disk_size: 64M, file_size: 16M, depth: 8, probe_time: 1500ms}\n\
-         design: {blocks: 6, seed: 3}\n",
+         design: {blocks: 7, seed: 3}\n",
     );
     let output = place.compare(&["--json"]).run();
     if output.code != 0 {

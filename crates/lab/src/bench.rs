@@ -9,8 +9,8 @@ use fathom_process::{Ledger, Signals};
 use fathom_units::Bytes;
 
 use crate::setup::Setup;
-use crate::trial::targets;
-use crate::{Plan, Study};
+use crate::trial::{serving, targets};
+use crate::{Measures, Place, Plan, Study};
 
 /// Room that stays free besides what a trial takes.
 const SPARE_BYTES: u64 = 256 << 20;
@@ -46,10 +46,15 @@ impl Bench<'_> {
         for levels in &plan.cells {
             let setup = study.setup(levels)?;
             most = most.max(crate::estimate::room_of(study.measures, &setup));
-            if seen.iter().any(|known| known.storage == setup.storage) {
-                continue;
+            let is_known = |same: fn(&Setup, &Setup) -> bool| seen.iter().any(|known| same(known, &setup));
+            if !is_known(|one, two| one.storage == two.storage) {
+                targets::check(self, &setup)
+                    .map_err(|error| study.impossible(levels, Place::Storage, error))?;
             }
-            targets::check(self, &setup).map_err(|error| study.impossible(levels, error))?;
+            if study.measures == Measures::Load && !is_known(|one, two| one.servers == two.servers) {
+                serving::check(self, &setup)
+                    .map_err(|error| study.impossible(levels, Place::Servers, error))?;
+            }
             seen.push(setup);
         }
         self.check_room(most)

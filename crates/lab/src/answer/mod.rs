@@ -10,7 +10,7 @@ mod words;
 
 use fathom_errors::Result;
 use fathom_record::study::{Study as StudyRecord, StudyCell, StudyFactor, StudyNoise};
-use fathom_stats::experiment::{self, NoiseFloor, minimum_detectable, noise_floor, planned_looks};
+use fathom_stats::experiment::{self, LEVEL, NoiseFloor, minimum_detectable, noise_floor, planned_looks};
 
 use crate::journal::{Journal, TrialRecord, TrialResult};
 use crate::{Plan, Study};
@@ -23,6 +23,9 @@ pub fn answer(study: &Study, plan: &Plan, records: &[TrialRecord]) -> StudyRecor
     let noise = noise(study, &table);
     let comparisons = comparisons::all(study, plan, &table, &noise);
     let interactions = comparisons::interactions(study, plan, &table);
+    let is_primary =
+        |name: &str| study.metrics.iter().any(|(metric, primary)| *primary && metric.name == name);
+    let of_primary = comparisons.iter().filter(|one| is_primary(&one.metric)).count();
     StudyRecord {
         name: study.name.clone(),
         question: study.question.clone(),
@@ -46,7 +49,7 @@ pub fn answer(study: &Study, plan: &Plan, records: &[TrialRecord]) -> StudyRecor
         blocks_complete: table.blocks_complete(),
         cells: cells(study, plan, records, &table),
         scalings: scalings::all(study, plan, &table),
-        cautions: cautions(study, plan, &table),
+        cautions: cautions(study, plan, &table, of_primary),
         published: study.published.clone(),
         noise: noise.iter().map(|noise| noise.record(study.design.blocks)).collect(),
         comparisons,
@@ -137,16 +140,24 @@ fn cells(study: &Study, plan: &Plan, records: &[TrialRecord], table: &Table) -> 
     plan.cells.iter().enumerate().map(cell).collect()
 }
 
+/// The fewest blocks whose smallest p, 2 / 2^n, is below 5 percent after so many comparisons had their chance.
+fn fewest_blocks(comparisons: usize) -> usize {
+    let level = LEVEL / comparisons.max(1) as f64;
+    (1.0 - level.log2()).ceil() as usize
+}
+
 /// The study's own, and what this run of it does not bear.
-fn cautions(study: &Study, plan: &Plan, table: &Table) -> Vec<String> {
+fn cautions(study: &Study, plan: &Plan, table: &Table, comparisons: usize) -> Vec<String> {
     let mut cautions = study.cautions.clone();
     let blocks = table.blocks_complete();
     if blocks < study.design.blocks {
         cautions.push(format!("Only {blocks} of {} blocks are complete.", study.design.blocks));
     }
-    if blocks < 6 {
+    let fewest = fewest_blocks(comparisons);
+    if blocks < fewest {
         cautions.push(format!(
-            "With {} no difference can be told from chance at 5 percent (6 are the fewest, 8 for 1 percent): this is a look, not an answer.",
+            "With {} and {comparisons} comparisons no difference can be told from chance at 5 percent; {fewest} blocks are the fewest that could: \
+             this is a look, not an answer.",
             if blocks == 1 { "one block".to_owned() } else { format!("{blocks} blocks") }
         ));
     }
@@ -169,4 +180,14 @@ fn cautions(study: &Study, plan: &Plan, table: &Table) -> Vec<String> {
         ));
     }
     cautions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_comparisons_need_more_blocks() {
+        assert_eq!([0, 1, 2, 6, 12].map(fewest_blocks), [6, 6, 7, 8, 9]);
+    }
 }

@@ -225,16 +225,15 @@ impl Study {
         Error::usage(format!("{what}{}", self.lines.at(factor)))
     }
 
-    /// An error about a cell that this machine cannot hold.
-    pub(crate) fn impossible(&self, levels: &[usize], error: Error) -> Error {
-        // The first factor or setting of the storage is where a person looks.
-        let is_storage = |factor: &&'static Factor| factor.place == Place::Storage;
-        let all = self
+    /// An error about a cell that cannot be had here, with the line of the first factor or setting of its kind.
+    pub(crate) fn impossible(&self, levels: &[usize], place: Place, error: Error) -> Error {
+        let mut all = self
             .factors
             .iter()
             .map(|varied| varied.factor)
             .chain(self.settings.iter().map(|(factor, _)| *factor));
-        let line = all.clone().find(is_storage).map_or_else(String::new, |factor| self.lines.at(factor.name));
+        let first = all.find(|factor| factor.place == place || factor.place == Place::Any);
+        let line = first.map_or_else(String::new, |factor| self.lines.at(factor.name));
         let what = format!("the cell of {} cannot be made here{line}", self.labels(levels).join(", "));
         Error::new(error.kind(), what).because(error)
     }

@@ -5,7 +5,7 @@
 mod child;
 mod figures;
 mod probing;
-mod serving;
+pub(crate) mod serving;
 pub(crate) mod targets;
 
 use std::path::Path;

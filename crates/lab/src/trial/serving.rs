@@ -1,7 +1,7 @@
 //! The servers of a trial and the load on them: a cluster as `fathom cluster` makes it, YCSB's records, then the run, watched.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fathom_cluster::{
@@ -57,6 +57,13 @@ pub(super) fn run(
     Ok(figures)
 }
 
+/// Refuses servers that cannot be called so: programs that are not there, options that nobody knows. Makes nothing.
+pub(crate) fn check(bench: &Bench<'_>, setup: &Setup) -> Result<()> {
+    let folder = bench.work.join(bench.ledger.unique_name());
+    let topology = topology(&setup.servers, &|at| Ok(folder.join(format!("member{at}"))))?;
+    Wish::new(&folder, topology, &bench.program, &mut |_| ()).map(drop)
+}
+
 /// Starts the cluster on ports that are free.
 fn start(
     bench: &Bench<'_>,
@@ -68,7 +75,7 @@ fn start(
     let folder = targets.beside().join("cluster");
     let mut attempt = 0;
     loop {
-        let mut topology = topology(&setup.servers, targets)?;
+        let mut topology = topology(&setup.servers, &|at| targets.folder_of(at))?;
         // Random by seed and process, so that studies beside each other seldom meet.
         let mut stream = fathom_stats::Seeded::from_seed(seed ^ u64::from(std::process::id())).split(attempt);
         let width = u64::from(PORTS.end - PORTS.start - 100);
@@ -96,7 +103,7 @@ fn is_data(node: &Node) -> bool {
 }
 
 /// What is to be started.
-fn topology(servers: &Servers, targets: &Targets) -> Result<Topology> {
+fn topology(servers: &Servers, folder_of: &dyn Fn(usize) -> Result<PathBuf>) -> Result<Topology> {
     let options = |place: usize, member: usize| -> Result<ServerOptions> {
         let engine = servers.engine(member);
         let mut arguments: Vec<String> = servers
@@ -120,7 +127,7 @@ fn topology(servers: &Servers, targets: &Targets) -> Result<Topology> {
             cache_size_gb: servers.cache.map(|bytes| bytes.0 as f64 / f64::from(1 << 30)),
             parameters,
             arguments,
-            directory: Some(targets.folder_of(place)?),
+            directory: Some(folder_of(place)?),
             ..ServerOptions::default()
         })
     };
