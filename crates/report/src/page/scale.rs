@@ -1,10 +1,10 @@
 //! From values to places on a chart: linear and logarithmic, with ticks that people can read.
 
-/// Room beside the ends of an axis of ratios, as a power of the ratio between them, and the least of it.
-const BESIDE: f64 = 0.06;
-const LEAST_BESIDE: f64 = 1.005;
-/// Up to this ratio between its ends an axis of ratios has ticks at equal steps: decades would be too few.
-const FEW_TICKS: f64 = 12.0;
+/// Room beside the ends of an axis of ratios, as a ratio.
+const BESIDE: f64 = 1.002;
+/// Up to this ratio between its ends an axis of ratios has ticks at equal steps, from the other on at decades only.
+const CLOSE: f64 = 3.0;
+const LONG: f64 = 100.0;
 
 /// An axis of a chart.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,19 +43,23 @@ impl Scale {
         Scale { low, high: if high > low { high } else { low + 1.0 }, is_log: true }
     }
 
-    /// Around these values, which are above 0, equal ratios equally far apart, with ticks also where they lie close together.
+    /// Around these values, which are above 0, equal ratios equally far apart, from a tick to a tick also where they lie close together.
     pub(super) fn around_ratios(lowest: f64, highest: f64) -> (Scale, Vec<f64>) {
         let is_usable = lowest.is_finite() && highest.is_finite() && lowest > 0.0 && highest >= lowest;
         let (lowest, highest) = if is_usable { (lowest, highest) } else { (1.0, 1.0) };
-        let beside = (highest / lowest).powf(BESIDE).max(LEAST_BESIDE);
-        let (low, high) = (lowest / beside, highest * beside);
-        let scale = Scale::between_ratios(low, high);
-        if high / low > FEW_TICKS {
-            return (scale, scale.ticks());
+        let (low, high) = (lowest / BESIDE, highest * BESIDE);
+        if high / low <= CLOSE {
+            let step = round_up((high - low) / 8.0);
+            let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
+            let ticks: Vec<f64> = (first..=last).map(|at| at as f64 * step).collect();
+            return (Scale::between_ratios(first as f64 * step, last as f64 * step), ticks);
         }
-        let step = round_up((high - low) / 8.0);
-        let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
-        (scale, (first..=last).map(|at| at as f64 * step).collect())
+        let scale = match high / low < LONG {
+            // The round number below is the reciprocal of the one above the reciprocal.
+            true => Scale::between_ratios(1.0 / round_up(1.0 / low), round_up(high)),
+            false => Scale::decades(low, high),
+        };
+        (scale, scale.ticks())
     }
 
     /// Whole decades around these values, which are above 0.
@@ -130,10 +134,12 @@ mod tests {
         {
             let (scale, ticks) = Scale::around_ratios(lowest, highest);
             assert!((2..=12).contains(&ticks.len()), "{lowest} to {highest}: {ticks:?}");
+            let (first, last) = (ticks[0], ticks[ticks.len() - 1]);
+            assert!(first <= lowest && highest <= last, "{lowest} to {highest}: {ticks:?}");
             assert!(scale.place(lowest) > 0.0 && scale.place(highest) < 1.0, "{lowest} to {highest}");
             assert!(ticks.windows(2).all(|pair| pair[0] < pair[1]), "{ticks:?}");
         }
-        assert_eq!(Scale::around_ratios(0.93, 1.18).1.len(), 5, "0.95 to 1.15 by 0.05");
+        assert_eq!(Scale::around_ratios(0.93, 1.18).1.len(), 7, "0.9 to 1.2 by 0.05");
         let (_, odd) = Scale::around_ratios(f64::NAN, 0.0);
         assert!(odd.len() > 1);
     }
