@@ -28,11 +28,25 @@ folder() {
     echo "$cache/guest-$({ cat "$0" /etc/debian_version 2>/dev/null || true; } | sha256sum | cut -c1-12)"
 }
 
-# Every package that these need, as if none were installed, into $1; needs no root.
+# Every package that these need, as if none were installed, into $1; needs no root. Lists of packages of our own are fetched
+# only where the machine has none.
 download() {
-    mkdir -p "$1/partial"
-    apt-get install -q -y --no-install-recommends --download-only -o Dir::State::status=/dev/null \
-        -o Dir::Cache::archives="$1" -o Debug::NoLocking=1 "${packages[@]}"
+    local quietly=(-q -y --no-install-recommends --download-only -o Debug::NoLocking=1)
+    local own=(-o Dir::State::status=/dev/null -o Dir::Cache="$1" -o Dir::Cache::archives="$1")
+    mkdir -p "$1/partial" "$1/lists/partial"
+    apt-get install "${quietly[@]}" "${own[@]}" "${packages[@]}" && return 0
+    own+=(-o Dir::State::lists="$1/lists")
+    apt-get update -q -o Debug::NoLocking=1 "${own[@]}"
+    apt-get install "${quietly[@]}" "${own[@]}" "${packages[@]}"
+}
+
+# The folders of a system whose /bin, /sbin and /lib are links into /usr, whichever of the two names a package uses.
+make_folders() {
+    local name
+    for name in bin sbin lib lib64; do
+        mkdir -p "$1/usr/$name"
+        ln -s "usr/$name" "$1/$name"
+    done
 }
 
 # Runs a program of the unpacked packages with their own libraries.
@@ -56,7 +70,7 @@ take() {
 take_programs() {
     local root=$1 into=$2 name file library
     for name in "${programs[@]}"; do
-        file=$(find "$root"/{bin,sbin,usr/bin,usr/sbin} -name "$name" -type f | head -n 1)
+        file=$(find "$root"/usr/{bin,sbin} -name "$name" -type f | head -n 1)
         take "$root" "$into" "${file:?no program $name in the packages}"
         while read -r library; do take "$root" "$into" "$library"; done < <(
             "$root/lib64/ld-linux-x86-64.so.2" --library-path "$(libraries "$root")" --list "$file" |
@@ -84,7 +98,7 @@ take_programs() {
 # The modules and what they stand on.
 take_modules() {
     local root=$1 into=$2 version=$3 kmod name file
-    kmod=$(find "$root"/{bin,usr/bin} -name kmod -type f | head -n 1)
+    kmod=$(find "$root/usr/bin" -name kmod -type f | head -n 1)
     ln -sf "$kmod" "$root/depmod"
     ln -sf "$kmod" "$root/modprobe"
     within "$root" "$root/depmod" -b "$root" "$version"
@@ -109,7 +123,7 @@ mount -t tmpfs tmpfs /tmp
 mount -t tmpfs tmpfs /run
 mount -t cgroup2 none /sys/fs/cgroup
 ln -sf /proc/self/mounts /etc/mtab
-modprobe -a virtio_pci virtio_blk loop ext4
+/sbin/modprobe -a virtio_pci virtio_blk loop ext4
 # The first disk is the program itself, the second is to work on; the others are the program's.
 cat /dev/vda >/tmp/program
 chmod 755 /tmp/program
@@ -125,10 +139,13 @@ INIT
 }
 
 make_guest() {
-    local into=$1 root=$1/root image=$1/image version
-    mkdir -p "$root" "$image"/{bin,sbin,usr/sbin}
+    local into=$1 root=$1/root image=$1/image version package
+    make_folders "$root"
+    make_folders "$image"
     download "$into/archives"
-    for package in "$into"/archives/*.deb; do dpkg-deb -x "$package" "$root"; done
+    for package in "$into"/archives/*.deb; do
+        dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink --no-same-owner -C "$root"
+    done
     version=$(ls "$root/lib/modules")
     take_programs "$root" "$image"
     take_modules "$root" "$image" "$version"

@@ -2,7 +2,10 @@
 //!
 //! Each value is read where it is in force, after everything stands, so that a wish that did not come true shows.
 
+use std::path::Path;
+
 use fathom_host::{Mount, Mounts, View};
+use fathom_process::Tool;
 
 use super::PreparedTarget;
 use crate::{ArrayKind, Filesystem};
@@ -73,6 +76,9 @@ impl PreparedTarget {
             _ => None,
         };
         push(facts, "file system alignment", aligned.unwrap_or_default());
+        if self.spec.filesystem == Some(Filesystem::Xfs) {
+            push(facts, "XFS allocation groups", allocation_groups(self.path()).unwrap_or_default());
+        }
     }
 
     fn queue_facts(&self, view: &View, facts: &mut Facts) {
@@ -100,6 +106,13 @@ impl PreparedTarget {
         push(facts, "cap on", format!("{each}{}", names.join(" ")));
         push(facts, "cap in force", cap.in_force().join(", "));
     }
+}
+
+/// How many groups mkfs divided an XFS into, the parts that it can allocate in side by side (xfs_info(8)).
+fn allocation_groups(path: &Path) -> Option<String> {
+    let text = Tool::new("xfs_info", "xfsprogs").ok()?.arg(path).run().ok()?;
+    let (_, rest) = text.split_once("agcount=")?;
+    Some(rest.split(|c: char| !c.is_ascii_digit()).next()?.to_owned())
 }
 
 /// Both kinds of options as one list.

@@ -97,6 +97,7 @@ fn stripes_that_the_caller_gives_reach_the_file_system() {
     };
     let target = place.prepare(&spec).unwrap();
     assert_eq!(fact(&target, "file system alignment"), "sunit 128, swidth 512 sectors of 512 bytes");
+    assert!(fact(&target, "XFS allocation groups").parse::<u32>().unwrap() >= 2);
     target.undo().unwrap();
     let spec = TargetSpec {
         filesystem_options: told(&["-b", "4096", "-E", "stride=16,stripe_width=64"]),
