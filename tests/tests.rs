@@ -46,6 +46,7 @@ mod serve_run;
 mod serve_writers;
 mod storage;
 mod watch;
+mod watch_clusters;
 mod ycsb;
 mod ycsb_driver;
 mod ycsb_faults;

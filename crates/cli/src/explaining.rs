@@ -7,7 +7,7 @@ use anyhow::Result;
 use fathom_errors::{Error, Kind};
 use fathom_explain::{Evidence, Judgement, judge};
 use fathom_record::disk::Entry;
-use fathom_record::{Run, State};
+use fathom_record::{Run, ServerEventKind, State};
 use fathom_report::{amplification_lines, budget_blocks, findings_text, member_lines, queue_lines};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -166,11 +166,38 @@ fn state_word(state: State) -> &'static str {
 fn members(evidence: &Evidence) -> Option<String> {
     let line = |member: String| {
         let fact = |what: &str| evidence.environment.get(&format!("server.{member}{what}")).cloned();
-        let words: Vec<String> = ["", ".role", ".engine", ".version"].into_iter().filter_map(fact).collect();
-        format!("  server {member}  {}", words.join(" ")).trim_end().to_owned()
+        let mut words: Vec<String> =
+            ["", ".role", ".engine", ".version"].into_iter().filter_map(fact).collect();
+        words.extend(fact(".shard").or_else(|| fact(".set")).map(|part_of| format!("of {part_of}")));
+        words.extend(fact(".hidden").map(|_| "hidden".to_owned()));
+        words.extend(fact(".votes").filter(|votes| votes == "0").map(|_| "without a vote".to_owned()));
+        fathom_report::wrapped(&words.join(" "), &format!("  server {member}  "), "      ", WIDTH)
     };
-    let lines: Vec<String> = evidence.members().into_iter().map(line).collect();
+    let mut lines: Vec<String> = evidence.members().into_iter().flat_map(line).collect();
+    lines.extend(changes(evidence));
     (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// What changed among the servers while they were watched: failovers, members that went and came back.
+fn changes(evidence: &Evidence) -> Vec<String> {
+    const MOST: usize = 20;
+    let told: Vec<String> = evidence
+        .results
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::ServerEvent(event) if event.kind == ServerEventKind::Member => {
+                Some(format!("{:.1} s: {}", event.at_ns as f64 / SECOND_NS, event.line))
+            }
+            _ => None,
+        })
+        .collect();
+    let surplus = told.len().saturating_sub(MOST);
+    let mut lines: Vec<String> =
+        told.iter().take(MOST).flat_map(|line| fathom_report::wrapped(line, "  * ", "    ", WIDTH)).collect();
+    if surplus > 0 {
+        lines.push(format!("  * and {surplus} more changes"));
+    }
+    lines
 }
 
 /// The document.

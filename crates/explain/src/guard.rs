@@ -99,6 +99,10 @@ fn signs(evidence: &Evidence) -> Vec<Sign> {
 /// What a server's threads waited for a processor, of the time that its operations took and of what they ran.
 fn server_waits(evidence: &Evidence, member: &str, idle_pct: Option<f64>) -> Option<Sign> {
     let sum = |tail: &str| total(evidence, &format!("server.{member}.{tail}"));
+    // What a member that only follows waits is held against no operations of clients.
+    if crate::cluster::follows(evidence, member) {
+        return None;
+    }
     let waits_us = sum("process.run_wait_us")?;
     let ran_us = sum("process.cpu_us")?;
     let time_us = sum("reads.latency_us")? + sum("writes.latency_us")?;

@@ -7,6 +7,7 @@
 mod amplification;
 mod caps;
 mod client;
+mod cluster;
 mod comparison;
 mod device;
 mod evidence;

@@ -14,6 +14,10 @@ pub(crate) type Seconds = Vec<Option<f64>>;
 /// The devices at the bottom under a server's data: those the environment names, else the one device that was watched.
 /// Where several were and nothing says which are stacked on which, none: their figures must not be added.
 pub(crate) fn leaves(evidence: &Evidence, member: &str) -> Vec<String> {
+    // A router stores nothing.
+    if crate::cluster::is_router(evidence, member) {
+        return Vec::new();
+    }
     let named = |key: String| {
         let text = evidence.environment.get(&key)?;
         let names: Vec<String> = text

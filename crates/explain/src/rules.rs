@@ -1,6 +1,8 @@
 //! Table: every rule, in the order in which they run; a later one may read what an earlier one judged.
 
-use crate::{Evidence, Judgement, amplification, caps, device, guard, ladder, layers, little, queue, spikes};
+use crate::{
+    Evidence, Judgement, amplification, caps, cluster, device, guard, ladder, layers, little, queue, spikes,
+};
 
 /// One way of judging a run.
 pub struct Rule {
@@ -38,6 +40,8 @@ pub static RULES: &[Rule] = &[
             "server.{member}.collection.reads.latency_us",
             "server.{member}.reads.latency_us",
             "server.{member}.wait.ticket_us",
+            "server.{member}.wait.flow_control_us",
+            "server.{member}.wait.replication_us",
             "server.{member}.wait.page_read_us",
             "server.{member}.wait.evict_us",
             "server.{member}.wait.journal_us",
@@ -46,6 +50,7 @@ pub static RULES: &[Rule] = &[
         ],
         judge: layers::judge,
     },
+    Rule { name: "cluster", needs: cluster::NEEDS, judge: cluster::judge },
     Rule {
         name: "little",
         needs: &[

@@ -30,6 +30,6 @@ pub use runner::Monitor;
 pub use sampler::Sampler;
 pub use scheduled::Scheduled;
 pub use server::{
-    LogLine, LogWhat, Namespace, Servers, Watched, WatchedRole, read_log_line, server_samplers,
+    LogLine, LogWhat, Namespace, Servers, Watched, WatchedRole, read_log_line, server_samplers, state_name,
 };
 pub use sums::Sums;

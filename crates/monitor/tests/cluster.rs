@@ -100,6 +100,15 @@ fn member_of(set: &'static str, ports: Vec<u16>, shown: usize, number: usize) ->
             let mut status = one("replset-primary-serverStatus.json");
             // Nobody's process here.
             status.insert("pid", 999_999_999_i64);
+            // The third lacks five entries; what the captured reply says of the newest write stays.
+            let progress = hosts.iter().enumerate().map(|(number, host)| {
+                let increment = if number == 2 { 75 } else { 80 };
+                doc! { "host": host, "optime": { "ts": bson::Timestamp { time: 1_795_239_307, increment }, "t": 1_i64 } }
+            });
+            let progress: Vec<Document> = progress.collect();
+            let repl = status.get_document_mut("repl").unwrap();
+            repl.insert("me", &hosts[number]);
+            repl.insert("replicationProgress", progress);
             status
         }
         "getCmdLineOpts" => one("getCmdLineOpts.json"),
@@ -111,6 +120,10 @@ fn member_of(set: &'static str, ports: Vec<u16>, shown: usize, number: usize) ->
                 member.as_document_mut().unwrap().insert("name", host);
             }
             status
+        }
+        "replSetGetConfig" => {
+            let members = hosts.iter().map(|host| doc! { "host": host, "votes": 1 }).collect::<Vec<_>>();
+            doc! { "config": { "_id": set, "members": members }, "ok": 1 }
         }
         "aggregate" => cursor(fixture("latencyStats.json")),
         "getParameter" => doc! { "syncdelay": 60, "ok": 1 },
@@ -151,9 +164,14 @@ fn every_member_of_a_set_is_watched() {
         let get = |series: &str| last(&batch, &format!("server.{number}.{series}"));
         assert_eq!((get("up"), get("replication.state")), (Some(1.0), Some(state)));
         assert_eq!(get("replication.lag_ms"), Some(0.0));
+        let behind = if servers.watched[number].address.port == ports[2] { 5.0 } else { 0.0 };
+        assert_eq!(get("replication.behind"), Some(behind));
         assert_eq!(get("cache.used_bytes"), Some(3_447_499.0));
         assert_eq!(get("process.resident_bytes"), Some(94.0 * 1_048_576.0), "remote: from its own reply");
         assert_eq!(get("collection.writes.operations"), Some(0.0));
+    }
+    for (fact, value) in [("server.0.majority", "2"), ("server.2.votes", "1"), ("server.1.set", "rs0")] {
+        assert!(batch.facts.contains(&(fact.to_owned(), value.to_owned())), "{fact}: {:?}", batch.facts);
     }
     // 4.0 does not count waits for tickets, on each member.
     assert_eq!(batch.notes.len(), 3, "{:?}", batch.notes);

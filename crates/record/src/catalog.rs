@@ -186,6 +186,39 @@ pub static CATALOG: &[SeriesKind] = &[
         "ms",
         "how far this member's last operation is behind the primary's",
     ),
+    gauge(
+        "server.{member}.replication.behind",
+        "1",
+        "entries that this member's journal lacks of the primary's newest write (serverStatus repl: 1, replicationProgress)",
+    ),
+    gauge(
+        "server.{member}.replication.uncommitted",
+        "1",
+        "of a primary: entries between the commit point of the majority and its newest write",
+    ),
+    gauge("server.{member}.replication.oplog_s", "s", "oplog: seconds from its oldest entry to its newest"),
+    sum("server.{member}.replication.applied", "1", "metrics.repl.apply.ops: entries that it applied"),
+    sum("server.{member}.replication.batches", "1", "metrics.repl.apply.batches.num"),
+    sum("server.{member}.replication.batch_ms", "ms", "metrics.repl.apply.batches.totalMillis"),
+    sum(
+        "server.{member}.replication.waits",
+        "1",
+        "metrics.getLastError.wtime.num: writes that waited for members",
+    ),
+    gauge(
+        "server.{member}.flow_control.lagged",
+        "1",
+        "flowControl.isLagged: 1 while writes are held back for members",
+    ),
+    // A router.
+    sum("server.{member}.reads.shards_us", "us", "of a router: what its reads waited for shards"),
+    sum("server.{member}.writes.shards_us", "us", "of a router: what its writes waited for shards"),
+    sum("server.{member}.targeted.one", "1", "of a router: operations that went to one shard"),
+    sum(
+        "server.{member}.targeted.several",
+        "1",
+        "of a router: operations that went to several shards at once",
+    ),
     gauge("server.{member}.sharding.chunks", "1", "chunks of the namespace watched on this shard"),
     gauge("server.{member}.sharding.balancing", "1", "1 while the balancer moves chunks"),
     // The server's process, where it runs on this host.

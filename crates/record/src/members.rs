@@ -10,6 +10,24 @@ pub struct MemberRow {
     /// Its storage engine, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
+    /// What it is: `primary`, `secondary`; the set's word where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The shard, else the set, that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
+    /// How far it was behind the primary on average, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag_ms: Option<f64>,
+    /// From the oldest entry of its oplog to the newest, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oplog_s: Option<f64>,
+    /// Chunks of the collection watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunks: Option<f64>,
+    /// Entries of the oplog that it applied a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_per_s: Option<f64>,
     /// Operations a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations_per_s: Option<f64>,

@@ -1,4 +1,4 @@
-//! What a server's log says beside slow operations that bears on latency: checkpoints and stalls.
+//! What happened to a server beside slow operations that bears on latency: checkpoints, stalls, changes of a set.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,8 @@ pub enum ServerEventKind {
     Checkpoint,
     /// The server says that it stands still, or that it slows its writers.
     Stall,
+    /// A member of a set took another state, or a server went out of reach and came back: said by who watches, not by a log.
+    Member,
 }
 
 /// One event.
@@ -21,6 +23,6 @@ pub struct ServerEvent {
     pub at_ns: u64,
     /// What it is.
     pub kind: ServerEventKind,
-    /// The line of the log, without users and passwords of connection strings.
+    /// The line of the log, or what was seen, without users and passwords of connection strings.
     pub line: String,
 }

@@ -14,7 +14,13 @@ const COLUMN: usize = 14;
 pub(crate) type Cell = fn(&MemberRow) -> Option<String>;
 
 pub(crate) const ROWS: &[(&str, Cell)] = &[
+    ("role", |row| row.role.clone()),
+    ("part of", |row| row.part_of.clone()),
     ("engine", |row| row.engine.clone()),
+    ("lag", |row| row.lag_ms.map(|ms| time_us(1000.0 * ms))),
+    ("oplog reaches back", |row| row.oplog_s.map(|seconds| format!("{} s", decimal(seconds)))),
+    ("chunks", |row| row.chunks.map(decimal)),
+    ("entries applied/s", |row| row.applied_per_s.map(decimal)),
     ("operations/s", |row| row.operations_per_s.map(decimal)),
     ("device read", |row| row.device_read_us.map(time_us)),
     ("device write", |row| row.device_write_us.map(time_us)),

@@ -55,6 +55,11 @@ impl Backend {
         &self.id
     }
 
+    /// How many shards it is: the config servers are none.
+    pub(crate) fn shards(&self) -> usize {
+        usize::from(self.id != "config")
+    }
+
     /// Its connection string.
     pub(crate) fn hosts(&self) -> &AddressList {
         &self.hosts

@@ -4,6 +4,7 @@
 //! nobody knows whether the command was carried out: only what may be done twice is sent again.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bson::{RawDocument, RawDocumentBuf};
 use fathom_client::{Error, ReadMode, ReadPreference};
@@ -12,6 +13,7 @@ use fathom_wire::{Code, Failure};
 use crate::Result;
 use crate::backend::{Backend, Lease};
 use crate::outgoing::Outgoing;
+use crate::waits;
 
 /// How often a command is sent at most, as mongos does.
 const ATTEMPTS: u32 = 3;
@@ -91,11 +93,13 @@ pub(crate) fn call<R>(
 ) -> Result<R> {
     let mut attempt = 1;
     loop {
+        let begun = Instant::now();
         let mut lease = backend.lease(&sending.preference)?;
         let answered = match lease.as_mut() {
             Some(connection) => connection.call(|message| command.write(database, message)),
             None => Err(no_connection()),
         };
+        waits::add(begun.elapsed(), backend.shards());
         match answered {
             Ok(reply) => return take(reply),
             Err(error) if attempt < ATTEMPTS && may_retry(backend, &error, sending) => attempt += 1,
@@ -120,6 +124,7 @@ pub(crate) fn ask_all(
     commands: &[(Arc<Backend>, Outgoing<'_>)],
     sending: &Sending,
 ) -> Vec<Result<RawDocumentBuf>> {
+    let begun = Instant::now();
     let under_way: Vec<Result<(Lease<'_>, Result<(), Error>)>> = commands
         .iter()
         .map(|(backend, command)| {
@@ -132,6 +137,7 @@ pub(crate) fn ask_all(
         })
         .collect();
     let mut replies = Vec::with_capacity(commands.len());
+    let mut waited = begun.elapsed();
     for (under_way, (backend, command)) in under_way.into_iter().zip(commands) {
         replies.push(match under_way {
             Err(failure) => Err(failure),
@@ -140,6 +146,7 @@ pub(crate) fn ask_all(
                     Some(connection) => connection.finish().map(RawDocument::to_owned),
                     None => Err(no_connection()),
                 });
+                waited = begun.elapsed();
                 match answered {
                     Ok(reply) => Ok(reply),
                     Err(error) if may_retry(backend, &error, sending) => {
@@ -151,5 +158,6 @@ pub(crate) fn ask_all(
             }
         });
     }
+    waits::add(waited, commands.iter().map(|(backend, _)| backend.shards()).sum());
     replies
 }

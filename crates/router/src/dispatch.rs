@@ -1,6 +1,7 @@
 //! From a message to its reply: which command, what every command shares, and what is counted.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bson::{RawBsonRef, RawDocument};
 use fathom_client::{ReadMode, ReadPreference};
@@ -14,6 +15,7 @@ use crate::call::Sending;
 use crate::client::Client;
 use crate::commands::{self, Command, Kind};
 use crate::instance::Instance;
+use crate::waits;
 
 /// The surroundings of one command.
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +117,9 @@ pub(crate) fn run(
     out: &mut Vec<u8>,
 ) -> Answer {
     let start = out.len();
+    let begun = Instant::now();
+    // What this thread waited for before belongs to no operation.
+    waits::take();
     let op = Operation { instance, client };
     let listed = body_of(incoming).and_then(Listed::of);
     let request = listed.as_ref().map_err(Failure::clone).and_then(|fields| request_of(op, incoming, fields));
@@ -126,6 +131,10 @@ pub(crate) fn run(
     if let Some(counter) = row {
         counter.total.add(1);
         counter.failed.add(u64::from(failure.is_some()));
+    }
+    if let Ok(request) = &request {
+        let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        instance.counters.times(request.command.kind).add(took_us, waits::take());
     }
     if let Some(failure) = &failure {
         instance.counters.user_asserts.add(1);

@@ -25,6 +25,7 @@ mod pipeline;
 mod route;
 mod router;
 mod upkeep;
+mod waits;
 mod write;
 
 pub use config::Config;

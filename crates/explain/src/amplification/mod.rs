@@ -26,7 +26,9 @@ pub(crate) const NEEDS: &[&str] = &[
 
 /// Adds the amplification of each server, and the servers side by side where there are several.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
-    let members = evidence.members();
+    // A router writes nothing.
+    let mut members = evidence.members();
+    members.retain(|member| !crate::cluster::is_router(evidence, member));
     judgement.amplifications.extend(members.iter().filter_map(|member| levels::of(evidence, member)));
     if members.len() > 1 {
         judgement.members.extend(member_rows(evidence));

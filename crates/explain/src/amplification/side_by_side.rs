@@ -3,6 +3,7 @@
 use fathom_record::members::MemberRow;
 
 use crate::Evidence;
+use crate::cluster::follows;
 use crate::path::leaves;
 
 use super::windows::{sum, sums};
@@ -30,6 +31,7 @@ fn row(evidence: &Evidence, member: &str, members: &[String], busiest: f64) -> M
         let names: Vec<String> = devices.iter().map(|device| format!("device.{device}.{counter}")).collect();
         sums(evidence, &names, window_ns)
     };
+    let fact = |what: &str| evidence.environment.get(&format!("server.{member}.{what}")).cloned();
     let own = operations(evidence, member);
     let replicates = evidence.series.get(&format!("server.{member}.replication.state")).is_some();
     // A secondary writes what the primary did: its bytes are held against the primary's operations.
@@ -47,7 +49,15 @@ fn row(evidence: &Evidence, member: &str, members: &[String], busiest: f64) -> M
     };
     MemberRow {
         member: member.to_owned(),
-        engine: evidence.environment.get(&format!("server.{member}.engine")).cloned(),
+        engine: fact("engine"),
+        role: role(evidence, member),
+        part_of: fact("shard").or_else(|| fact("set")),
+        lag_ms: evidence.mean(&format!("server.{member}.replication.lag_ms")),
+        oplog_s: evidence.mean(&format!("server.{member}.replication.oplog_s")),
+        chunks: evidence.mean(&format!("server.{member}.sharding.chunks")),
+        // A primary applies nothing.
+        applied_per_s: per_s(sum(evidence, &format!("server.{member}.replication.applied"), window_ns))
+            .filter(|_| follows(evidence, member)),
         operations_per_s: per_s(own),
         device_read_us: mean_us("read_ms", "reads"),
         device_write_us: mean_us("write_ms", "writes"),
@@ -60,5 +70,21 @@ fn row(evidence: &Evidence, member: &str, members: &[String], busiest: f64) -> M
             served,
         ),
         shared_devices: devices.iter().filter(shared).cloned().collect(),
+    }
+}
+
+/// What it is; of a member whose state was seen to change, both.
+fn role(evidence: &Evidence, member: &str) -> Option<String> {
+    let first = evidence.environment.get(&format!("server.{member}.role")).cloned();
+    let leads = evidence.series.get(&format!("server.{member}.replication.state")).map(|series| {
+        let points = series.within(evidence.window_ns.0, evidence.window_ns.1);
+        let leads = points.iter().filter(|point| point.value == crate::cluster::PRIMARY).count();
+        (leads, points.len())
+    });
+    match leads {
+        Some((leads, all)) if leads > 0 && leads < all => Some("both".to_owned()),
+        Some((0, all)) if all > 0 => Some("secondary".to_owned()),
+        Some((leads, _)) if leads > 0 => Some("primary".to_owned()),
+        _ => first,
     }
 }

@@ -6,10 +6,12 @@
 use fathom_record::budget::{Budget, Layer};
 use fathom_record::{Confidence, Finding, Gain, Severity};
 
-use super::conditions::{Look, Place, connections, eviction, journal, misses, network, replication, tickets};
+use super::conditions::{
+    Look, Place, connections, eviction, flow_control, journal, misses, network, replication, tickets,
+};
 use super::frame::Frame;
-use crate::Evidence;
 use crate::client::Client;
+use crate::{Evidence, cluster};
 
 /// One rule of a layer.
 struct Rule {
@@ -125,6 +127,19 @@ static RULES: &[Rule] = &[
         next_look: "Watch the secondaries too: their own budgets and disks tell which is the slowest and why.",
         undo: "Nothing is changed on the primary.",
     },
+    Rule {
+        id: "flow-control-on-path",
+        layers: &["flow_control"],
+        operations: &["writes", "all"],
+        above: 0.1,
+        least_us: 100.0,
+        look: flow_control,
+        claim: "The server holds writes back, because members of its majority lag.",
+        advice: "Make the members that lag faster: without flow control the lag would grow instead.",
+        basis: "writes are held back only as long as the commit point lags by more than flowControlTargetLagSeconds",
+        next_look: "Which member lags, and what its device and processor do.",
+        undo: "Nothing is changed on the primary.",
+    },
 ];
 
 /// What the budgets of one server advise.
@@ -139,7 +154,11 @@ pub(crate) fn findings(
             let budget = budgets.iter().find(|budget| budget.operations == *operations)?;
             let layers: Vec<&Layer> =
                 budget.layers.iter().filter(|one| rule.layers.contains(&one.name.as_str())).collect();
-            judge(rule, &Place { evidence, client, frame, budget, layers })
+            let mut finding = judge(rule, &Place { evidence, client, frame, budget, layers })?;
+            if rule.id == "replication-on-path" {
+                cluster::name_it(evidence, &budget.member, &mut finding);
+            }
+            Some(finding)
         })
     };
     RULES.iter().filter_map(of_rule).collect()

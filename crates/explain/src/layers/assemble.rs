@@ -143,9 +143,11 @@ impl Draft<'_> {
                 "ticket" => &[Column::Ticket],
                 "flow_control" => &[Column::FlowControl],
                 "lock" => &[Column::Lock],
+                "replication" if self.shape.alone => continue,
                 "replication" => &[Column::Replication],
                 "page_read" => &[Column::PageRead],
                 "evict" => &[Column::Evict, Column::CacheWait],
+                "journal" if self.shape.alone => &[Column::Replication, Column::SyncTime],
                 "journal" => &[Column::Journal, Column::SyncTime],
                 _ => &[],
             };

@@ -29,6 +29,7 @@ pub(crate) enum Column {
     /// Operations of the whole server, over which it sums its waits.
     AllReads,
     AllWrites,
+    AllWriteTime,
     Commands,
     Ticket,
     Lock,
@@ -76,6 +77,7 @@ pub(crate) fn per(over: f64, under: f64) -> f64 {
 pub(crate) static OF_SERVER: &[(Column, &str)] = &[
     (Column::AllReads, "reads.operations"),
     (Column::AllWrites, "writes.operations"),
+    (Column::AllWriteTime, "writes.latency_us"),
     (Column::Commands, "commands.operations"),
     (Column::Ticket, "wait.ticket_us"),
     (Column::Lock, "wait.lock_us"),

@@ -207,8 +207,8 @@ pub(super) fn journal(place: &Place<'_>) -> Look {
     /// A device with power-loss protection takes less.
     const SLOW_US: f64 = 1000.0;
     const PROTECTED_US: f64 = 100.0;
-    let counted =
-        !points(place.evidence, &format!("server.{}.wait.journal_us", place.budget.member)).is_empty();
+    let counted = place.frame.is_alone
+        || !points(place.evidence, &format!("server.{}.wait.journal_us", place.budget.member)).is_empty();
     let syncs = place.sum_of("journal.syncs").filter(|syncs| *syncs > 0.0);
     let mean_us = syncs.and_then(|syncs| Some(place.sum_of("journal.sync_us")? / syncs));
     let mut said = Vec::new();
@@ -266,12 +266,31 @@ pub(super) fn tickets(place: &Place<'_>) -> Look {
     }
 }
 
-/// How far the members are behind.
+/// Which member is waited for is said with the finding; what it may bring rests on how far that one gets faster.
 pub(super) fn replication(place: &Place<'_>) -> Look {
-    let members = place.evidence.members();
-    let lags = members.iter().filter_map(|member| {
-        let lag_ms = place.mean(&format!("server.{member}.replication.lag_ms"))?;
-        Some(format!("Server {member} is {lag_ms:.0} ms behind on average."))
-    });
-    Look::Holds(lags.collect(), (0.0, 0.5, 1.0))
+    let waits = place.sum_of("replication.waits").filter(|waits| *waits > 0.0);
+    let mean = waits.and_then(|waits| Some(place.sum_of("wait.replication_us")? / waits));
+    let said = mean.map(|us| format!("A write that waits for members waits {:.2} ms.", us / 1000.0));
+    Look::Holds(said.into_iter().collect(), (0.0, 0.5, 1.0))
+}
+
+/// Writes are held back while members lag: the server says so itself, or they are seen to lag.
+pub(super) fn flow_control(place: &Place<'_>) -> Look {
+    let gain = (0.5, 0.9, 1.0);
+    let mut said = Vec::new();
+    let lagged = place.gauge("flow_control.lagged");
+    if let Some(share) = lagged {
+        said.push(format!("It held writes back in {:.0} % of the looks at it.", 100.0 * share));
+    }
+    for member in
+        place.evidence.members().iter().filter(|member| crate::cluster::follows(place.evidence, member))
+    {
+        if let Some(lag_ms) = place.mean(&format!("server.{member}.replication.lag_ms")) {
+            said.push(format!("Server {member} lags by {:.1} s on average.", lag_ms / 1000.0));
+        }
+    }
+    match lagged {
+        Some(share) if share > 0.0 => Look::Holds(said, gain),
+        _ => Look::Unknown(said, gain),
+    }
 }

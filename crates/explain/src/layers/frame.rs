@@ -8,6 +8,7 @@ use fathom_record::Point;
 use super::columns::{COLUMNS, Column, OF_OPERATIONS, OF_SERVER, add, at};
 use crate::Evidence;
 use crate::client::{Client, Kind, points};
+use crate::cluster;
 use crate::windows::{Window, apart, read_in, spread};
 
 /// A series that covers less of the seconds than this is taken as absent rather than as a reason to drop them.
@@ -34,6 +35,10 @@ pub(crate) struct Frame {
     pub(crate) of_namespace: bool,
     /// The device under the data, where it is known and was watched.
     pub(crate) device: Option<String>,
+    /// Whether its set has nobody else to wait for: then a majority is this member's own journal.
+    pub(crate) is_alone: bool,
+    /// Whether clients reach it through a router.
+    pub(crate) behind_router: bool,
     /// Seconds that were left out, because a counter was set back or was not read.
     pub(crate) left_out: usize,
 }
@@ -76,6 +81,8 @@ impl Frame {
         let p99_ns = client.map_or_else(Vec::new, |client| slowest_p99(evidence, client, &draft.windows));
         let mut frame = draft.finish(member, pings_us, p99_ns, device);
         frame.of_namespace = of_namespace;
+        frame.is_alone = cluster::is_alone(evidence, member);
+        frame.behind_router = !cluster::routers(evidence).is_empty();
         frame.has_client = client.is_some();
         let operations = client.into_iter().flat_map(|client| &client.operations);
         frame.operations =
@@ -208,7 +215,13 @@ impl Draft {
         let of_client =
             Some(total(&self.rows, [Column::ClientReads, Column::ClientWrites])).filter(|all| *all > 0.0);
         let wanted = of_server.into_iter().chain(of_client).fold(f64::INFINITY, f64::min);
-        for scope in ["collection.", ""] {
+        // What the others of its set copy from a member that follows stands among its reads.
+        let follows = cluster::follows(evidence, member);
+        if follows && !cluster::is_read(evidence, member) {
+            return None;
+        }
+        let scopes = if follows { &["collection."][..] } else { &["collection.", ""] };
+        for scope in scopes {
             let mut draft = Draft {
                 windows: self.windows.clone(),
                 rows: self.rows.clone(),
@@ -246,6 +259,8 @@ impl Draft {
             has_client: false,
             operations: Vec::new(),
             of_namespace: false,
+            is_alone: false,
+            behind_router: false,
             device,
             left_out,
         }

@@ -14,15 +14,16 @@ mod shape;
 mod tail;
 
 use crate::client::Client;
-use crate::{Evidence, Judgement};
+use crate::{Evidence, Judgement, cluster};
 use frame::Frame;
 
 /// Budgets of every server that served operations, who makes their tail, and what to try.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let client = Client::of(evidence);
-    for member in evidence.members() {
+    for member in evidence.members().into_iter().filter(|member| !cluster::is_router(evidence, member)) {
         let Some(frame) = Frame::of(evidence, &member, client.as_ref()) else { continue };
-        let budgets = assemble::budgets(evidence, &frame);
+        let mut budgets = assemble::budgets(evidence, &frame);
+        budgets.iter_mut().for_each(|budget| cluster::split(evidence, budget));
         for finding in advice::findings(evidence, client.as_ref(), &frame, &budgets) {
             judgement.add_unless_withheld(finding);
         }
@@ -30,4 +31,10 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
         judgement.findings.extend(all.and_then(|all| tail::tail(evidence, &frame, all)));
         judgement.budgets.extend(budgets);
     }
+}
+
+/// Whether a server's collection latency ends before the wait for the write concern.
+pub(crate) fn waits_outside(evidence: &Evidence, member: &str) -> bool {
+    let frame = Frame::of(evidence, member, None).filter(|frame| frame.of_namespace);
+    frame.is_some_and(|frame| shape::waits_outside(true, &frame.total()))
 }

@@ -57,6 +57,10 @@ pub(crate) struct Shape {
     pub(crate) in_flight: bool,
     /// Whether the server counts its operations' waits for the journal.
     pub(crate) journal: bool,
+    /// Whether the wait for the write concern is the wait for its own journal: nobody else is in its majority.
+    pub(crate) alone: bool,
+    /// Whether the namespace's latency ends before the wait for the write concern, which the server's own latency holds.
+    pub(crate) waits_outside: bool,
     /// Whether what locks cost is what tickets cost, counted twice.
     pub(crate) lock_is_ticket: bool,
     /// Whether the processor time of the server's process was read.
@@ -167,7 +171,10 @@ fn raw(row: &[f64], of: Of, shape: &Shape) -> Parts {
     }
     // Operations of the server for one of the client.
     let visits = if shape.client && flag(shape.several) { per(operations, count) } else { 1.0 };
-    let mut parts = Parts { server: visits * per(time, operations), count: operations, ..Parts::default() };
+    let outside =
+        if is_write && shape.waits_outside { per(at(row, Column::Replication), served(row)[1]) } else { 0.0 };
+    let mut parts =
+        Parts { server: visits * (per(time, operations) + outside), count: operations, ..Parts::default() };
     parts.whole = parts.server;
     if shape.client {
         let (service, response) = (per(service, count), per(response, count));
@@ -217,14 +224,17 @@ fn waits(parts: &mut Parts, row: &[f64], is_write: bool, visits: f64, shape: &Sh
     let page_read = any(Column::PageRead);
     parts.evicting = evicting;
     parts.device = (visits * device_per_operation(row, all_reads + all_writes)).min(page_read);
+    let (replication, journal) = (writes(Column::Replication), writes(Column::Journal));
+    let (replication, journal) =
+        if shape.alone { (0.0, replication + journal) } else { (replication, journal) };
     for (layer, value) in [
         (TICKET, queued(Column::Ticket)),
         (FLOW_CONTROL, writes(Column::FlowControl)),
         (LOCK, lock),
-        (REPLICATION, writes(Column::Replication)),
+        (REPLICATION, replication),
         (PAGE_READ, page_read),
         (EVICT, evicting.max(waiting)),
-        (JOURNAL, writes(Column::Journal)),
+        (JOURNAL, journal),
     ] {
         set(&mut parts.layers, layer, value);
     }

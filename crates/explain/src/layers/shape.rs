@@ -24,13 +24,18 @@ pub(crate) fn shape_of(frame: &Frame, total: &[f64]) -> Option<(Shape, Vec<Strin
     let mut missing = Vec::new();
     let mut shape = Shape {
         client: frame.has_client,
-        journal: frame.has(Column::Journal),
+        journal: frame.has(Column::Journal) || frame.is_alone && at(total, Column::Replication) > 0.0,
+        alone: frame.is_alone,
+        waits_outside: waits_outside(frame.of_namespace, total),
         processor: frame.has(Column::Cpu),
         ..Shape::default()
     };
     let kinds =
         [(Column::ClientReads, Column::Reads, "reads"), (Column::ClientWrites, Column::Writes, "writes")];
-    if frame.has_client {
+    if frame.behind_router {
+        shape.client = false;
+        missing.push("Clients reach this server through a router: the whole path stands there, these layers begin at the server.".into());
+    } else if frame.has_client {
         for (kind, (client, server, name)) in kinds.into_iter().enumerate() {
             let (wanted, served) = (at(total, client), at(total, server));
             let part = per(served, wanted);
@@ -63,12 +68,24 @@ pub(crate) fn shape_of(frame: &Frame, total: &[f64]) -> Option<(Shape, Vec<Strin
         of_client(frame, total, &mut shape, &mut missing);
     } else {
         shape.elsewhere = [false, false];
-        if !frame.has_client {
+        if !frame.has_client && !frame.behind_router {
             missing.push("The client was not watched, so the layers begin at the server.".to_owned());
         }
     }
     of_server(frame, total, &mut shape, &mut missing);
     Some((shape, missing))
+}
+
+/// mongod adds an operation to its collection's latency before it waits for the write concern, and to the server's after it; the
+/// lab server waits first. Where the server's mean is longer by most of the wait, the namespace's lacks it.
+pub(crate) fn waits_outside(of_namespace: bool, total: &[f64]) -> bool {
+    /// Of the wait, and of the server's writes that must be the namespace's, so that the two means are of the same writes.
+    const MOST: f64 = 0.5;
+    const SAME: f64 = 0.8;
+    let (own, all) = (at(total, Column::Writes), at(total, Column::AllWrites));
+    let wait = per(at(total, Column::Replication), all);
+    let longer = per(at(total, Column::AllWriteTime), all) - per(at(total, Column::WriteTime), own);
+    of_namespace && wait > 0.0 && own >= SAME * all && longer >= MOST * wait
 }
 
 fn set(flags: &mut [bool; 2], kind: usize) {
@@ -130,6 +147,17 @@ fn of_server(frame: &Frame, total: &[f64], shape: &mut Shape, missing: &mut Vec<
         } else {
             "Neither waits for the journal nor its syncs were read, so that time stands in engine.".to_owned()
         });
+    }
+    if shape.waits_outside {
+        missing.push(
+            "The collection's latency ends before the wait for the write concern, which was added from the server's own count."
+                .to_owned(),
+        );
+    }
+    if frame.is_alone && at(total, Column::Replication) > 0.0 {
+        missing.push(
+            "The set is this member alone: what writes wait for a majority is its own journal.".to_owned(),
+        );
     }
     // Where the ticket is taken as a lock, both counters hold the same waits.
     let (ticket, lock) = (at(total, Column::Ticket), at(total, Column::Lock));

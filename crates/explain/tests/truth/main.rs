@@ -3,5 +3,8 @@
 
 mod guard;
 mod layers;
+mod members;
 mod path;
+mod routed;
+mod seconds;
 mod stations;

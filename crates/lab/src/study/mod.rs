@@ -3,6 +3,7 @@
 //! A file says it in YAML (docs/compare.md has an example of everything). It refuses a file with a sentence that names the line, before
 //! anything is made.
 
+mod check;
 mod file;
 mod lines;
 
@@ -23,8 +24,6 @@ pub(crate) use lines::Lines;
 const LARGEST_BYTES: u64 = 1 << 20;
 /// Blocks where a file does not say otherwise: exact tests then reach 1 percent (analysis.md A7).
 const BLOCKS: usize = 8;
-/// More cells than this are a mistake.
-const MOST_CELLS: usize = 512;
 /// Below this share no difference is worth a word (analysis.md A7).
 const MARGIN: f64 = 0.02;
 /// The size of a file that has no others.
@@ -137,34 +136,21 @@ impl Study {
             let what = format!("'{unknown}' is not among the factors{}", lines.at(unknown));
             return Err(Error::usage(what));
         }
-        let mut varied: Vec<Varied> = Vec::new();
-        let mut fixed: Vec<(&'static Factor, Level)> = Vec::new();
-        for (factor, own) in factors.0 {
-            let levels = change
-                .factors
-                .0
-                .iter()
-                .find(|(one, _)| std::ptr::eq(*one, factor))
-                .map_or(own, |(_, levels)| levels.clone());
-            let compared = if compare.is_empty() {
-                across.as_deref() != Some(factor.name)
-            } else {
-                compare.iter().any(|name| name == factor.name)
-            };
-            varied.push(Varied { factor, levels, compared });
-        }
-        if let Some((factor, _)) = change
+        let varied = varied(factors, &change, &compare, across.as_deref());
+        let strange = change
             .factors
             .0
             .iter()
-            .find(|(one, _)| !varied.iter().any(|known| std::ptr::eq(known.factor, *one)))
-        {
-            return Err(Error::usage(format!(
+            .find(|(one, _)| !varied.iter().any(|known| std::ptr::eq(known.factor, *one)));
+        if let Some((factor, _)) = strange {
+            let what = format!(
                 "the size '{name}' has the factor '{}', which the study does not vary{}",
                 factor.name,
                 lines.at(factor.name)
-            )));
+            );
+            return Err(Error::usage(what));
         }
+        let mut fixed: Vec<(&'static Factor, Level)> = Vec::new();
         for (factor, level) in settings.0.into_iter().chain(change.settings.0) {
             fixed.retain(|(one, _)| !std::ptr::eq(*one, factor));
             fixed.push((factor, level));
@@ -237,117 +223,25 @@ impl Study {
         let what = format!("the cell of {} cannot be made here{line}", self.labels(levels).join(", "));
         Error::new(error.kind(), what).because(error)
     }
+}
 
-    fn check(&self) -> Result<()> {
-        let is_name = |text: &str| {
-            !text.is_empty()
-                && text.len() <= 64
-                && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+/// The factors with the levels of the size, and whether their levels are compared.
+fn varied(factors: file::Levels, change: &Size, compare: &[String], across: Option<&str>) -> Vec<Varied> {
+    let one = |(factor, own): (&'static Factor, Vec<Level>)| {
+        let changed = change.factors.0.iter().find(|(one, _)| std::ptr::eq(*one, factor));
+        let levels = changed.map_or(own, |(_, levels)| levels.clone());
+        let compared = if compare.is_empty() {
+            across != Some(factor.name)
+        } else {
+            compare.iter().any(|name| name == factor.name)
         };
-        if !is_name(&self.name) {
-            let what = format!(
-                "the name '{}' must be of letters, digits, '-', '_' and '.', 64 at most{}",
-                self.name,
-                self.lines.at("name")
-            );
-            return Err(Error::usage(what));
-        }
-        let place = match self.measures {
-            Measures::Load => Place::Probe,
-            Measures::Probe => Place::Load,
-        };
-        let named = self
-            .factors
-            .iter()
-            .map(|varied| varied.factor)
-            .chain(self.settings.iter().map(|(factor, _)| *factor));
-        let levels =
-            self.factors.iter().flat_map(|varied| varied.levels.iter().map(|level| (varied.factor, level)));
-        let inner = levels
-            .filter(|(factor, _)| factor.place == Place::Any)
-            .filter_map(|(_, level)| crate::factors::parts(&level.value).ok());
-        let inner = inner.flatten().map(|(factor, _)| factor).collect::<Vec<_>>();
-        for factor in named.chain(inner) {
-            let strange =
-                factor.place == place || (self.measures == Measures::Probe && factor.place == Place::Servers);
-            if strange {
-                let what = format!(
-                    "'{}' means nothing in a study that measures a {}",
-                    factor.name,
-                    if self.measures == Measures::Load { "load" } else { "probe" }
-                );
-                return Err(self.refuse(factor.name, &what));
-            }
-        }
-        for varied in &self.factors {
-            if varied.levels.is_empty() {
-                return Err(self.refuse(
-                    varied.factor.name,
-                    &format!("the factor '{}' has no level", varied.factor.name),
-                ));
-            }
-            if self.settings.iter().any(|(factor, _)| std::ptr::eq(*factor, varied.factor)) {
-                return Err(self.refuse(
-                    varied.factor.name,
-                    &format!("'{}' is both a factor and a setting", varied.factor.name),
-                ));
-            }
-        }
-        let across = self.across.and_then(|at| self.factors.get(at));
-        let counts = |varied: &Varied| {
-            varied.levels.iter().map(|level| level.value.as_f64()).collect::<Option<Vec<_>>>()
-        };
-        if let Some(varied) = across
-            && !counts(varied).is_some_and(|counts| counts.is_sorted())
-        {
-            let name = varied.factor.name;
-            return Err(self.refuse(
-                name,
-                &format!("the levels of '{name}', across which is compared, must be numbers that rise"),
-            ));
-        }
-        self.check_size()?;
-        crate::contradictions::check(self)
-    }
-
-    fn check_size(&self) -> Result<()> {
-        let cells = self.shape().iter().try_fold(1usize, |product, levels| product.checked_mul(*levels));
-        if self.factors.is_empty() || cells.is_none_or(|cells| cells > MOST_CELLS) {
-            let what = format!(
-                "a study has 1 to {MOST_CELLS} combinations of levels, and this one has {}",
-                cells.map_or_else(|| "far more".to_owned(), |cells| cells.to_string())
-            );
-            return Err(self.refuse("factors", &what));
-        }
-        if !(1..=200).contains(&self.design.blocks) {
-            return Err(self.refuse("blocks", &format!("blocks are 1 to 200, not {}", self.design.blocks)));
-        }
-        if ![1, 3].contains(&self.design.looks) {
-            return Err(self.refuse("looks", &format!("looks are 1 or 3, not {}", self.design.looks)));
-        }
-        if !(self.design.margin > 0.0 && self.design.margin < 1.0) {
-            return Err(self.refuse(
-                "margin",
-                &format!("a margin lies between 0 and 1, {} does not", self.design.margin),
-            ));
-        }
-        if !self.metrics.iter().any(|(_, primary)| *primary) {
-            return Err(self.refuse("metrics", "a study needs a primary metric"));
-        }
-        for (metric, _) in &self.metrics {
-            if metric.measures != self.measures {
-                return Err(self.refuse(
-                    metric.name,
-                    &format!("'{}' is not measured by this kind of study", metric.name),
-                ));
-            }
-        }
-        Ok(())
-    }
+        Varied { factor, levels, compared }
+    };
+    factors.0.into_iter().map(one).collect()
 }
 
 /// The size that is asked for, and what it changes.
-fn chosen<'f>(file: &'f File, size: Option<&str>) -> Result<(String, Option<Size>)> {
+fn chosen(file: &File, size: Option<&str>) -> Result<(String, Option<Size>)> {
     let Some(size) = size else { return Ok((WHOLE.to_owned(), None)) };
     match file.sizes.get(size) {
         Some(change) => Ok((size.to_owned(), Some(change.clone()))),

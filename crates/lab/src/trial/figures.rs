@@ -28,11 +28,11 @@ pub(crate) struct Figures {
 
 /// The load in a run folder.
 pub(super) fn load_of(run: &Run) -> Result<Option<Load>> {
-    let loads = run.results()?.into_iter().filter_map(|entry| match entry {
+    let mut loads = run.results()?.into_iter().filter_map(|entry| match entry {
         Entry::Load(load) => Some(load),
         _ => None,
     });
-    Ok(loads.last())
+    Ok(loads.next_back())
 }
 
 /// What a run folder says of a run that was watched.
@@ -51,7 +51,7 @@ pub(super) fn of_run(run: &Run) -> Result<Figures> {
 impl Figures {
     /// The sum over servers of a figure for each operation; devices that servers share count once.
     pub(crate) fn per_operation(&self, of: fn(&MemberRow) -> Option<f64>) -> Option<f64> {
-        self.summed(|row| of(row))
+        self.summed(of)
     }
 
     /// Reads and writes of all devices for each operation of the run.

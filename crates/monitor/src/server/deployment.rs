@@ -57,6 +57,8 @@ pub struct Watched {
     pub set: Option<String>,
     /// The shard it belongs to.
     pub shard: Option<String>,
+    /// Whether it did not answer when the servers were looked for; a set names it all the same.
+    pub is_silent: bool,
     /// Its process, if it runs on this host.
     pub pid: Option<u32>,
     /// Its data directory as it says; a path of this host if there is a `pid`.
@@ -103,7 +105,9 @@ impl Servers {
         });
         for (number, watched) in found.iter_mut().enumerate() {
             watched.number = first + number;
-            identify(watched, &mut notes);
+            if !watched.is_silent {
+                identify(watched, &mut notes);
+            }
         }
         Ok(Servers { watched: found, notes })
     }
@@ -125,16 +129,25 @@ fn members(deployment: &Deployment, shard: Option<&str>, notes: &mut Vec<String>
             Role::Arbiter | Role::Uninitiated => continue,
             Role::Unknown => {
                 let reason = member.fault.as_deref().unwrap_or("it does not answer");
-                notes.push(format!("{} is not watched: {reason}", member.address));
-                continue;
+                if set.is_none() {
+                    notes.push(format!("{} is not watched: {reason}", member.address));
+                    continue;
+                }
+                notes.push(format!(
+                    "{} does not answer ({reason}): its counters are watched once it does, its processor, disks and log are not",
+                    member.address
+                ));
+                WatchedRole::Secondary
             }
         };
+        let is_silent = member.role == Role::Unknown;
         found.push(Watched {
             number: 0,
             address: member.address.clone(),
             role,
             set: set.clone(),
             shard: shard.map(str::to_owned),
+            is_silent,
             pid: None,
             dbpath: None,
             log: None,
@@ -153,7 +166,7 @@ fn members(deployment: &Deployment, shard: Option<&str>, notes: &mut Vec<String>
 fn hidden(found: &[Watched], known: &[&Address], notes: &mut Vec<String>) -> Vec<Watched> {
     /// The states of a member that holds data: secondary, recovering, first copy under way, rollback.
     const WITH_DATA: [f64; 4] = [2.0, 3.0, 5.0, 9.0];
-    for member in found {
+    for member in found.iter().filter(|member| !member.is_silent) {
         let mut link = Link::new(0, member.address.clone(), &member.target);
         // What is wrong with the command the set's sampler says.
         let Ok(status) = link.ask("admin", &rawdoc! { "replSetGetStatus": 1 }) else { continue };

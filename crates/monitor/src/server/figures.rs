@@ -125,6 +125,9 @@ fn introduce(watched: &Watched, status: &RawDocument, batch: &mut Batch) {
     if let Some(shard) = &watched.shard {
         fact(".shard", shard.clone());
     }
+    if let Some(set) = &watched.set {
+        fact(".set", set.clone());
+    }
     if let Some(engine) = server_status::engine(status) {
         fact(".engine", engine.to_owned());
     }

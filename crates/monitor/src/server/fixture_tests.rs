@@ -14,7 +14,7 @@ use super::names::NAMES;
 use super::snapshot::NameTree;
 use crate::{Batch, Clock};
 
-const ALL: [&str; 9] = [
+const ALL: [&str; 11] = [
     "mongod-4.0.3/replset-primary-serverStatus",
     "server-status/composed-4.4",
     "server-status/real-5.0.0",
@@ -24,6 +24,8 @@ const ALL: [&str; 9] = [
     "server-status/composed-8.2",
     "server-status/real-8-cache",
     "server-status/composed-mongo-rocks",
+    "server-status/composed-mongos-4.4",
+    "server-status/composed-fathom-route",
 ];
 
 fn read(name: &str) -> serde_json::Value {
@@ -53,6 +55,7 @@ fn watched() -> Watched {
         role: WatchedRole::Primary,
         set: None,
         shard: None,
+        is_silent: false,
         pid: None,
         dbpath: None,
         log: None,

@@ -83,11 +83,14 @@ impl Link {
         self.connect()?;
         let Link { connection, ping, spent, .. } = self;
         let Some(connection) = connection else { return Err(Refusal::Lost(String::new())) };
+        let preference = rawdoc! { "mode": "primaryPreferred" };
         let began = Instant::now();
         let answer = connection.call(|message| {
             let mut body = message.body();
             body.extend_raw(command);
             body.string("$db", database);
+            // Without it a secondary refuses what reads data; a primary, and a server alone, take no notice.
+            body.document("$readPreference", &preference);
             body.end();
         });
         *spent += began.elapsed().saturating_sub(*ping);

@@ -21,10 +21,12 @@ mod log_time;
 mod names;
 mod needs;
 mod notes;
+mod progress;
 mod replication;
 mod server_status;
 mod sharding;
 mod snapshot;
+mod standing;
 mod status;
 
 use std::sync::Arc;
@@ -35,6 +37,7 @@ use crate::Sampler;
 pub use collection::Namespace;
 pub use deployment::{Servers, Watched, WatchedRole};
 pub use log_line::{LogLine, LogWhat, read_log_line};
+pub use replication::state_name;
 
 use log_tail::LogTail;
 use replication::Replication;
@@ -44,8 +47,6 @@ use status::Status;
 
 /// A second: what a spike's beginning can be told by.
 const STATUS_PERIOD: Duration = Duration::from_secs(1);
-/// Members tell each other how they are every two seconds.
-const REPLICATION_PERIOD: Duration = Duration::from_secs(2);
 /// Chunks move slowly, and counting them costs the configuration's servers.
 const SHARDING_PERIOD: Duration = Duration::from_secs(10);
 
@@ -69,7 +70,7 @@ pub fn server_samplers(servers: &Servers, namespace: &Namespace) -> Vec<(Duratio
     for set in sets {
         let members: Vec<&Watched> =
             all.iter().filter(|watched| watched.set.as_deref() == Some(set)).collect();
-        samplers.push((REPLICATION_PERIOD, Box::new(Replication::new(set, &members))));
+        samplers.push((STATUS_PERIOD, Box::new(Replication::new(set, &members))));
     }
     if let Some(router) = all.iter().find(|watched| watched.role == WatchedRole::Router) {
         let sharding = Sharding::new(router, all, namespace.clone());

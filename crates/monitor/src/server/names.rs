@@ -76,12 +76,53 @@ const MEBIBYTE: f64 = 1_048_576.0;
 /// Every series that one `serverStatus` gives.
 pub(crate) static NAMES: &[Name] = &[
     // The same in all versions [real].
-    name("reads.operations", &[at(&["opLatencies.reads.ops"])]),
-    name("reads.latency_us", &[at(&["opLatencies.reads.latency"])]),
-    name("writes.operations", &[at(&["opLatencies.writes.ops"])]),
-    name("writes.latency_us", &[at(&["opLatencies.writes.latency"])]),
-    name("commands.operations", &[at(&["opLatencies.commands.ops"])]),
-    name("commands.latency_us", &[at(&["opLatencies.commands.latency"])]),
+    name("reads.operations", &[at(&["opLatencies.reads.ops"]), at(&["fathom.opLatencies.reads.ops"])]),
+    name(
+        "reads.latency_us",
+        &[at(&["opLatencies.reads.latency"]), at(&["fathom.opLatencies.reads.latency"])],
+    ),
+    name("writes.operations", &[at(&["opLatencies.writes.ops"]), at(&["fathom.opLatencies.writes.ops"])]),
+    name(
+        "writes.latency_us",
+        &[at(&["opLatencies.writes.latency"]), at(&["fathom.opLatencies.writes.latency"])],
+    ),
+    name(
+        "commands.operations",
+        &[at(&["opLatencies.commands.ops"]), at(&["fathom.opLatencies.commands.ops"])],
+    ),
+    name(
+        "commands.latency_us",
+        &[at(&["opLatencies.commands.latency"]), at(&["fathom.opLatencies.commands.latency"])],
+    ),
+    // A router of ours alone: what operations waited for shards.
+    name("reads.shards_us", &[at(&["fathom.opLatencies.reads.waitedForShards"])]),
+    name("writes.shards_us", &[at(&["fathom.opLatencies.writes.waitedForShards"])]),
+    // Routers: ours, and mongos since 4.4 (serverStatus in the manual: shardingStatistics.numHostsTargeted) [manual].
+    name(
+        "targeted.one",
+        &[
+            at(&["fathom.opLatencies.reads.oneShard", "fathom.opLatencies.writes.oneShard"]),
+            at(&[
+                "shardingStatistics.numHostsTargeted.*.oneShard",
+                "shardingStatistics.numHostsTargeted.*.unsharded",
+            ]),
+        ],
+    ),
+    name(
+        "targeted.several",
+        &[
+            at(&["fathom.opLatencies.reads.manyShards", "fathom.opLatencies.writes.manyShards"]),
+            at(&[
+                "shardingStatistics.numHostsTargeted.*.manyShards",
+                "shardingStatistics.numHostsTargeted.*.allShards",
+            ]),
+        ],
+    ),
+    // What a secondary does to follow [real].
+    name("replication.applied", &[at(&["metrics.repl.apply.ops"])]),
+    name("replication.batches", &[at(&["metrics.repl.apply.batches.num"])]),
+    name("replication.batch_ms", &[at(&["metrics.repl.apply.batches.totalMillis"])]),
+    name("replication.waits", &[at(&["metrics.getLastError.wtime.num"])]),
     name("opcounters.insert", &[at(&["opcounters.insert"])]),
     name("opcounters.query", &[at(&["opcounters.query"])]),
     name("opcounters.update", &[at(&["opcounters.update"])]),
@@ -169,6 +210,7 @@ pub(crate) static NAMES: &[Name] = &[
     ),
     // Since 4.2 [real].
     name("wait.flow_control_us", &[at(&["flowControl.timeAcquiringMicros"])]),
+    name("flow_control.lagged", &[at(&["flowControl.isLagged"]).flag()]),
     name("wait.replication_us", &[at(&["metrics.getLastError.wtime.totalMillis"]).times(1000.0)]),
     name(
         "wait.page_read_us",

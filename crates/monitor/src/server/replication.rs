@@ -1,17 +1,32 @@
-//! The sampler of a replica set: the state of every member and how far it is behind, as one member sees it.
+//! The sampler of a replica set: the state of every member, how far each is behind, who counts for a majority, and what changes.
+//!
+//! The primary is asked each second how far the members' journals are (`progress`). Where a server does not tell that, lag is what
+//! heartbeats brought, as one member sees it.
 
-use bson::{RawBsonRef, RawDocument, rawdoc};
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use fathom_client::Address;
 use fathom_errors::Result;
+use fathom_record::disk::Entry;
+use fathom_record::{ServerEvent, ServerEventKind};
 
 use super::collection::number_at;
 use super::deployment::Watched;
+use super::every::Every;
 use super::link::{Link, Refusal};
 use super::notes::Notes;
+use super::progress::{Progress, number_of};
+use super::{server_status, standing};
 use crate::{Batch, Sampler};
 
 /// The state that replSetGetStatus gives the primary.
 const PRIMARY: f64 = 1.0;
+/// Members tell each other how they are every two seconds.
+const STATUS_PERIOD: Duration = Duration::from_secs(2);
+/// A set is seldom reconfigured.
+const CONFIG_PERIOD: Duration = Duration::from_secs(30);
 
 /// The sampler of one set.
 #[derive(Debug)]
@@ -21,6 +36,16 @@ pub(crate) struct Replication {
     links: Vec<Link>,
     /// The link that is asked; the next when it fails.
     at: usize,
+    /// The link to who was the primary when that was last asked.
+    primary: Option<usize>,
+    progress: Progress,
+    /// Whether the primary tells how far the members are; not known before it was asked.
+    has_progress: Option<bool>,
+    states: HashMap<usize, f64>,
+    standings: BTreeMap<String, String>,
+    status_due: Every,
+    config_due: Every,
+    progress_command: RawDocumentBuf,
     notes: Notes,
 }
 
@@ -46,8 +71,103 @@ impl Replication {
                 .map(|member| Link::new(member.number, member.address.clone(), &member.target))
                 .collect(),
             at: 0,
+            primary: None,
+            progress: Progress::default(),
+            has_progress: None,
+            states: HashMap::new(),
+            standings: BTreeMap::new(),
+            status_due: Every::period(STATUS_PERIOD),
+            config_due: Every::period(CONFIG_PERIOD),
+            progress_command: server_status::of_progress(),
             notes: Notes::default(),
         }
+    }
+
+    fn read_status(&mut self, batch: &mut Batch) {
+        let begin_ns = batch.clock.now_ns();
+        let count = self.links.len().max(1);
+        let Some(link) = self.links.get_mut(self.at % count) else { return };
+        match link.ask("admin", &rawdoc! { "replSetGetStatus": 1 }) {
+            Ok(reply) => {
+                let window = (begin_ns, batch.clock.now_ns());
+                let states = report(reply, &self.members, self.has_progress == Some(false), window, batch);
+                let primary = states.iter().find(|(_, state)| *state == PRIMARY).map(|(number, _)| *number);
+                self.primary = self.members.iter().position(|(_, number)| Some(*number) == primary);
+                for (number, state) in states {
+                    let before = self.states.insert(number, state);
+                    if let Some(before) = before.filter(|before| *before != state) {
+                        let line = format!(
+                            "{} is {} now, was {}",
+                            self.name_of(number),
+                            state_name(state),
+                            state_name(before)
+                        );
+                        batch.entries.push(changed(number, window.1, line));
+                    }
+                }
+            }
+            // The samplers of the servers say who does not answer.
+            Err(Refusal::Lost(_)) => self.at = (self.at + 1) % count,
+            Err(refusal) => {
+                let reason = match refusal {
+                    Refusal::Denied => {
+                        "the user may not run replSetGetStatus (the role clusterMonitor is enough)"
+                    }
+                    _ => "no member tells",
+                };
+                self.notes.say(batch, format!(
+                    "the state of the replica set '{}' is not known ({reason}): lag and elections are not found as causes",
+                    self.set
+                ));
+            }
+        }
+    }
+
+    fn read_progress(&mut self, batch: &mut Batch) {
+        let Some(link) = self.primary.and_then(|at| self.links.get_mut(at)) else { return };
+        let begin_ns = batch.clock.now_ns();
+        match link.ask("admin", &self.progress_command) {
+            Ok(status) => {
+                let window = (begin_ns, batch.clock.now_ns());
+                let tells = self.progress.report(status, &self.members, window, batch);
+                self.has_progress = Some(tells);
+                if !tells && self.members.len() > 1 {
+                    self.notes.say(batch, format!(
+                        "the primary of '{}' does not tell how far the journals of the members are (serverStatus with repl: 1): \
+                         which member a majority waits for is not found",
+                        self.set
+                    ));
+                }
+            }
+            // Who leads is asked anew.
+            Err(_) => self.primary = None,
+        }
+    }
+
+    /// Who votes, and how many make a majority: facts, said when they change.
+    fn read_config(&mut self, batch: &mut Batch) {
+        let count = self.links.len().max(1);
+        let Some(link) = self.links.get_mut(self.at % count) else { return };
+        match link.ask("admin", &rawdoc! { "replSetGetConfig": 1 }) {
+            Ok(reply) => {
+                for (name, value) in standing::facts(reply, &self.set, &self.members) {
+                    if self.standings.insert(name.clone(), value.clone()).as_ref() != Some(&value) {
+                        batch.facts.push((name, value));
+                    }
+                }
+            }
+            Err(Refusal::Lost(_)) => {}
+            Err(_) => self.notes.say(batch, format!(
+                "the configuration of '{}' may not be read (replSetGetConfig; the role clusterMonitor is enough): every member \
+                 counts as a voter",
+                self.set
+            )),
+        }
+    }
+
+    fn name_of(&self, number: usize) -> String {
+        let address = self.members.iter().find(|(_, one)| *one == number).map(|(address, _)| address);
+        address.map_or_else(|| format!("server {number}"), |address| format!("server {number} ({address})"))
     }
 }
 
@@ -57,57 +177,68 @@ impl Sampler for Replication {
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<()> {
-        let Replication { links, members, at, notes, set } = self;
-        let begin_ns = batch.clock.now_ns();
-        let count = links.len().max(1);
-        let Some(link) = links.get_mut(*at % count) else { return Ok(()) };
-        match link.ask("admin", &rawdoc! { "replSetGetStatus": 1 }) {
-            Ok(reply) => {
-                let window = (begin_ns, batch.clock.now_ns());
-                report(reply, members, window, batch);
-            }
-            // The samplers of the servers say who does not answer.
-            Err(Refusal::Lost(_)) => *at = (*at + 1) % count,
-            Err(refusal) => {
-                let reason = match refusal {
-                    Refusal::Denied => {
-                        "the user may not run replSetGetStatus (the role clusterMonitor is enough)"
-                    }
-                    _ => "no member tells",
-                };
-                notes.say(batch, format!(
-                    "the state of the replica set '{set}' is not known ({reason}): lag and elections are not found as causes"
-                ));
-            }
+        if self.config_due.due(batch.clock.now_ns()) {
+            self.read_config(batch);
         }
-        if let Some(link) = links.get_mut(*at % count) {
-            link.account(batch);
+        if self.primary.is_none() || self.status_due.due(batch.clock.now_ns()) {
+            self.read_status(batch);
         }
+        self.read_progress(batch);
+        self.links.iter_mut().for_each(|link| link.account(batch));
         Ok(())
     }
 }
 
-fn report(reply: &RawDocument, members: &[(Address, usize)], window: (u64, u64), batch: &mut Batch) {
+/// An event of a member.
+pub(crate) fn changed(server: usize, at_ns: u64, line: String) -> Entry {
+    Entry::ServerEvent(ServerEvent { server, at_ns, kind: ServerEventKind::Member, line })
+}
+
+/// The state of a member as `rs.status()` words it.
+pub fn state_name(state: f64) -> &'static str {
+    #[expect(clippy::cast_possible_truncation, reason = "a small number")]
+    match state as i64 {
+        0 => "startup",
+        1 => "primary",
+        2 => "secondary",
+        3 => "recovering",
+        5 => "startup2",
+        6 => "unknown",
+        7 => "arbiter",
+        8 => "down",
+        9 => "rollback",
+        10 => "removed",
+        _ => "in a state not known",
+    }
+}
+
+/// Writes states, and lag where `has_lag`; the states by the members' numbers.
+fn report(
+    reply: &RawDocument,
+    members: &[(Address, usize)],
+    has_lag: bool,
+    window: (u64, u64),
+    batch: &mut Batch,
+) -> Vec<(usize, f64)> {
     let seen: Vec<Seen<'_>> = seen(reply);
     let primary = seen.iter().find(|member| member.state == PRIMARY);
+    let mut states = Vec::new();
     for member in &seen {
-        let Ok(address) = member.name.parse::<Address>() else { continue };
-        let is_it = |(known, _): &&(Address, usize)| {
-            known.port == address.port && known.host.eq_ignore_ascii_case(&address.host)
-        };
-        let Some((_, number)) = members.iter().find(is_it) else { continue };
+        let Some(number) = number_of(member.name, members) else { continue };
         batch.put(format!("server.{number}.replication.state"), "1", window, member.state);
+        states.push((number, member.state));
         let lag = primary.and_then(|primary| {
             // Two times of unlike fineness must not be compared.
             let comparable = primary.is_coarse == member.is_coarse;
             Some(primary.applied_ms?.saturating_sub(member.applied_ms?)).filter(|_| comparable)
         });
-        if let Some(lag_ms) = lag {
+        if let Some(lag_ms) = lag.filter(|_| has_lag) {
             #[expect(clippy::cast_precision_loss, reason = "a lag is small")]
             let lag_ms = lag_ms.max(0) as f64;
             batch.put(format!("server.{number}.replication.lag_ms"), "ms", window, lag_ms);
         }
     }
+    states
 }
 
 /// `lastAppliedWallTime` is exact to the millisecond and came with 5.0; `optimeDate` is the second of the operation's time.
@@ -157,7 +288,8 @@ mod tests {
         let members: Vec<(Address, usize)> =
             ["a:1", "b:1", "c:1", "d:1"].iter().enumerate().map(|(n, a)| (a.parse().unwrap(), n)).collect();
         let mut batch = Batch::new(Clock::since(Instant::now()));
-        report(&reply, &members, (1, 2), &mut batch);
+        let states = report(&reply, &members, true, (1, 2), &mut batch);
+        assert_eq!(states, [(0, 1.0), (1, 2.0), (2, 2.0), (3, 8.0)]);
         let told: Vec<(&str, f64)> = batch.readings.iter().map(|r| (r.name.as_str(), r.value)).collect();
         let expected = [
             ("server.0.replication.state", 1.0),

@@ -2,6 +2,8 @@
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 
+use super::deployment::{Watched, WatchedRole};
+
 /// Sections that are left out. Names that a server does not know it passes over; every section can be left out by name since
 /// 2.4 (mongodb/mongo:src/mongo/db/commands/server_status_command.cpp).
 const UNREAD: [&str; 41] = [
@@ -66,15 +68,64 @@ const UNREAD_METRICS: [&str; 13] = [
     "ttl",
 ];
 
-/// Without what is not read.
+/// Sections that are left out too where only the set's progress is asked for.
+const NOT_PROGRESS: [&str; 14] = [
+    "connections",
+    "ephemeralForTest",
+    "extra_info",
+    "flowControl",
+    "globalLock",
+    "locks",
+    "mem",
+    "network",
+    "opLatencies",
+    "opcounters",
+    "queues",
+    "rocksdb",
+    "storageEngine",
+    "wiredTiger",
+];
+
+/// Without what is not read of any server.
 pub(crate) fn lean() -> RawDocumentBuf {
+    raw(&without_unread())
+}
+
+/// What is read of a server as what it is: a member of a set tells what it applies and how far its oplog reaches, a router how
+/// many shards its operations go to.
+pub(crate) fn of(watched: &Watched) -> RawDocumentBuf {
+    let mut command = without_unread();
+    if watched.role == WatchedRole::Router {
+        command.remove("shardingStatistics");
+    } else if watched.set.is_some() {
+        command.insert("oplog", 1);
+        if let Ok(metrics) = command.get_document_mut("metrics") {
+            metrics.remove("repl");
+        }
+    }
+    raw(&command)
+}
+
+/// What a primary knows of the members' progress, and the counts of documents.
+pub(crate) fn of_progress() -> RawDocumentBuf {
+    let mut command = without_unread();
+    NOT_PROGRESS.iter().for_each(|name| drop(command.insert(*name, false)));
+    command.insert("repl", 1);
+    raw(&command)
+}
+
+fn without_unread() -> bson::Document {
     let mut metrics = bson::Document::new();
     let mut command = bson::doc! { "serverStatus": 1 };
     UNREAD_METRICS.iter().for_each(|name| drop(metrics.insert(*name, false)));
     UNREAD.iter().for_each(|name| drop(command.insert(*name, false)));
     command.insert("metrics", metrics);
+    command
+}
+
+fn raw(command: &bson::Document) -> RawDocumentBuf {
     // Names of a fixed list make a document in any case.
-    RawDocumentBuf::try_from(&command).unwrap_or_else(|_| plain())
+    RawDocumentBuf::try_from(command).unwrap_or_else(|_| plain())
 }
 
 /// With everything, for a server that does not take the lean one.

@@ -162,6 +162,7 @@ mod tests {
         let expected = [
             ("wait.lock_us", 37.0),
             ("wait.replication_us", 7000.0),
+            ("replication.waits", 1.0),
             ("checkpoint.running", 1.0),
             ("checkpoint.total_ms", 12.5),
             ("pages.evicted_by_operations", 7.0),

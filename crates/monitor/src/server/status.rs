@@ -14,6 +14,8 @@ use super::deployment::Watched;
 use super::every::Every;
 use super::figures::Figures;
 use super::link::{Link, Refusal};
+use super::progress::timestamp;
+use super::replication::changed;
 use super::server_status;
 use super::snapshot::NameTree;
 use crate::{Batch, Sampler};
@@ -43,7 +45,7 @@ impl Status {
             // A router's latencies are its shards', which are watched themselves.
             collection: watched.role.has_engine().then(|| Collection::new(watched.number, namespace)),
             parameters: Every::period(Duration::from_secs(10)),
-            command: server_status::lean(),
+            command: server_status::of(&watched),
             last_ns: None,
             is_up: true,
             watched,
@@ -76,6 +78,11 @@ impl Status {
             Ok(status) => {
                 let window = (begin_ns, batch.clock.now_ns());
                 self.figures.take(&self.watched, status, window, batch);
+                let end = |name| timestamp(status, &["oplog"], name).map(|stamp| f64::from(stamp.time));
+                if let Some((first, last)) = end("earliestOptime").zip(end("latestOptime")) {
+                    let name = format!("server.{}.replication.oplog_s", self.watched.number);
+                    batch.put(name, "s", window, (last - first).max(0.0));
+                }
             }
             Err(Refusal::Lost(reason)) => return Err(Refusal::Lost(reason)),
             Err(Refusal::Denied) => {
@@ -138,9 +145,20 @@ impl Sampler for Status {
             && self.is_up
         {
             let at_s = Duration::from_nanos(now_ns).as_secs();
-            batch
-                .notes
-                .push(format!("{} went out of reach in second {at_s} of the run: {reason}", self.link.who()));
+            let who = self.link.who();
+            batch.notes.push(format!("{who} went out of reach in second {at_s} of the run: {reason}"));
+            batch.entries.push(changed(
+                self.watched.number,
+                now_ns,
+                format!("{who} is out of reach: {reason}"),
+            ));
+        }
+        if visit.is_ok() && !self.is_up {
+            batch.entries.push(changed(
+                self.watched.number,
+                now_ns,
+                format!("{} answers again", self.link.who()),
+            ));
         }
         self.is_up = visit.is_ok();
         self.link.account(batch);

@@ -1,9 +1,11 @@
 //! How far we and others are, and what follows: the commit point, and who is told.
 
+use bson::{Document, doc};
 use fathom_wire::{Code, Failure};
 
 use super::{Action, Coordinator, LeaderMode, Role};
 use crate::commit_point::majority_optime;
+use crate::config::Member;
 use crate::host::Host;
 use crate::member_state::MemberState;
 use crate::messages::{OplogQueryMetadata, Position, ReplicationMetadata, UpdatePosition};
@@ -257,6 +259,19 @@ impl Coordinator {
         let progress = self.all_progress();
         concern
             .is_satisfied(optime, &Standing { config, progress: &progress, own: self.own, majority_snapshot })
+    }
+
+    /// How far the journal of every member is, as far as we were told: what `serverStatus` shows as `replicationProgress`.
+    pub fn replication_progress(&self) -> Vec<Document> {
+        let members = self.config.iter().flat_map(|config| config.members.iter().enumerate());
+        let entry = |(index, member): (usize, &Member)| {
+            doc! {
+                "host": member.host.as_str(),
+                "optime": self.progress_of(index).durable.to_document(),
+                "memberId": member.id,
+            }
+        };
+        members.map(entry).collect()
     }
 
     /// Which members have an entry, by `host`: what `getLastError` and the status of writes name.

@@ -12,6 +12,7 @@ mod cost;
 mod grid;
 mod heat;
 mod history;
+mod members;
 mod pair;
 mod panels;
 mod pictures;
@@ -100,7 +101,8 @@ pub fn page(source: &PageSource<'_>) -> Result<String> {
     let grid = Grid::until(source.end_ns());
     let (wanted, findings): (Vec<&Finding>, Vec<&Finding>) =
         source.findings.iter().partition(|finding| finding.severity == Severity::Ok);
-    let mut bar_tables = bars::tables(source.results);
+    let mut bar_tables: Vec<_> = members::table(source.results).into_iter().collect();
+    bar_tables.extend(bars::tables(source.results));
     bar_tables.extend(cost::tables(source.series, &source.manifest.environment));
     let (over_time, others) = plans(source, grid);
     let drawn = |plans: Vec<Plan>| plans.into_iter().filter_map(Plan::draw);

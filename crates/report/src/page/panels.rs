@@ -126,12 +126,54 @@ static PANELS: &[Panel] = &[
     },
     Panel {
         id: "replication",
-        title: "How far the member is behind",
+        title: "Replication: lag, and what a write waits for members",
         unit: "ms",
         of: Of::Servers,
         is_log: false,
-        lines: &[("lag", Shows::Read("server.{}.replication.lag_ms", 1.0))],
-        how: "The primary's last operation less this member's, as one member saw both.",
+        lines: &[
+            ("lag", Shows::Read("server.{}.replication.lag_ms", 1.0)),
+            (
+                "wait for the majority",
+                Shows::Over("server.{}.wait.replication_us", "server.{}.replication.waits", 1e-3),
+            ),
+            (
+                "flow control",
+                Shows::Over("server.{}.wait.flow_control_us", "server.{}.writes.operations", 1e-3),
+            ),
+        ],
+        how: "Lag: how old the oldest write is that this member's journal lacks, as the primary knew it, or by heartbeats where it does \
+              not tell. Of a primary: time that write concerns waited over their number, and time that flow control held writes back \
+              over writes.",
+    },
+    Panel {
+        id: "replication-behind",
+        title: "Entries that the member's journal lacks",
+        unit: "entries",
+        of: Of::Servers,
+        is_log: false,
+        lines: &[
+            ("behind the newest write", Shows::Read("server.{}.replication.behind", 1.0)),
+            ("not yet at the majority", Shows::Read("server.{}.replication.uncommitted", 1.0)),
+        ],
+        how: "Read from the primary once a second (serverStatus with repl: 1), all members at one moment.",
+    },
+    Panel {
+        id: "router",
+        title: "Mean time of an operation in the router, and of it for shards",
+        unit: "µs",
+        of: Of::Servers,
+        is_log: true,
+        lines: &[
+            (
+                "reads, for shards",
+                Shows::Over("server.{}.reads.shards_us", "server.{}.reads.operations", 1.0),
+            ),
+            (
+                "writes, for shards",
+                Shows::Over("server.{}.writes.shards_us", "server.{}.writes.operations", 1.0),
+            ),
+        ],
+        how: "What operations waited for shards, over their number, reading by reading; their whole time stands in the chart of the server.",
     },
     Panel {
         id: "device-time",

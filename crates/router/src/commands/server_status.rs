@@ -6,7 +6,7 @@ use bson::{DateTime, doc};
 use fathom_service::{Counter, ProcessFigures};
 use fathom_wire::Compressor;
 
-use super::{COMMANDS, Reply};
+use super::{COMMANDS, Kind, Reply};
 use crate::Result;
 use crate::dispatch::{Operation, Request};
 use crate::instance::Instance;
@@ -64,6 +64,7 @@ pub(super) fn run(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> 
     memory.bool("supported", true);
     memory.end();
     metrics(instance, reply);
+    own(instance, reply);
     Ok(())
 }
 
@@ -127,6 +128,23 @@ fn sharding(instance: &Instance, reply: &mut Reply<'_>) {
         ("countFailedRefreshes", &counters.failed),
     ] {
         cache.i64(name, whole(counter.load(Ordering::Relaxed)));
+    }
+}
+
+/// What only this router tells: how long operations took here, what of it they waited for shards, and for how many of them at
+/// once. Times in microseconds.
+fn own(instance: &Instance, reply: &mut Reply<'_>) {
+    let mut section = reply.begin_document("fathom");
+    section.string("version", env!("CARGO_PKG_VERSION"));
+    let mut latencies = section.begin_document("opLatencies");
+    for (name, kind) in [("reads", Kind::Read), ("writes", Kind::Write), ("commands", Kind::Admin)] {
+        let times = instance.counters.times(kind);
+        let mut one = latencies.begin_document(name);
+        counted(&mut one, "latency", &times.took_us);
+        counted(&mut one, "ops", &times.operations);
+        counted(&mut one, "waitedForShards", &times.waited_us);
+        counted(&mut one, "oneShard", &times.one_shard);
+        counted(&mut one, "manyShards", &times.several_shards);
     }
 }
 

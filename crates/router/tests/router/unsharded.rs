@@ -36,6 +36,15 @@ fn collections_live_on_the_primary_shard_of_their_database() {
     assert!(client.all("a", doc! { "find": "b" }).is_empty());
     client.insert((0..300).map(|x| doc! { "_id": x, "x": x % 7 }).collect());
     assert_eq!(client.count("a", "b"), 300);
+    let status = client.ok("admin", doc! { "serverStatus": 1 });
+    let own = status.get_document("fathom").unwrap().get_document("opLatencies").unwrap();
+    for kind in ["reads", "writes"] {
+        let times = own.get_document(kind).unwrap();
+        assert!(number(times, "ops") >= 1 && number(times, "oneShard") >= 1, "{kind}: {times}");
+        let (all, waited) = (number(times, "latency"), number(times, "waitedForShards"));
+        assert!(waited > 0 && waited <= all, "{kind}: {times}");
+        assert_eq!(number(times, "manyShards"), 0, "{kind}: {times}");
+    }
     let mut counts = cluster.counts();
     counts.sort_unstable();
     assert_eq!(counts, [0, 300]);

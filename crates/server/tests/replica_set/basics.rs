@@ -1,6 +1,6 @@
 //! A set comes up, follows its primary, and answers as drivers expect.
 
-use bson::doc;
+use bson::{Document, doc};
 use fathom_client::Code;
 use fathom_server::config::EngineName;
 
@@ -23,6 +23,10 @@ fn a_set_follows_its_primary_on_each_engine() {
         assert_eq!(reply.get_i32("n").unwrap(), 500, "{reply}");
         assert!(!reply.contains_key("writeConcernError"), "{reply}");
         assert!(reply.contains_key("operationTime") && reply.contains_key("$clusterTime"), "{reply}");
+        shows_progress(&run(&mut connection, "admin", &doc! { "serverStatus": 1, "repl": 1, "oplog": 1 }));
+        let usual = run(&mut connection, "admin", &doc! { "serverStatus": 1 });
+        assert!(!usual.contains_key("oplog"), "{usual}");
+        assert!(!usual.get_document("repl").unwrap().contains_key("replicationProgress"), "{usual}");
         served::index(&mut connection, "c", doc! { "a": 1 });
         let update = doc! {
             "update": "c",
@@ -50,6 +54,23 @@ fn a_set_follows_its_primary_on_each_engine() {
         run(&mut connection, "test", &doc! { "drop": "c" });
         set.wait_equal(primary);
         set.end();
+    }
+}
+
+/// How far each member is, and how far back the oplog reaches, where they are asked for.
+fn shows_progress(status: &Document) {
+    let stamp = |document: &Document, field: &str| document.get_timestamp(field).unwrap();
+    let oplog = status.get_document("oplog").unwrap();
+    let (first, last) = (stamp(oplog, "earliestOptime"), stamp(oplog, "latestOptime"));
+    assert!(first < last, "{oplog}");
+    let repl = status.get_document("repl").unwrap();
+    let progress = repl.get_array("replicationProgress").unwrap();
+    assert_eq!(progress.len(), 3, "{progress:?}");
+    let newest = stamp(repl.get_document("lastWrite").unwrap().get_document("opTime").unwrap(), "ts");
+    for member in progress.iter().map(|member| member.as_document().unwrap()) {
+        let journaled = stamp(member.get_document("optime").unwrap(), "ts");
+        assert!(journaled.time > 0 && journaled <= newest, "{member} {newest}");
+        assert!(repl.get_array("hosts").unwrap().contains(member.get("host").unwrap()), "{member}");
     }
 }
 

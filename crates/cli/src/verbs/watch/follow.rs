@@ -122,6 +122,7 @@ impl<S: Seen> Following<'_, S> {
     pub(in crate::verbs) fn in_lines(mut self, json: bool) -> Result<Ended> {
         let mut moments = 0;
         let mut told = 0;
+        let mut changed: Vec<String> = Vec::new();
         let mut due = Instant::now() + self.interval;
         loop {
             while self.ended().is_none() && Instant::now() < due {
@@ -136,6 +137,10 @@ impl<S: Seen> Following<'_, S> {
                 output::note(&format!("fathom: {note}"));
             }
             told = screen.notes.len();
+            for change in screen.changes.iter().filter(|change| !json && !changed.contains(change)) {
+                output::note(&format!("fathom: {change}"));
+            }
+            changed.clone_from(&screen.changes);
             if json {
                 output::line(&output::json(&screen)?)?;
                 continue;

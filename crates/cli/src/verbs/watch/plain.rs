@@ -2,14 +2,14 @@
 //!
 //! Columns never move and none is left out: what was not read is a dash, so that `awk '{print $5}'` means the same in each line.
 
-use super::draw::paint::{clock, count, megabytes, percent, time_or_dash};
+use super::draw::paint::{clock, count, megabytes, percent, time, time_or_dash};
 use super::view::{Device, Member, Screen};
 
 /// The names of the columns stand again after so many moments.
 pub(super) const HEADER_EVERY: u64 = 20;
 
 /// Table: the columns, and how wide they are.
-const COLUMNS: [(&str, usize); 17] = [
+const COLUMNS: [(&str, usize); 21] = [
     ("time", 8),
     ("server", 6),
     ("reads/s", 7),
@@ -27,6 +27,10 @@ const COLUMNS: [(&str, usize); 17] = [
     ("io/s", 6),
     ("MB/s", 6),
     ("ioPSI", 5),
+    ("state", 9),
+    ("lag", 7),
+    ("behind", 6),
+    ("chunks", 6),
 ];
 
 /// The names of the columns.
@@ -34,10 +38,21 @@ pub(super) fn header() -> String {
     line(COLUMNS.map(|(name, _)| name.to_owned()))
 }
 
-/// A line for each server, with the devices in the order of the servers' numbers; more devices get lines of their own.
+/// A line for each server, with the device under its data where that is known, else with the devices in the order of the servers'
+/// numbers; more devices get lines of their own.
 pub(super) fn lines(screen: &Screen) -> Vec<String> {
-    let count = screen.members.len().max(screen.devices.len());
-    (0..count).map(|at| one(screen, screen.members.get(at), screen.devices.get(at))).collect()
+    if screen.members.iter().all(|member| member.device.is_none()) {
+        let count = screen.members.len().max(screen.devices.len());
+        return (0..count).map(|at| one(screen, screen.members.get(at), screen.devices.get(at))).collect();
+    }
+    let own =
+        |member: &Member| screen.devices.iter().find(|device| Some(&device.name) == member.device.as_ref());
+    let is_others =
+        |device: &&Device| screen.members.iter().all(|member| member.device.as_ref() != Some(&device.name));
+    let members = screen.members.iter().map(|member| one(screen, Some(member), own(member)));
+    members
+        .chain(screen.devices.iter().filter(is_others).map(|device| one(screen, None, Some(device))))
+        .collect()
 }
 
 fn one(screen: &Screen, member: Option<&Member>, device: Option<&Device>) -> String {
@@ -51,6 +66,13 @@ fn one(screen: &Screen, member: Option<&Member>, device: Option<&Device>) -> Str
     };
     set("time", Some(clock(screen.elapsed_s)));
     set("server", number.map(str::to_owned));
+    if let Some(member) = member {
+        let state = if member.is_up == Some(false) { Some("DOWN".to_owned()) } else { member.role.clone() };
+        set("state", state);
+        set("lag", member.lag_ms.map(time));
+        set("behind", member.behind.map(count));
+        set("chunks", member.chunks.map(count));
+    }
     if let Some(number) = number {
         for (kind, rate, mean) in [("reads", "reads/s", "read"), ("writes", "writes/s", "write")] {
             let row =

@@ -2,7 +2,8 @@
 
 use fathom_explain::Judgement;
 use fathom_record::budget::{Budget, Layer};
-use fathom_record::{Confidence, Finding, Gain, Reading, Severity};
+use fathom_record::disk::Entry;
+use fathom_record::{Confidence, Finding, Gain, Reading, ServerEvent, ServerEventKind, Severity};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -47,6 +48,10 @@ impl Second<'_> {
             ("cache.dirty_bytes", 110e6),
             ("cache.most_bytes", 1e9),
             ("replication.state", if member == 0 { 1.0 } else { 2.0 }),
+            ("replication.behind", if member == 0 { 2.0 } else { 750.0 }),
+            ("replication.uncommitted", if member == 0 { 750.0 } else { f64::NAN }),
+            ("replication.oplog_s", 9000.0),
+            ("replication.applied", 500.0),
             ("replication.lag_ms", if member == 0 { 0.0 } else { 1500.0 }),
         ] {
             self.put(&format!("server.{member}.{what}"), value);
@@ -91,8 +96,19 @@ fn recent(members: u64) -> Recent {
         ("server.0.version", "8.0.4"),
         ("server.1", "db2.example.net:27017"),
         ("server.1.engine", "rocksdb"),
+        ("server.0.set", "rs0"),
+        ("server.1.set", "rs0"),
+        ("server.0.device", "nvme0n1"),
     ];
     recent.evidence.environment.extend(facts.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    if members > 1 {
+        recent.evidence.results.push(Entry::ServerEvent(ServerEvent {
+            server: 0,
+            at_ns: 12 * SECOND_NS,
+            kind: ServerEventKind::Member,
+            line: "server 0 (db1.example.net:27017) is primary now, was secondary".to_owned(),
+        }));
+    }
     let window = (229 * SECOND_NS, 229 * SECOND_NS);
     recent.readings(&[Reading::new("watch.mark", "1", window, 1.0)]);
     recent.note(
@@ -165,6 +181,34 @@ fn replica_set() -> Screen {
     Screen::of("mongodb://db1,db2/?replicaSet=rs0, /data", &recent(2), &judgement())
 }
 
+/// Two shards of one member behind a router.
+fn cluster() -> Screen {
+    let mut recent = recent(2);
+    let facts = [
+        ("server.0.shard", "sh1"),
+        ("server.1.shard", "sh2"),
+        ("server.1.set", "rs1"),
+        ("server.1", "db2.example.net:27017"),
+        ("server.2", "router.example.net:27017"),
+        ("server.2.role", "router"),
+    ];
+    recent.evidence.environment.extend(facts.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    for second in 1..=230 {
+        let mut second = Second { recent: &mut recent, second };
+        for (name, value) in [
+            ("server.1.replication.state", 1.0),
+            ("server.0.sharding.chunks", 8.0),
+            ("server.1.sharding.chunks", 8.0),
+            ("server.2.up", 1.0),
+            ("server.2.reads.operations", 4000.0),
+            ("server.2.reads.latency_us", 4e6),
+        ] {
+            second.put(name, value);
+        }
+    }
+    Screen::of("mongodb://router.example.net", &recent, &judgement())
+}
+
 fn single() -> Screen {
     Screen::of("mongodb://db1, /data", &recent(1), &judgement())
 }
@@ -179,6 +223,8 @@ fn screens_of_the_usual_size() {
 #[test]
 fn screens_of_other_sizes() {
     insta::assert_snapshot!("watch_120x40", shown(&replica_set(), (120, 40), Mode::default(), PLAIN));
+    insta::assert_snapshot!("watch_80x24_set", shown(&replica_set(), (80, 24), Mode::default(), PLAIN));
+    insta::assert_snapshot!("watch_80x24_cluster", shown(&cluster(), (80, 24), Mode::default(), PLAIN));
     let paused = Mode { is_paused: true, shows_help: false };
     insta::assert_snapshot!("watch_40x12", shown(&single(), (40, 12), paused, PLAIN));
 }

@@ -65,6 +65,7 @@ static SECTIONS: &[Section] = &[
     section("opLatencies", operations::latencies),
     section("opcounters", operations::counters),
     section("opcountersRepl", operations::replicated),
+    Section { name: "oplog", usual: false, write: operations::oplog },
     section("repl", operations::set),
     section("rocksdb", engine::engine),
     section("ephemeralForTest", engine::engine),

@@ -1,5 +1,6 @@
 //! What operations did and how long they took or waited: `opcounters`, `opLatencies`, `globalLock`, `locks`, `asserts`.
 
+use fathom_replication::timestamp_to_bson;
 use fathom_wire::DocumentWriter;
 
 use super::Context;
@@ -8,7 +9,7 @@ use crate::commands::Kind;
 use crate::diagnostics::LatencyHistogram;
 use crate::diagnostics::build::{counter, length, number};
 use crate::diagnostics::collection_stats::write_latency;
-use crate::replication::{Figures, majority_of};
+use crate::replication::{Figures, Oplog, majority_of};
 
 /// `asserts`, by kind. All roll over together, as mongod's do.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
@@ -62,7 +63,25 @@ pub(super) fn set(context: &Context<'_>, name: &str, writer: &mut DocumentWriter
     let Some(set) = &context.instance.set else { return Ok(()) };
     let mut section = writer.begin_document(name);
     section.extend(&set.ask(|one| one.hello_fields("ismaster", majority_of(one))));
+    // A number above zero asks for it, as it does of mongod.
+    if crate::parse::field(context.options, name).is_some_and(crate::parse::truth_of) {
+        let mut progress = section.begin_array("replicationProgress");
+        let members = set.ask(|one| one.replication_progress());
+        members.into_iter().for_each(|member| progress.bson(&member.into()));
+    }
     counter(&mut section, "rbid", u64::try_from(set.rollback_id()).unwrap_or(0));
+    Ok(())
+}
+
+/// `oplog`: its oldest and its newest entry; read where it is asked for.
+pub(super) fn oplog(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+    let instance = context.instance;
+    let Some(oplog) = instance.set.as_ref().and_then(|set| set.oplog().collection()) else { return Ok(()) };
+    let session = instance.engine.session()?;
+    let Some((earliest, latest)) = Oplog::ends(session.as_ref(), oplog)? else { return Ok(()) };
+    let mut section = writer.begin_document(name);
+    section.timestamp("latestOptime", timestamp_to_bson(latest.timestamp));
+    section.timestamp("earliestOptime", timestamp_to_bson(earliest.timestamp));
     Ok(())
 }
 

@@ -79,6 +79,8 @@ fn rows(screen: &Screen, mode: Mode, area: Rect, paint: Paint) -> Vec<Row> {
         (sections::ladder(screen, column, paint), sections::checkpoints(screen, right, paint));
     let mut rows = vec![
         Row::one(0, sections::header(screen, mode.is_paused, width, paint)),
+        Row::one(2, sections::members(screen, width, paint)),
+        Row::one(3, sections::changes(screen, width, paint)),
         Row::one(1, sections::loops(screen, width, paint)),
     ];
     let below = [

@@ -55,6 +55,17 @@ impl Paint {
     }
 }
 
+/// `text` in at most `width` characters, cut at its beginning: of an address the port tells servers of a host apart.
+pub(super) fn clip_start(text: &str, width: usize, paint: Paint) -> String {
+    let count = text.chars().count();
+    if count <= width {
+        return text.to_owned();
+    }
+    let mark = if paint.unicode { "\u{2026}" } else { ".." };
+    let kept = width.saturating_sub(mark.chars().count());
+    mark.chars().take(width).chain(text.chars().skip(count - kept)).collect()
+}
+
 /// A time in five to seven characters.
 pub(crate) fn time(ms: f64) -> String {
     match ms {
@@ -91,6 +102,16 @@ pub(crate) fn megabytes(bytes: f64) -> String {
 pub(crate) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     if percent > 0.0 && percent < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
+}
+
+/// A long time in few characters.
+pub(crate) fn span(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 120.0 => format!("{seconds:.0}s"),
+        seconds if seconds < 7200.0 => format!("{:.0}min", seconds / 60.0),
+        seconds if seconds < 172_800.0 => format!("{:.1}h", seconds / 3600.0),
+        seconds => format!("{:.1}d", seconds / 86_400.0),
+    }
 }
 
 /// Seconds as a clock shows them.

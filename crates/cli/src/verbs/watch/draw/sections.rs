@@ -4,7 +4,7 @@ use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 use super::bars::{gauge, legend, stack};
-use super::paint::{Paint, clock, count, megabytes, percent, time, time_or_dash};
+use super::paint::{Paint, clip_start, clock, count, megabytes, percent, span, time, time_or_dash};
 use crate::verbs::watch::view::{Checkpoints, LoopRow, Member, Rung, Screen, Suspect};
 use fathom_record::{Confidence, Severity};
 
@@ -16,12 +16,76 @@ pub(super) fn header(screen: &Screen, is_paused: bool, width: usize, paint: Pain
     }
     let used: usize = first.iter().map(Span::width).sum();
     first.push(Span::raw(paint.clip(&screen.target, width.saturating_sub(used))));
-    let members: Vec<String> = screen.members.iter().map(member).collect();
     let mut lines = vec![Line::from(first)];
-    if !members.is_empty() {
-        lines.push(Line::raw(paint.clip(&members.join(" | "), width)));
+    if let [only] = screen.members.as_slice() {
+        lines.push(Line::raw(paint.clip(&member(only), width)));
     }
     lines
+}
+
+/// Several servers: a line each, with what it is and does; above them how far the commit point is behind the newest write.
+pub(super) fn members(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'static>> {
+    if screen.members.len() < 2 {
+        return Vec::new();
+    }
+    let is_sharded = screen.members.iter().any(|one| one.shard.is_some());
+    let last = if is_sharded { "chunks share" } else { "oplog" };
+    let names = names(width);
+    let head = format!(
+        "{:<names$}{:<10}{:<11}{:>6} {:>6} {:>7} {last:>12}",
+        "servers", "state", "engine", "lag", "ops/s", "w_await"
+    );
+    let mut lines = vec![Line::from(paint.heading(&paint.clip(&head, width)))];
+    lines.extend(screen.members.iter().map(|one| member_line(one, is_sharded, width, paint)));
+    let open = screen.members.iter().filter(|one| one.uncommitted.is_some_and(|entries| entries >= 0.05));
+    let open: Vec<String> = open
+        .map(|one| {
+            let set = one.set.as_deref().unwrap_or(&one.number);
+            format!("{set} {} writes behind the newest", count(one.uncommitted.unwrap_or(0.0)))
+        })
+        .collect();
+    if !open.is_empty() {
+        lines.push(Line::raw(paint.clip(&format!("  commit point: {}", open.join(", ")), width)));
+    }
+    lines
+}
+
+/// The width of a server's name in the table of several: more where there is room.
+fn names(width: usize) -> usize {
+    24 + width.saturating_sub(80).min(24)
+}
+
+fn member_line(one: &Member, is_sharded: bool, width: usize, paint: Paint) -> Line<'static> {
+    let dash = || "-".to_owned();
+    let names = names(width);
+    let shard = one.shard.as_ref().map_or_else(String::new, |shard| format!("{} ", paint.clip(shard, 9)));
+    let name = format!("{} {shard}", one.number);
+    let room = names.saturating_sub(name.chars().count() + 1);
+    let name = name + &clip_start(one.address.as_deref().unwrap_or("-"), room, paint);
+    let is_down = one.is_up == Some(false);
+    let state = if is_down { "DOWN" } else { one.role.as_deref().unwrap_or("-") };
+    let last = if is_sharded {
+        let share = one.operations_share.map_or_else(dash, percent);
+        format!("{:>6} {share:>5}", one.chunks.map_or_else(dash, count))
+    } else {
+        one.oplog_s.map_or_else(dash, span)
+    };
+    let text = format!(
+        "{name:<names$}{:<10}{:<11}{:>6} {:>6} {:>7} {last:>12}",
+        paint.clip(state, 9),
+        paint.clip(one.engine.as_deref().unwrap_or("-"), 10),
+        one.lag_ms.filter(|_| !is_down).map_or_else(dash, time),
+        one.operations_per_s.filter(|_| !is_down).map_or_else(dash, count),
+        time_or_dash(one.device_write_ms)
+    );
+    let text = paint.clip(&text, width);
+    Line::from(if is_down { paint.alarm(text) } else { Span::raw(text) })
+}
+
+/// What changed: members that took another state, servers that went and came back.
+pub(super) fn changes(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'static>> {
+    let line = |change: &String| Line::from(paint.alarm(paint.clip(change, width)));
+    screen.changes.iter().map(line).collect()
 }
 
 fn member(member: &Member) -> String {

@@ -31,7 +31,7 @@ pub(super) fn rungs(look: Look<'_>) -> Vec<Rung> {
     let mut rungs = Vec::new();
     rungs.extend(rung(look, "client", "client.in_flight", look.last("client.connections"), None));
     let members = look.evidence.members();
-    for member in &members {
+    for member in members.iter().filter(|member| !super::members::follows(look, member)) {
         let of = |what: &str| format!("server.{member}.{what}");
         for (kind, waiting) in [("read", "queue.readers"), ("write", "queue.writers")] {
             let name = if members.len() > 1 { format!("{member} {kind}") } else { format!("{kind} tickets") };

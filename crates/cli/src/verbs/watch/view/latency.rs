@@ -31,6 +31,7 @@ pub(super) fn rows(look: Look<'_>) -> Vec<LatencyRow> {
         let several = members.len() > 1;
         return members
             .iter()
+            .filter(|member| !super::members::follows(look, member))
             .flat_map(|member| ["reads", "writes", "commands"].map(|kind| (member, kind)))
             .filter_map(|(member, kind)| of_server(look, member, kind, several))
             .collect();

@@ -35,7 +35,9 @@ pub(crate) struct LoopPart {
 pub(super) fn rows(look: Look<'_>, judgement: &Judgement) -> Vec<LoopRow> {
     let mut rows: Vec<LoopRow> = judgement.budgets.iter().map(row).collect();
     if rows.is_empty() {
-        for member in look.evidence.members() {
+        for member in
+            look.evidence.members().into_iter().filter(|member| !super::members::follows(look, member))
+        {
             rows.extend(["reads", "writes"].into_iter().filter_map(|kind| bare(look, &member, kind)));
         }
     }

@@ -34,6 +34,8 @@ pub(crate) struct Screen {
     pub(crate) target: String,
     pub(crate) elapsed_s: f64,
     pub(crate) members: Vec<Member>,
+    /// The newest changes of members' states and of who answers, the last one last.
+    pub(crate) changes: Vec<String>,
     pub(crate) loops: Vec<LoopRow>,
     #[serde(skip)]
     pub(crate) heat: Heat,
@@ -57,18 +59,20 @@ impl Screen {
     pub(crate) fn of(target: &str, recent: &Recent, judgement: &Judgement) -> Screen {
         let look = Look { evidence: &recent.evidence };
         let samplers = look.named("monitor.", ".cpu_us");
+        let devices = devices::all(look);
         let own_us: Vec<f64> =
             samplers.iter().filter_map(|name| look.rate(&format!("monitor.{name}.cpu_us"))).collect();
         Screen {
             target: target.to_owned(),
             elapsed_s: recent.newest_ns() as f64 / SECOND_NS as f64,
-            members: members::all(look),
+            members: members::all(look, &devices),
+            changes: members::changes(look),
             loops: loops::rows(look, judgement),
             heat: heat::strip(look),
             ladder: ladder::rungs(look),
             checkpoints: checkpoints::all(look),
             latency: latency::rows(look),
-            devices: devices::all(look),
+            devices,
             io_pressure_share: devices::pressure_share(look, "io"),
             cpu_pressure_share: devices::pressure_share(look, "cpu"),
             cpu_idle_pct: look.level("host.cpu.idle_pct"),

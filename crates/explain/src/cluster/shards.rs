@@ -1,0 +1,280 @@
+//! How the shards share the load, and what the router itself takes.
+//!
+//! A share above the fair one is no finding by itself: the shard must be slower for it, too, or it is said as a note. Operations
+//! of several shards are counted twice over, by the router and by the shards, and both must agree.
+
+use fathom_record::budget::Budget;
+use fathom_record::{Confidence, Finding, Severity};
+use fathom_stats::{Interval, Seeded, bootstrap_sums};
+
+use super::router::{Path, value};
+use super::rows::{Of, at, shard_at};
+use super::{fact, name_of, whole_us};
+use crate::Evidence;
+
+const RESAMPLES: usize = 500;
+/// A share of the operations that lies above the fair one by this factor, with its whole interval, is uneven.
+const UNEVEN: f64 = 1.25;
+/// A shard is slower where its mean is this many times that of the others, with the whole interval.
+const SLOWER: f64 = 1.2;
+const MUCH_SLOWER: f64 = 1.5;
+/// What its time must be of the client's mean, to matter.
+const MATTERS: f64 = 0.2;
+/// Share of operations that go to several shards, above which that is said; and of the mean that it must be part of.
+const SEVERAL: f64 = 0.1;
+/// A router's own work, of the mean and in microseconds.
+const ROUTER_SHARE: f64 = 0.3;
+const ROUTER_LEAST_US: f64 = 500.0;
+
+/// A shard over the window.
+struct Standing {
+    name: String,
+    share: f64,
+    share_interval: Interval,
+    mean_us: f64,
+    /// Its mean over that of the others, with its interval.
+    times: f64,
+    times_interval: Interval,
+    /// Its time, of the mean operation.
+    part: f64,
+    chunks: Option<f64>,
+}
+
+/// What is found.
+pub(super) fn findings(evidence: &Evidence, path: &Path, budgets: &[Budget]) -> Vec<Finding> {
+    let Some(all) = budgets.iter().find(|budget| budget.operations == "all") else { return Vec::new() };
+    let standings = standings(evidence, path, all);
+    let uneven: Vec<Finding> = standings.iter().filter_map(|one| uneven(path, one, &standings)).collect();
+    let slow =
+        standings.iter().filter(|_| uneven.is_empty()).filter_map(|one| slow(path, one)).collect::<Vec<_>>();
+    let mut findings: Vec<Finding> = uneven.into_iter().chain(slow).collect();
+    findings.extend(scattered(evidence, path, all));
+    findings.extend(router(evidence, path, all));
+    findings.into_iter().map(|finding| finding.window(all.window_ns)).collect()
+}
+
+fn standings(evidence: &Evidence, path: &Path, all: &Budget) -> Vec<Standing> {
+    let count = path.shards.len();
+    if count < 2 {
+        return Vec::new();
+    }
+    let figures = |row: &[f64]| {
+        let of = |shard: usize, offset: usize| -> f64 {
+            (0..2).map(|kind| value(row, shard_at(shard, kind) + offset)).sum()
+        };
+        let (operations, time): (Vec<f64>, Vec<f64>) =
+            (0..count).map(|shard| (of(shard, 0), of(shard, 1))).unzip();
+        let (all_operations, all_time) = (operations.iter().sum::<f64>(), time.iter().sum::<f64>());
+        let mut figures = Vec::with_capacity(2 * count);
+        for (operations, time) in operations.iter().zip(&time) {
+            let others = (all_time - time) / (all_operations - operations);
+            figures.extend([operations / all_operations, time / operations / others]);
+        }
+        figures
+    };
+    let total = path.rows.total();
+    let points = figures(&total);
+    let mut stream = Seeded::from_seed(evidence.seed).split(301);
+    let resampled =
+        bootstrap_sums(&path.rows.blocks(), 0.95, RESAMPLES, &mut stream, figures).unwrap_or_default();
+    let shard_layers = all.layers.iter().find(|layer| layer.name == "shards");
+    let mut standings = Vec::new();
+    for (shard, (name, members)) in path.shards.iter().enumerate() {
+        let figure =
+            |at: usize| Some((points.get(at).copied()?, resampled.get(at).copied().flatten()?.interval));
+        let (Some((share, share_interval)), Some((times, times_interval))) =
+            (figure(2 * shard), figure(2 * shard + 1))
+        else {
+            continue;
+        };
+        let of =
+            |offset: usize| -> f64 { (0..2).map(|kind| value(&total, shard_at(shard, kind) + offset)).sum() };
+        let part = shard_layers.and_then(|layer| layer.within.get(shard)).map_or(0.0, |part| part.share);
+        let chunks =
+            members.iter().find_map(|member| evidence.mean(&format!("server.{member}.sharding.chunks")));
+        standings.push(Standing {
+            name: name.clone(),
+            share,
+            share_interval,
+            mean_us: of(1) / of(0).max(1.0),
+            times,
+            times_interval,
+            part,
+            chunks,
+        });
+    }
+    standings
+}
+
+fn base(id: &str, severity: Severity, claim: String, path: &Path, one: &Standing) -> Finding {
+    let per_s = value(&path.rows.total(), at(0, Of::Router)) + value(&path.rows.total(), at(1, Of::Router));
+    let mut finding = Finding::new(id, severity, claim).confidence(Confidence::Likely).evidence(format!(
+        "Shard {} gets {:.0} % of the operations (95 % interval {:.0} to {:.0} %; a fair share is {:.0} %) and takes {:.2} ms for one, \
+         {:.2} times as long as the others (interval {:.2} to {:.2}).",
+        one.name,
+        100.0 * one.share,
+        100.0 * one.share_interval.low,
+        100.0 * one.share_interval.high,
+        100.0 / path.shards.len() as f64,
+        one.mean_us / 1000.0,
+        one.times,
+        one.times_interval.low,
+        one.times_interval.high
+    ));
+    finding = finding.evidence(format!("Its time is {:.0} % of the mean operation.", 100.0 * one.part));
+    if per_s > 0.0 {
+        finding = finding.evidence(format!(
+            "The routers pass on {:.0} operations a second.",
+            per_s / path.seconds().max(1.0)
+        ));
+    }
+    let members = path.shards.iter().filter(|(name, _)| *name == one.name).flat_map(|(_, members)| members);
+    finding.series(members.map(|member| format!("server.{member}.collection.reads.operations")))
+}
+
+/// One shard has more to do than its share, and whether it costs time.
+fn uneven(path: &Path, one: &Standing, all: &[Standing]) -> Option<Finding> {
+    let fair = 1.0 / path.shards.len() as f64;
+    if one.share_interval.low <= UNEVEN * fair {
+        return None;
+    }
+    let is_slower = one.times_interval.low > SLOWER && one.part > MATTERS;
+    let (severity, claim) = if is_slower {
+        (
+            Severity::Warning,
+            format!(
+                "Shard {} is hot: it gets more than its share of the operations and is slower for it.",
+                one.name
+            ),
+        )
+    } else {
+        (
+            Severity::Note,
+            format!(
+                "Shard {} gets more than its share of the operations, and is not slower for it yet.",
+                one.name
+            ),
+        )
+    };
+    let mut finding = base("uneven-shards", severity, claim, path, one);
+    let chunks: Option<f64> = all.iter().map(|one| one.chunks).sum();
+    if let Some((own, chunks)) = one.chunks.zip(chunks.filter(|chunks| *chunks > 0.0)) {
+        let is_by_chunks = own / chunks > UNEVEN * fair;
+        finding = finding.evidence(format!(
+            "It has {own:.0} of {chunks:.0} chunks: {}.",
+            if is_by_chunks {
+                "the chunks are spread unevenly"
+            } else {
+                "the chunks are even, so a few keys are asked for more than others"
+            }
+        ));
+        finding = finding.advice(if is_by_chunks {
+            "Let the balancer spread the chunks (sh.status() says whether it runs), then look again."
+        } else {
+            "Look for a few keys, or a range at the end, that most operations go to; a hashed key spreads neighbours."
+        });
+    } else {
+        finding = finding
+            .advice("Look where the chunks are (sh.status()), and whether the collection is sharded at all: if not, all of it is on one shard.");
+    }
+    Some(
+        finding
+            .next_look("Compare the budgets of the shards: which layer grows on this one.")
+            .undo("Nothing is changed."),
+    )
+}
+
+/// One shard is slower for the same share.
+fn slow(path: &Path, one: &Standing) -> Option<Finding> {
+    if one.times_interval.low <= MUCH_SLOWER || one.part <= MATTERS {
+        return None;
+    }
+    let claim = format!("Shard {} is slower than the others for the same share of the operations.", one.name);
+    Some(
+        base("slow-shard", Severity::Warning, claim, path, one)
+            .advice(
+                "Find what is slower on it: its disk, its engine, its processor, the members it waits for.",
+            )
+            .next_look("Its own budget above, beside those of the others: the layer that differs.")
+            .undo("Nothing is changed."),
+    )
+}
+
+/// Operations that several shards must answer.
+fn scattered(evidence: &Evidence, path: &Path, all: &Budget) -> Option<Finding> {
+    let sum = |tail: &str| -> Option<f64> {
+        path.routers.iter().map(|router| evidence.sum(&format!("server.{router}.targeted.{tail}"))).sum()
+    };
+    let (one, several) = (sum("one")?, sum("several")?);
+    let share = several / (one + several);
+    let total = path.rows.total();
+    let per_kind = |kind: usize| {
+        let asked: f64 = (0..path.shards.len()).map(|shard| value(&total, shard_at(shard, kind))).sum();
+        let own = value(&total, at(kind, if path.rows.has_client { Of::Client } else { Of::Router }));
+        (asked, own)
+    };
+    let ((reads_asked, reads), (writes_asked, writes)) = (per_kind(0), per_kind(1));
+    let visits = (reads_asked + writes_asked) / (reads + writes);
+    // The two counts know nothing of each other.
+    if !(share > SEVERAL && visits > 1.0 + share / 2.0) {
+        return None;
+    }
+    let of_shards: f64 = all
+        .layers
+        .iter()
+        .filter(|layer| ["shards", "to_shards"].contains(&layer.name.as_str()))
+        .map(|layer| layer.share)
+        .sum();
+    let severity = if of_shards > ROUTER_SHARE { Severity::Warning } else { Severity::Note };
+    let kind = if reads_asked * writes > writes_asked * reads { "reads" } else { "writes" };
+    Some(
+        Finding::new("scatter-gather", severity, "Operations go to several shards at once, and each waits for the slowest of them.")
+            .confidence(Confidence::Likely)
+            .evidence(format!("By the router {:.0} % of the operations went to several shards.", 100.0 * share))
+            .evidence(format!("The shards served {visits:.2} operations for each one; {kind} are the most."))
+            .evidence(format!("Shards and the way to them are {:.0} % of the mean operation.", 100.0 * of_shards))
+            .advice("Give the shard key in the filter of what is asked most, or choose a key that these filters have.")
+            .next_look("explain() of a slow operation names its shards; the slow operations of the log name the filters.")
+            .undo("Nothing is changed.")
+            .series(path.routers.iter().map(|router| format!("server.{router}.targeted.several"))),
+    )
+}
+
+/// The router itself takes much.
+fn router(evidence: &Evidence, path: &Path, all: &Budget) -> Option<Finding> {
+    let layer = all.layers.iter().find(|layer| layer.name == "router").filter(|_| path.rows.waits)?;
+    let (low_us, _) = layer.interval_us?;
+    if low_us / whole_us(all) <= ROUTER_SHARE || layer.mean_us < ROUTER_LEAST_US {
+        return None;
+    }
+    let member = path.routers.first()?;
+    let busy = evidence.sum(&format!("server.{member}.process.cpu_us"));
+    let waits = evidence.sum(&format!("server.{member}.process.run_wait_us"));
+    // Its own time is bounded by what its process ran: without that it might be anything.
+    let (busy, waits) = (busy?, waits.unwrap_or(0.0));
+    let mut finding = Finding::new(
+        "router-takes-most",
+        Severity::Warning,
+        "The router itself takes a large part of the time.",
+    )
+    .confidence(Confidence::Likely)
+    .evidence(format!(
+        "Its own work takes {:.2} ms of {:.2} ms, {:.0} %.",
+        layer.mean_us / 1000.0,
+        whole_us(all) / 1000.0,
+        100.0 * layer.share
+    ))
+    .evidence(format!(
+        "{} ran {:.1} s and waited {:.1} s for a processor.",
+        name_of(evidence, member),
+        busy / 1e6,
+        waits / 1e6
+    ))
+    .advice("Run more routers, beside the clients, and give them processors of their own.")
+    .next_look("The same load through two routers.")
+    .undo("Send the clients to the former router.");
+    if fact(evidence, member, "here") == Some("true") {
+        finding = finding.evidence("It runs on this host, beside what else runs here.");
+    }
+    Some(finding.series([format!("server.{member}.process.cpu_us")]))
+}

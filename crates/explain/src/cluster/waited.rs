@@ -1,0 +1,245 @@
+//! Which member a majority waits for, and what takes the time there.
+//!
+//! At each moment the primary was asked, the members stand in the order of their journals. The one whose place makes the majority
+//! is who writes wait for then: not the slowest of the set, which nobody waits for as long as others are enough. Moments come in
+//! proportion to time, so that its share of them is its share of the wait. A member is named where it is who completes the
+//! majority in most of them for sure; two that take turns are not.
+
+use fathom_record::Finding;
+use fathom_record::budget::{Budget, Layer};
+use fathom_stats::{Seeded, bootstrap_sums};
+
+use super::set::{Moment, Set, behind_us};
+use super::{fact, name_of};
+use crate::Evidence;
+
+/// Fewer moments at which anything was missing tell nothing.
+const FEWEST_MOMENTS: usize = 8;
+/// Blocks that moments are resampled in, and draws.
+const BLOCKS: usize = 12;
+const RESAMPLES: usize = 500;
+/// The share of the moments that the whole interval must lie above, for a member to be named.
+const MOST: f64 = 0.5;
+/// A part of a member's time above this is what takes it.
+const MAIN: f64 = 0.5;
+
+/// A voter as its majority sees it.
+#[derive(Clone, Debug)]
+pub(super) struct Voter {
+    pub(super) member: String,
+    /// What a write needs to get into its journal, in microseconds.
+    pub(super) behind_us: f64,
+    /// The share of the moments at which it completed the majority, with its 95 % interval.
+    pub(super) completes: f64,
+    pub(super) interval: (f64, f64),
+}
+
+/// What the moments of a set say.
+#[derive(Clone, Debug)]
+pub(super) struct Waited {
+    pub(super) set: Set,
+    pub(super) voters: Vec<Voter>,
+    /// Moments at which the majority lacked something.
+    pub(super) waiting: usize,
+    pub(super) moments: usize,
+}
+
+impl Waited {
+    /// `None` where the primary was not asked often enough, or never waited.
+    pub(super) fn of(evidence: &Evidence, set: Set) -> Option<Waited> {
+        let moments = set.moments(evidence);
+        let writes_per_s = set.writes_per_s(evidence)?;
+        let rows: Vec<Vec<f64>> = moments.iter().filter_map(|moment| completes(&set, moment)).collect();
+        if rows.len() < FEWEST_MOMENTS {
+            return None;
+        }
+        let blocks: Vec<Vec<f64>> = rows
+            .chunks(rows.len().div_ceil(BLOCKS))
+            .map(|rows| {
+                let mut sum = vec![0.0; set.voters.len() + 1];
+                rows.iter().for_each(|row| sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value));
+                sum
+            })
+            .collect();
+        let shares = |row: &[f64]| {
+            let (count, own) = row.split_last().map_or((0.0, &[][..]), |(count, own)| (*count, own));
+            own.iter().map(|value| value / count).collect::<Vec<f64>>()
+        };
+        let mut total = vec![0.0; set.voters.len() + 1];
+        blocks.iter().for_each(|row| total.iter_mut().zip(row).for_each(|(sum, value)| *sum += value));
+        let points = shares(&total);
+        let mut stream = Seeded::from_seed(evidence.seed).split(91);
+        let resampled = bootstrap_sums(&blocks, 0.95, RESAMPLES, &mut stream, shares).unwrap_or_default();
+        let mut voters = Vec::new();
+        for ((member, completes), resampled) in set.voters.iter().zip(points).zip(resampled) {
+            let Some(behind_us) = behind_us(&moments, member, writes_per_s) else { continue };
+            let interval =
+                resampled.map_or((0.0, 1.0), |one| (one.interval.low.max(0.0), one.interval.high.min(1.0)));
+            voters.push(Voter { member: member.clone(), behind_us, completes, interval });
+        }
+        Some(Waited { set, voters, waiting: rows.len(), moments: moments.len() })
+    }
+
+    /// Who completes the majority in most moments, whether or not for sure.
+    pub(super) fn first(&self) -> Option<&Voter> {
+        self.voters.iter().max_by(|one, other| one.completes.total_cmp(&other.completes))
+    }
+
+    /// Who does for sure.
+    pub(super) fn named(&self) -> Option<&Voter> {
+        self.first().filter(|voter| voter.interval.0 > MOST)
+    }
+}
+
+/// Whose place makes the majority: one for that voter, shared by those at the same place; behind them a one that counts moments.
+/// `None` where the majority has everything, or too few are known.
+fn completes(set: &Set, moment: &Moment) -> Option<Vec<f64>> {
+    let mut places: Vec<f64> = set.voters.iter().filter_map(|voter| moment.get(voter).copied()).collect();
+    places.sort_by(f64::total_cmp);
+    let place = places.get(set.majority.checked_sub(1)?).copied().filter(|place| *place > 0.0)?;
+    let at_it = |voter: &String| moment.get(voter) == Some(&place);
+    let ties = set.voters.iter().filter(|voter| at_it(voter)).count() as f64;
+    let mut row: Vec<f64> =
+        set.voters.iter().map(|voter| if at_it(voter) { 1.0 / ties } else { 0.0 }).collect();
+    row.push(1.0);
+    Some(row)
+}
+
+/// What takes the time of a write on its way into a member's journal, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Parts {
+    pub(super) apply_us: f64,
+    pub(super) journal_us: Option<f64>,
+    pub(super) rest_us: f64,
+}
+
+/// An entry waits for half of the batch that is applied, if one is, and for its own; then for the journal's sync likewise, as
+/// `docs/explain.md` has it of the primary's journal. Together no more than the whole.
+pub(super) fn parts(evidence: &Evidence, member: &str, behind_us: f64) -> Option<Parts> {
+    let seconds = evidence.window_ns.1.saturating_sub(evidence.window_ns.0) as f64 / 1e9;
+    let sum = |tail: &str| evidence.sum(&format!("server.{member}.{tail}"));
+    let wait = |count: f64, time_us: f64| {
+        (count > 0.0 && seconds > 0.0)
+            .then(|| time_us / count * (1.0 + (time_us / (seconds * 1e6)).min(1.0) / 2.0))
+    };
+    let apply = wait(sum("replication.batches")?, 1000.0 * sum("replication.batch_ms")?).unwrap_or(0.0);
+    let journal = sum("journal.syncs").zip(sum("journal.sync_us")).and_then(|(syncs, us)| wait(syncs, us));
+    let apply_us = apply.min(behind_us);
+    let journal_us = journal.map(|us| us.min(behind_us - apply_us));
+    Some(Parts { apply_us, journal_us, rest_us: behind_us - apply_us - journal_us.unwrap_or(0.0) })
+}
+
+/// Splits the layer `replication` of a primary's budget by what takes the time of the member that is mostly waited for.
+pub(crate) fn split(evidence: &Evidence, budget: &mut Budget) {
+    let Some(layer) =
+        budget.layers.iter_mut().find(|layer| layer.name == "replication" && layer.mean_us > 0.0)
+    else {
+        return;
+    };
+    let waited = Set::led_by(evidence, &budget.member).and_then(|set| Waited::of(evidence, set));
+    let Some(waited) = waited else { return };
+    let Some(voter) = waited.first().filter(|voter| voter.behind_us > 0.0) else { return };
+    let of = |name: String, us: f64| Layer {
+        name,
+        mean_us: layer.mean_us * us / voter.behind_us,
+        interval_us: None,
+        share: layer.share * us / voter.behind_us,
+        series: Vec::new(),
+        within: Vec::new(),
+    };
+    let who = &voter.member;
+    let within = if *who == budget.member {
+        vec![of("own journal".to_owned(), voter.behind_us)]
+    } else {
+        let Some(parts) = parts(evidence, who, voter.behind_us) else { return };
+        let mut within = vec![of(format!("apply on server {who}"), parts.apply_us)];
+        within.extend(parts.journal_us.map(|us| of(format!("journal on server {who}"), us)));
+        within.push(of("the way and the rest".to_owned(), parts.rest_us));
+        within
+    };
+    layer.within = within;
+    layer.series.push(format!("server.{who}.replication.behind"));
+}
+
+/// Says in a finding on the layer `replication` which member is waited for, and what takes its time, as far as that is known.
+pub(crate) fn name_it(evidence: &Evidence, primary: &str, finding: &mut Finding) {
+    let Some(waited) = Set::led_by(evidence, primary).and_then(|set| Waited::of(evidence, set)) else {
+        return;
+    };
+    finding.evidence.push(format!(
+        "A majority of '{}' is {} of {} voters; of {} looks at the primary {} found it waiting.",
+        waited.set.name,
+        waited.set.majority,
+        waited.set.voters.len(),
+        waited.moments,
+        waited.waiting
+    ));
+    for voter in &waited.voters {
+        finding.evidence.push(format!(
+            "A write takes {:.2} ms to get into the journal of {}, which completes the majority in {:.0} % of those looks (95 % \
+             interval {:.0} to {:.0} %).",
+            voter.behind_us / 1000.0,
+            name_of(evidence, &voter.member),
+            100.0 * voter.completes,
+            100.0 * voter.interval.0,
+            100.0 * voter.interval.1
+        ));
+        finding.series.push(format!("server.{}.replication.behind", voter.member));
+    }
+    let Some(voter) = waited.named() else {
+        finding.evidence.push("No single member is waited for: they take turns.".to_owned());
+        return;
+    };
+    let who = name_of(evidence, &voter.member);
+    if voter.member == primary {
+        finding.claim = format!(
+            "Writes wait for the journal of the primary itself, {who}: the other members are faster."
+        );
+        finding.advice = Some(
+            "Make the primary's journal faster (its device, its batches): the others do not hold writes up."
+                .into(),
+        );
+        return;
+    }
+    finding.claim = format!("Writes wait for {who}, the member that completes the majority.");
+    let Some(parts) = parts(evidence, &voter.member, voter.behind_us) else { return };
+    let journal = parts.journal_us.map_or_else(
+        || "how long its journal takes is not counted".to_owned(),
+        |us| format!("{:.2} ms its journal's sync", us / 1000.0),
+    );
+    finding.evidence.push(format!(
+        "Of its {:.2} ms applying a batch takes about {:.2} ms, {journal}; {:.2} ms are the way there and back and what is not \
+         counted.",
+        voter.behind_us / 1000.0,
+        parts.apply_us / 1000.0,
+        parts.rest_us / 1000.0
+    ));
+    finding.evidence.extend(device(evidence, &voter.member));
+    let storage_us = parts.apply_us + parts.journal_us.unwrap_or(0.0);
+    if storage_us > MAIN * voter.behind_us {
+        finding.claim = format!(
+            "Writes wait for {who}, the member that completes the majority, and most of it for its storage."
+        );
+        finding.advice = Some(format!(
+            "Make the storage of server {} faster (its device, its engine, a journal of its own), or let another member be among \
+             the first; another write concern is another promise, not a remedy.",
+            voter.member
+        ));
+    } else if parts.rest_us > MAIN * voter.behind_us {
+        finding.advice = Some(format!(
+            "Look at the way to server {} (its ping, who it copies from) and at its processor, before its disks.",
+            voter.member
+        ));
+    }
+}
+
+/// What a member's device says, where it runs here.
+fn device(evidence: &Evidence, member: &str) -> Option<String> {
+    let device = fact(evidence, member, "device")?;
+    let sum = |tail: &str| evidence.sum(&format!("device.{device}.{tail}"));
+    let mean = |time: &str, count: &str| Some(sum(time)? / sum(count).filter(|count| *count > 0.0)?);
+    let write_ms = mean("write_ms", "writes")?;
+    let flush =
+        mean("flush_ms", "flushes").map_or_else(String::new, |ms| format!(", for a flush {ms:.2} ms"));
+    Some(format!("Its device {device} takes {write_ms:.2} ms for a write{flush}."))
+}
