@@ -89,6 +89,9 @@ fn a_write_concern_that_cannot_be_had_is_told_beside_the_write() {
     let reply = run(&mut connection, "test", &insert(3, doc! { "w": 3, "wtimeout": 300 }));
     assert_eq!(error(&reply), 64, "{reply}");
     assert!(!reply.to_string().contains("RetryableWriteError"));
+    let told = reply.get_document("writeConcernError").unwrap().get_document("errInfo").unwrap();
+    let wanted = doc! { "w": 3, "wtimeout": 300, "provenance": "clientSupplied" };
+    assert_eq!(told, &doc! { "wtimeout": true, "writeConcern": wanted });
     assert_eq!(error(&run(&mut connection, "test", &insert(4, doc! { "w": 2, "wtimeout": 60_000 }))), 0);
     assert_eq!(error(&run(&mut connection, "test", &insert(5, doc! { "w": "majority" }))), 0);
     assert_eq!(set.documents(primary).len(), 5);
