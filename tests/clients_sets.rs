@@ -252,7 +252,8 @@ fn a_proxied_set_of_ours_elects_another_when_the_primary_is_cut_off_and_heals() 
     for port in ports() {
         until("each has what the majority has, and not what was lost", || {
             let all = documents(port, "test");
-            let ids: Vec<i32> = all[0].1.iter().map(|one| one.get_i32("_id").unwrap()).filter(|id| *id < 1000).collect();
+            let ids: Vec<i32> =
+                all[0].1.iter().map(|one| one.get_i32("_id").unwrap()).filter(|id| *id < 1000).collect();
             ids == [1, 3, 4]
         });
     }

@@ -162,8 +162,7 @@ fn pymongo_sees_a_router() {
     let Some(call) = program("python", &scratch.path()) else { return };
     let cluster = Cluster::start(&scratch, &[WIRED_TIGER, WIRED_TIGER, ROCKSDB]);
     cluster.add_shards();
-    let call =
-        call.args(["sharding", &cluster.router.port().to_string()]).limit(Duration::from_secs(300));
+    let call = call.args(["sharding", &cluster.router.port().to_string()]).limit(Duration::from_secs(300));
     assert_passed("python", &call.run());
     cluster.stop();
 }
