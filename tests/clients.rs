@@ -78,12 +78,11 @@ impl Mode {
     }
 }
 
-/// The call of a client's program, put together in a scratch folder.
-fn call(name: &str, mode: Mode, port: u16, scratch: &Path) -> Option<Fathom> {
+/// A driver's program, put together in a scratch folder; none where the driver is not installed.
+pub(crate) fn program(name: &str, scratch: &Path) -> Option<Fathom> {
     let programs = root().join("tests/clients").join(name);
-    let port = port.to_string();
-    let installed = client(if name == "mongosh" { "node" } else { name })?;
-    let call = match name {
+    let installed = client(name)?;
+    Some(match name {
         "python" => Fathom::new("python3")
             .env("PYTHONPATH", &installed)
             .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -104,26 +103,37 @@ fn call(name: &str, mode: Mode, port: u16, scratch: &Path) -> Option<Fathom> {
             let classes = format!("{0}/jars/*:{0}/classes", installed.display());
             Fathom::new("java").args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", &classes, "Main"])
         }
-        "mongosh" => return Some(mongosh(&installed, &programs, mode, &port, scratch)),
         other => panic!("no client {other}"),
-    };
-    let call = call.arg(mode.name()).arg(port);
-    Some(if mode == Mode::Tls { call.arg(pem("ca.pem")) } else { call })
+    })
 }
 
-fn mongosh(installed: &Path, programs: &Path, mode: Mode, port: &str, scratch: &Path) -> Fathom {
-    let mut call = Fathom::new("node")
-        .env("HOME", scratch)
+/// mongosh at a connection string, with its home in a scratch folder; none where it is not installed.
+pub(crate) fn mongosh(uri: &str, home: &Path) -> Option<Fathom> {
+    let installed = client("node")?;
+    let call = Fathom::new("node")
+        .env("HOME", home)
         .arg(installed.join("node_modules/@mongosh/cli-repl/bin/mongosh.js"))
-        .args(["--quiet", "--norc"])
-        .arg(format!("mongodb://localhost:{port}/test"));
-    if mode == Mode::Tls {
-        call = call.args(["--tls", "--tlsCAFile"]).arg(pem("ca.pem"));
+        .args(["--quiet", "--norc", uri]);
+    Some(call)
+}
+
+/// Has mongosh run one of our programs, with what they share loaded first.
+pub(crate) fn with_program(call: Fathom, name: &str) -> Fathom {
+    let programs = root().join("tests/clients/mongosh");
+    call.arg("--file").arg(programs.join("harness.js")).arg("--file").arg(programs.join(format!("{name}.js")))
+}
+
+/// The call of a client's program for one mode.
+fn call(name: &str, mode: Mode, port: u16, scratch: &Path) -> Option<Fathom> {
+    if name == "mongosh" {
+        let mut call = mongosh(&format!("mongodb://localhost:{port}/test"), scratch)?;
+        if mode == Mode::Tls {
+            call = call.args(["--tls", "--tlsCAFile"]).arg(pem("ca.pem"));
+        }
+        return Some(with_program(call, mode.name()));
     }
-    for file in ["harness.js".to_owned(), format!("{}.js", mode.name())] {
-        call = call.arg("--file").arg(programs.join(file));
-    }
-    call
+    let call = program(name, scratch)?.arg(mode.name()).arg(port.to_string());
+    Some(if mode == Mode::Tls { call.arg(pem("ca.pem")) } else { call })
 }
 
 fn pem(file: &str) -> PathBuf {

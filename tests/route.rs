@@ -7,7 +7,7 @@ use bson::{Document, doc};
 use fathom_client::Connection;
 use fathom_testkit::{Fathom, LabServer, Scratch};
 
-use crate::clients::{ROCKSDB, WIRED_TIGER, assert_passed, client, stop};
+use crate::clients::{ROCKSDB, WIRED_TIGER, assert_passed, client, mongosh, program, stop, with_program};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fathom");
 
@@ -141,39 +141,28 @@ fn a_shard_that_was_killed_comes_again_as_the_same_shard() {
 
 #[test]
 fn mongosh_has_its_sharding_helpers() {
-    let Some(installed) = client("node") else { return };
     let scratch = Scratch::new().unwrap();
+    if client("node").is_none() {
+        return;
+    }
     let cluster = Cluster::start(&scratch, &[WIRED_TIGER, WIRED_TIGER]);
-    let programs = root().join("tests/clients/mongosh");
     let shards: Vec<String> =
         cluster.shards.iter().map(|shard| format!("'127.0.0.1:{}'", shard.port())).collect();
-    let call = Fathom::new("node")
-        .env("HOME", scratch.path())
-        .arg(installed.join("node_modules/@mongosh/cli-repl/bin/mongosh.js"))
-        .args(["--quiet", "--norc"])
-        .arg(format!("mongodb://localhost:{}/test", cluster.router.port()))
-        .args(["--eval", &format!("const SHARDS = [{}];", shards.join(", "))])
-        .arg("--file")
-        .arg(programs.join("harness.js"))
-        .arg("--file")
-        .arg(programs.join("sharding.js"))
-        .limit(Duration::from_secs(300));
+    let uri = format!("mongodb://localhost:{}/test", cluster.router.port());
+    let call = mongosh(&uri, &scratch.path()).expect("it is installed");
+    let call = call.args(["--eval", &format!("const SHARDS = [{}];", shards.join(", "))]);
+    let call = with_program(call, "sharding").limit(Duration::from_secs(300));
     assert_passed("mongosh", &call.run());
     cluster.stop();
 }
 
 #[test]
 fn pymongo_sees_a_router() {
-    let Some(installed) = client("python") else { return };
     let scratch = Scratch::new().unwrap();
+    let Some(call) = program("python", &scratch.path()) else { return };
     let cluster = Cluster::start(&scratch, &[WIRED_TIGER, WIRED_TIGER, ROCKSDB]);
     cluster.add_shards();
-    let call = Fathom::new("python3")
-        .env("PYTHONPATH", &installed)
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .arg(root().join("tests/clients/python/main.py"))
-        .args(["sharding", &cluster.router.port().to_string()])
-        .limit(Duration::from_secs(300));
+    let call = call.args(["sharding", &cluster.router.port().to_string()]).limit(Duration::from_secs(300));
     assert_passed("python", &call.run());
     cluster.stop();
 }

@@ -11,6 +11,7 @@
 mod checkup;
 mod cleanup;
 mod clients;
+mod clients_sets;
 mod clients_tools;
 mod cluster;
 mod cluster_faults;

@@ -237,8 +237,9 @@ fn read_common_field<'a>(
                 Some(number.ok_or_else(|| crate::parse::wrong_type("txnNumber", value, "long"))?);
         }
         "autocommit" | "startTransaction" if in_set => {
+            // Not IllegalOperation: for that drivers say that a set has no retryable writes, which it has.
             let what = "this server has no multi-document transactions";
-            return Err(Failure::new(Code::IllegalOperation, what));
+            return Err(Failure::new(Code::OperationNotSupportedInTransaction, what));
         }
         "txnNumber" | "autocommit" | "startTransaction" => {
             let what = "Transaction numbers are only allowed on a replica set member or mongos";
@@ -312,6 +313,7 @@ fn answer(
     {
         op.instance.journal.wait_until_durable()?;
     }
+    op.instance.fail_points.after_write(op, request)?;
     if let Some(injected) = &injected {
         injected.after(&mut reply);
     }

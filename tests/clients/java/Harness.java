@@ -53,7 +53,7 @@ final class Harness {
 
     private static String where(Exception error) {
         for (StackTraceElement one : error.getStackTrace()) {
-            if (one.getFileName() != null && one.getFileName().matches("(Documents|Queries|Access)\\.java")) {
+            if (one.getFileName() != null && one.getFileName().matches("(Documents|Queries|Access|Sets|SetWrites|Watched)\\.java")) {
                 return one.getFileName() + ":" + one.getLineNumber();
             }
         }

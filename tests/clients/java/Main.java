@@ -7,7 +7,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
-/** The Java sync driver against a server: Main plain|auth|tls|compression PORT [CA file]. */
+/** The Java sync driver against a server: Main plain|auth|tls|compression|set PORT [CA file | folder of the cluster]. */
 public final class Main {
     private static final Logger LOGGER = Logger.getLogger("org.mongodb.driver");
 
@@ -34,6 +34,7 @@ public final class Main {
                 case "auth" -> access.authentication(checks);
                 case "tls" -> access.encryption(checks);
                 case "compression" -> access.compression(checks);
+                case "set" -> new Sets(port, arguments[2]).checks(checks);
                 default -> throw new IllegalArgumentException(arguments[0]);
             }
             passed = Harness.run(checks);

@@ -1,4 +1,4 @@
-// The Node driver against a server: main.mjs plain|auth|tls|compression PORT [CA file].
+// The Node driver against a server: main.mjs plain|auth|tls|compression|set PORT [CA file | folder of the cluster].
 
 import { MongoClient } from 'mongodb';
 
@@ -7,6 +7,7 @@ import { collections } from './collections.mjs';
 import { documents } from './documents.mjs';
 import { run } from './harness.mjs';
 import { queries } from './queries.mjs';
+import { sets } from './sets.mjs';
 
 const [mode, port, extra] = process.argv.slice(2);
 const uri = `mongodb://localhost:${port}/`;
@@ -17,8 +18,10 @@ const checks = {
   auth: access.authentication,
   tls: access.encryption,
   compression: access.compression,
+  set: sets,
 };
-const passed = await run(checks[mode], context);
+// What a check of a set waits for, elections above all, takes longer.
+const passed = await run(checks[mode], context, mode === 'set' ? 120 : 30);
 await client.close();
 // A check that was given up may still wait for an answer.
 process.exit(passed ? 0 : 1);

@@ -1,4 +1,4 @@
-"""pymongo against a server: main.py plain|auth|tls|compression|sharding PORT [CA file | compressors]."""
+"""pymongo against a server: main.py plain|auth|tls|compression|sharding|set PORT [CA file | folder of the cluster]."""
 
 import importlib
 import sys
@@ -14,6 +14,7 @@ MODULES = {
     "tls": ["encryption"],
     "compression": ["compression"],
     "sharding": ["sharding"],
+    "set": ["sets"],
 }
 
 

@@ -104,7 +104,10 @@ static STAGES: &[(&str, Form)] = &[
     ("$geoNear", Form::Refused(SEARCH)),
     ("$search", Form::Refused(SEARCH)),
     ("$searchBeta", Form::Refused(SEARCH)),
-    ("$changeStream", Form::Alone(40573, "The $changeStream stage is only supported on replica sets")),
+    (
+        "$changeStream",
+        Form::Alone(40573, "The $changeStream stage is not supported: this server has no change streams"),
+    ),
     ("$planCacheStats", Form::Refused("it keeps no cache of plans")),
     ("$listCachedAndActiveUsers", Form::Refused("it keeps no cache of users")),
     ("$backupCursor", Form::Refused("it makes no backups")),

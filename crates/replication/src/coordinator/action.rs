@@ -68,6 +68,12 @@ pub enum Action {
         /// Why.
         reason: StepDownReason,
     },
+    /// We stepped down as asked: have this member stand for election at once (`replSetStepUp`), where it would wait for the election
+    /// timeout. Nobody waits for what comes of it.
+    HandOver {
+        /// The member.
+        to: Host,
+    },
     /// The `replSetStepDown` under way has failed, with this answer; writes are accepted again.
     StepDownRefused(Failure),
     /// A member got further: ask again for each write that waits, and if we fetch from somebody, send it `update_position`.

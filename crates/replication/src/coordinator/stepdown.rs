@@ -7,6 +7,8 @@ use bson::{Document, doc};
 use fathom_wire::{Code, Failure};
 
 use super::{Action, Coordinator, FollowerMode, LeaderMode, Role, StepDownReason};
+use crate::config::Member;
+use crate::host::Host;
 use crate::member_state::MemberState;
 use crate::moment::Moment;
 use crate::optime::OpTime;
@@ -104,7 +106,9 @@ impl Coordinator {
         } else if attempt.force && now >= attempt.wait_until || self.is_safe_to_step_down() {
             self.step_down = None;
             self.frozen_until = attempt.step_down_until;
+            let heir = self.heir().filter(|_| !attempt.force);
             self.begin_step_down(StepDownReason::Requested);
+            self.actions.extend(heir.map(|to| Action::HandOver { to }));
             return;
         } else if now >= attempt.wait_until {
             "No electable secondaries caught up in time. Please use the replSetStepDown command with the argument \
@@ -130,13 +134,28 @@ impl Coordinator {
             Standing { config, progress: &progress, own: self.own, majority_snapshot: OpTime::NULL };
         let having =
             standing.having(newest, false).filter(|member| member.is_voter() && member.holds_data()).count();
-        having >= config.write_majority()
-            && config.members.iter().zip(&self.peers).enumerate().any(|(index, (member, peer))| {
-                Some(index) != self.own_index
+        having >= config.write_majority() && self.heir().is_some()
+    }
+
+    /// Who is to be primary after us: of those that may be elected and have all that we have the one of the highest priority, of
+    /// equals the first (chooseElectionHandoffCandidate, in mongod from 4.0.2 on).
+    fn heir(&self) -> Option<Host> {
+        let config = self.config.as_ref()?;
+        let newest = self.own.applied;
+        let candidates =
+            config.members.iter().zip(&self.peers).enumerate().filter(|(index, (member, peer))| {
+                Some(*index) != self.own_index
                     && member.is_electable()
                     && peer.state == MemberState::Secondary
                     && peer.progress.applied >= newest
-            })
+            });
+        let mut best: Option<&Member> = None;
+        for (_, (member, _)) in candidates {
+            if best.is_none_or(|best| member.priority > best.priority) {
+                best = Some(member);
+            }
+        }
+        best.map(|member| member.host.clone())
     }
 
     /// Steps down for sure. What waits for a requested one is told that it came otherwise.

@@ -1,24 +1,27 @@
 //! Failures on demand, for the tests of drivers (`configureFailPoint` with `enableTestCommands=1`).
 //!
-//! There is one fail point, `failCommand`; any other name is refused. While none is set, a command costs one look at a flag.
+//! There are two fail points, `failCommand` and `onPrimaryTransactionalWrite`; any other name is refused. While none is set, a
+//! command costs one look at a flag for each.
 
 mod fail_command;
 mod mode;
+mod point;
+mod transactional_write;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bson::{RawBsonRef, RawDocument};
 use fathom_query::{Code, Failure};
-use parking_lot::Mutex;
 
 use crate::Result;
-use crate::commands::Reply;
+use crate::commands::{Kind, Reply};
 use crate::config::Config;
 use crate::dispatch::{CLOSE_CONNECTION, Request};
 use crate::operation::Operation;
 use fail_command::FailCommand;
 use mode::Mode;
+use point::FailPoint;
+use transactional_write::TransactionalWrite;
 
 pub(crate) use fail_command::Injected;
 
@@ -30,16 +33,8 @@ const NAP: Duration = Duration::from_millis(10);
 pub(crate) struct FailPoints {
     /// Whether the server was started for tests at all.
     allowed: bool,
-    set: AtomicBool,
-    fail_command: Mutex<Option<FailPoint>>,
-}
-
-#[derive(Debug)]
-struct FailPoint {
-    mode: Mode,
-    data: FailCommand,
-    /// How often it struck.
-    count: i64,
+    command: FailPoint<FailCommand>,
+    write: FailPoint<TransactionalWrite>,
 }
 
 impl FailPoints {
@@ -48,8 +43,8 @@ impl FailPoints {
         let given = config.set_parameters.get("enableTestCommands").map(|text| text.trim());
         FailPoints {
             allowed: matches!(given, Some("1" | "true")),
-            set: AtomicBool::new(false),
-            fail_command: Mutex::new(None),
+            command: FailPoint::default(),
+            write: FailPoint::default(),
         }
     }
 
@@ -60,54 +55,64 @@ impl FailPoints {
 
     /// Sets a fail point; how often it struck before.
     pub(crate) fn configure(&self, name: &str, mode: RawBsonRef<'_>, data: &RawDocument) -> Result<i64> {
-        if name != "failCommand" {
-            let what = format!("fail point not found: {name} not found; this server has failCommand only");
-            return Err(Failure::new(Code::FailPointSetFailed, what));
+        match name {
+            "failCommand" => Ok(self.command.configure(Mode::parse(mode)?, FailCommand::parse(data)?)),
+            "onPrimaryTransactionalWrite" => {
+                Ok(self.write.configure(Mode::parse(mode)?, TransactionalWrite::parse(data)?))
+            }
+            _ => {
+                let what = format!(
+                    "fail point not found: {name} not found; this server has failCommand and onPrimaryTransactionalWrite only"
+                );
+                Err(Failure::new(Code::FailPointSetFailed, what))
+            }
         }
-        let mode = Mode::parse(mode)?;
-        let data = FailCommand::parse(data)?;
-        let mut held = self.fail_command.lock();
-        let count = held.as_ref().map_or(0, |one| one.count);
-        self.set.store(mode != Mode::Off, Ordering::Relaxed);
-        *held = Some(FailPoint { mode, data, count });
-        Ok(count)
     }
 
     /// Fails, waits or closes the connection as the fail points say, before a command runs.
     #[inline]
     pub(crate) fn before(&self, op: &Operation<'_>, request: &Request<'_>) -> Result<Option<Injected>> {
-        if self.set.load(Ordering::Relaxed) { self.strike(op, request) } else { Ok(None) }
+        if self.command.is_set() { self.strike_command(op, request) } else { Ok(None) }
+    }
+
+    /// Closes the connection of a write that a driver may send again, after it was done and before it is answered.
+    #[inline]
+    pub(crate) fn after_write(&self, op: &Operation<'_>, request: &Request<'_>) -> Result<()> {
+        if self.write.is_set() { self.strike_write(op, request) } else { Ok(()) }
     }
 
     #[cold]
-    fn strike(&self, op: &Operation<'_>, request: &Request<'_>) -> Result<Option<Injected>> {
+    fn strike_command(&self, op: &Operation<'_>, request: &Request<'_>) -> Result<Option<Injected>> {
         if request.command.name == "configureFailPoint" {
             return Ok(None);
         }
-        let data = {
-            let mut held = self.fail_command.lock();
-            let Some(point) = held.as_mut() else { return Ok(None) };
-            if !point.data.concerns(op, request) || !point.mode.strikes() {
-                return Ok(None);
-            }
-            point.count += 1;
-            if point.mode == Mode::Off {
-                self.set.store(false, Ordering::Relaxed);
-            }
-            point.data.clone()
-        };
+        let Some(data) = self.command.strike(|data| data.concerns(op, request)) else { return Ok(None) };
         if let Some(block) = data.block {
             wait(op, block)?;
         }
         if data.close_connection {
-            let what = "Failing command via 'failCommand' failpoint";
-            return Err(Failure::new(Code::HostUnreachable, what).labelled(CLOSE_CONNECTION));
+            return Err(closing("failCommand"));
         }
         match data.failure() {
             Some(failure) => Err(failure),
             None => Ok(data.injected()),
         }
     }
+
+    #[cold]
+    fn strike_write(&self, op: &Operation<'_>, request: &Request<'_>) -> Result<()> {
+        let wrote = request.command.kind == Kind::Write && request.transaction.is_some() && op.last.is_some();
+        match self.write.strike(|_| wrote) {
+            Some(data) if data.close_connection => Err(closing("onPrimaryTransactionalWrite")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What has the connection closed in place of an answer.
+fn closing(name: &str) -> Failure {
+    let what = format!("Failing command via '{name}' failpoint");
+    Failure::new(Code::HostUnreachable, what).labelled(CLOSE_CONNECTION)
 }
 
 fn wait(op: &Operation<'_>, block: Duration) -> Result<()> {

@@ -79,6 +79,7 @@ impl Driver<'_> {
                 self.set.announce();
             }
             Action::StepDown { reason } => self.step_down(reason),
+            Action::HandOver { to } => super::links::step_up(self.instance, &to),
             Action::StepDownRefused(failure) => {
                 self.set.outcomes.lock().refused = Some(failure);
                 self.set.announce();

@@ -297,7 +297,13 @@ fn is_too_stale(connection: &mut Connection, last: OpTime) -> Result<bool> {
 
 /// The newest entry of another member.
 pub(super) fn newest_entry(connection: &mut Connection) -> Result<Entry> {
-    let find = doc! { "find": "oplog.rs", "sort": { "$natural": -1 }, "limit": 1, "singleBatch": true };
+    entry_before(connection, doc! {})
+}
+
+/// The newest entry of another member that a filter lets through.
+pub(super) fn entry_before(connection: &mut Connection, filter: Document) -> Result<Entry> {
+    let newest = doc! { "$natural": -1 };
+    let find = doc! { "find": "oplog.rs", "filter": filter, "sort": newest, "limit": 1, "singleBatch": true };
     let newest = connection.cursor("local", &find).map_err(failure_of)?.next();
     let newest = newest.transpose().map_err(failure_of)?;
     Entry::parse(newest.ok_or_else(|| Failure::new(Code::NoSuchKey, "the source's oplog is empty"))?)

@@ -15,8 +15,8 @@ use fathom_replication::{FollowerMode, Host, OpTime};
 
 use super::apply::with_operation;
 use super::entry::Entry;
-use super::fetch::{failure_of, newest_entry};
-use super::links::connect;
+use super::fetch::{entry_before, failure_of, newest_entry};
+use super::links::{connect, of_any_role};
 use super::oplog::{OPLOG, Oplog, is_replicated};
 use super::set::ReplicaSet;
 use super::{follow, store};
@@ -56,7 +56,7 @@ pub(super) fn run(instance: &Arc<Instance>, set: &Arc<ReplicaSet>) -> Result<()>
 fn copy(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> Result<(OpTime, OpTime)> {
     let mut connection = connect(instance, source, PATIENCE)?;
     store::set_validity(instance, store::Validity { copying: true, ..Default::default() })?;
-    let begin = newest_entry(&mut connection)?;
+    let begin = newest_applied(&mut connection)?;
     let session = instance.engine.session()?;
     with_operation(instance, &*session, |op| {
         for collection in op.instance.catalog.all() {
@@ -103,9 +103,20 @@ fn begin_oplog(instance: &Instance, set: &ReplicaSet, begin: &Entry) -> Result<(
     Ok(())
 }
 
+/// The newest entry whose effects are in the source's data: a secondary has a batch in its oplog before it has applied it, and what is
+/// copied meanwhile lacks it.
+fn newest_applied(connection: &mut Connection) -> Result<Entry> {
+    let hello = connection.run("admin", &doc! { "hello": 1 }).map_err(failure_of)?;
+    let hello: Document = crate::parse::owned(&hello)?;
+    let applied = hello.get_document("lastWrite").and_then(|last| last.get_document("opTime"));
+    let applied = applied.and_then(|optime| optime.get_timestamp("ts"));
+    let applied = applied.map_err(|error| Failure::new(Code::NoSuchKey, error.to_string()))?;
+    entry_before(connection, doc! { "ts": { "$lte": applied } })
+}
+
 fn databases(connection: &mut Connection) -> Result<Vec<String>> {
-    let reply =
-        connection.run("admin", &doc! { "listDatabases": 1, "nameOnly": true }).map_err(failure_of)?;
+    let list = of_any_role(doc! { "listDatabases": 1, "nameOnly": true });
+    let reply = connection.run("admin", &list).map_err(failure_of)?;
     let reply: Document = crate::parse::owned(&reply)?;
     let all =
         reply.get_array("databases").map_err(|error| Failure::new(Code::FailedToParse, error.to_string()))?;
@@ -114,7 +125,7 @@ fn databases(connection: &mut Connection) -> Result<Vec<String>> {
 }
 
 fn copy_database(op: &mut Operation<'_>, connection: &mut Connection, database: &str) -> Result<()> {
-    let list = doc! { "listCollections": 1, "cursor": {} };
+    let list = of_any_role(doc! { "listCollections": 1, "cursor": {} });
     let all: Vec<RawDocumentBuf> = connection
         .cursor(database, &list)
         .map_err(failure_of)?
@@ -152,7 +163,7 @@ fn copy_collection(
 ) -> Result<()> {
     let namespace = format!("{database}.{name}");
     let gone = |failure: &Failure| failure.code() == Code::NamespaceNotFound;
-    let list = doc! { "listIndexes": name };
+    let list = of_any_role(doc! { "listIndexes": name });
     let indexes: Vec<RawDocumentBuf> = match connection.cursor(database, &list) {
         Ok(cursor) => cursor.collect::<Result<_, _>>().map_err(failure_of)?,
         Err(error) => match failure_of(error) {
@@ -161,7 +172,7 @@ fn copy_collection(
             failure => return Err(failure),
         },
     };
-    let find = doc! { "find": name, "sort": { "$natural": 1 } };
+    let find = of_any_role(doc! { "find": name, "sort": { "$natural": 1 } });
     let mut group: Vec<RawDocumentBuf> = Vec::new();
     let mut bytes = 0;
     for document in connection.cursor(database, &find).map_err(failure_of)? {

@@ -20,6 +20,9 @@ pub(crate) const APP_NAME: &str = "fathom replication";
 /// How long an address may take to tell whether it is this server's.
 const IS_SELF: Duration = Duration::from_secs(3);
 
+/// How long a member that is to stand for election may take with it.
+const STEP_UP: Duration = Duration::from_secs(10);
+
 /// One heartbeat to send.
 struct Beat {
     sequence: u64,
@@ -91,6 +94,25 @@ pub(super) fn request_vote(
     let _ = std::thread::Builder::new().name("ReplVote".to_owned()).spawn(run);
 }
 
+/// Has another member stand for election, in a thread of its own; what comes of it is seen in the set.
+pub(super) fn step_up(instance: &Arc<Instance>, to: &Host) {
+    let (instance, to) = (Arc::clone(instance), to.clone());
+    let run = move || {
+        if let Err(failure) = ask(&instance, &to, &mut None, &doc! { "replSetStepUp": 1 }, STEP_UP) {
+            let attributes = doc! { "to": to.as_str(), "error": failure.message() };
+            instance.log.info(
+                "REPL",
+                21336,
+                "ReplCoord",
+                "The member that was to follow did not stand",
+                attributes,
+            );
+        }
+    };
+    // Without a thread the election timeout brings another primary.
+    let _ = std::thread::Builder::new().name("ReplHandOver".to_owned()).spawn(run);
+}
+
 /// Runs an internal command of the database `admin` on another member, connecting where that is wanted.
 pub(crate) fn ask(
     instance: &Instance,
@@ -126,6 +148,12 @@ pub(crate) fn connect(instance: &Instance, to: &Host, timeout: Duration) -> Resu
         target.credential = Some(Credential { user, password, source: "local".to_owned(), mechanism: None });
     }
     Connection::open(&address, &target).map_err(|error| unreachable_host(to, &error.to_string()))
+}
+
+/// A read that a member answers as a secondary too: whom we copy from may be either.
+pub(super) fn of_any_role(mut read: Document) -> Document {
+    read.insert("$readPreference", doc! { "mode": "secondaryPreferred" });
+    read
 }
 
 fn unreachable_host(to: &Host, why: &str) -> Failure {

@@ -21,7 +21,7 @@ use fathom_replication::{FollowerMode, Host, OpTime};
 use super::apply::with_operation;
 use super::entry::{Entry, Kind, read_optime};
 use super::fetch::{failure_of, newest_entry};
-use super::links::connect;
+use super::links::{connect, of_any_role};
 use super::set::ReplicaSet;
 use super::{follow, store};
 use crate::Result;
@@ -273,13 +273,14 @@ fn fetch(
     id: &Bson,
 ) -> Result<Option<RawDocumentBuf>> {
     let (database, name) = namespace.split_once('.').unwrap_or((namespace, ""));
-    let list = doc! { "listCollections": 1, "filter": { "info.uuid": uuid }, "nameOnly": false };
+    let list = of_any_role(doc! { "listCollections": 1, "filter": { "info.uuid": uuid }, "nameOnly": false });
     let mut named = name.to_owned();
     if let Some(found) = connection.cursor(database, &list).map_err(failure_of)?.next() {
         let found = found.map_err(failure_of)?;
         found.get_str("name").unwrap_or(name).clone_into(&mut named);
     }
-    let find = doc! { "find": named, "filter": { "_id": { "$eq": id } }, "limit": 1, "singleBatch": true };
+    let filter = doc! { "_id": { "$eq": id } };
+    let find = of_any_role(doc! { "find": named, "filter": filter, "limit": 1, "singleBatch": true });
     connection.cursor(database, &find).map_err(failure_of)?.next().transpose().map_err(failure_of)
 }
 

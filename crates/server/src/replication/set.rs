@@ -252,13 +252,21 @@ impl ReplicaSet {
             self.ask(|one| one.config().map(|config| config.settings.default_write_concern.clone()))
                 .unwrap_or_default()
         };
-        let concern = request.write_concern.of_set.clone().unwrap_or_else(default);
+        let given = request.write_concern.of_set.clone();
+        let provenance = if given.is_some() { "clientSupplied" } else { "getLastErrorDefaults" };
+        let concern = given.unwrap_or_else(default);
         let Some(failure) = super::wait::for_write(op, &concern) else { return };
+        let mut extra = failure.extra().clone();
+        let mut info = extra.get_document("errInfo").cloned().unwrap_or_default();
+        let mut wanted = concern.to_document();
+        wanted.insert("provenance", provenance);
+        info.insert("writeConcern", wanted);
+        extra.insert("errInfo", info);
         let mut error = reply.begin_document("writeConcernError");
         error.i32("code", failure.code().0);
         error.string("codeName", &failure.code().name());
         error.string("errmsg", failure.message());
-        error.extend(failure.extra());
+        error.extend(&extra);
         error.end();
         if crate::read_concern::is_retryable(&failure, request) {
             reply.begin_array("errorLabels").string("RetryableWriteError");

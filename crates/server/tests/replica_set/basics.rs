@@ -110,6 +110,9 @@ fn a_write_concern_that_cannot_be_had_is_told_beside_the_write() {
     let reply = run(&mut connection, "test", &insert(3, doc! { "w": 3, "wtimeout": 300 }));
     assert_eq!(error(&reply), 64, "{reply}");
     assert!(!reply.to_string().contains("RetryableWriteError"));
+    let told = reply.get_document("writeConcernError").unwrap().get_document("errInfo").unwrap();
+    let wanted = doc! { "w": 3, "wtimeout": 300, "provenance": "clientSupplied" };
+    assert_eq!(told, &doc! { "wtimeout": true, "writeConcern": wanted });
     assert_eq!(error(&run(&mut connection, "test", &insert(4, doc! { "w": 2, "wtimeout": 60_000 }))), 0);
     assert_eq!(error(&run(&mut connection, "test", &insert(5, doc! { "w": "majority" }))), 0);
     assert_eq!(set.documents(primary).len(), 5);
@@ -152,6 +155,34 @@ fn a_member_that_comes_later_gets_all_and_one_that_was_away_catches_up() {
         set.wait_equal(primary);
         set.end();
     }
+}
+
+#[test]
+fn a_new_member_copies_from_a_secondary_where_nobody_is_primary() {
+    let mut set = Set::start(&[EngineName::WiredTiger, EngineName::WiredTiger, EngineName::RocksDb]);
+    // The third does not vote, so that without the primary nobody can be elected.
+    set.initiate(&[doc! {}, doc! {}, doc! { "votes": 0, "priority": 0 }]);
+    let primary = set.primary();
+    set.wait_secondary(2);
+    let documents: Vec<_> = (0..500).map(|n| doc! { "_id": n, "a": n }).collect();
+    let insert =
+        doc! { "insert": "c", "documents": documents, "writeConcern": { "w": 3, "wtimeout": 60_000 } };
+    let mut connection = set.connect(primary);
+    let reply = run(&mut connection, "test", &insert);
+    assert!(!reply.contains_key("writeConcernError"), "{reply}");
+    served::index(&mut connection, "c", doc! { "a": 1 });
+    drop(connection);
+    let list = doc! { "listIndexes": "c", "$readPreference": { "mode": "secondaryPreferred" } };
+    let indexes = |set: &Set, place: usize| served::listed(&mut set.connect(place), &list).len();
+    until("the secondary has the index", || (indexes(&set, 1 - primary) == 2).then_some(()));
+    set.stop(2);
+    std::fs::remove_dir_all(set.path(2)).unwrap();
+    set.stop(primary);
+    set.restart(2);
+    set.wait_secondary(2);
+    assert_eq!(set.documents(2), set.documents(1 - primary));
+    assert_eq!(indexes(&set, 2), 2);
+    set.end();
 }
 
 #[test]

@@ -60,6 +60,37 @@ fn a_step_down_hands_over_and_closes_clients() {
 }
 
 #[test]
+fn a_requested_step_down_does_not_wait_for_the_election_timeout() {
+    let set = Set::of_three(EngineName::Ephemeral);
+    let primary = set.primary();
+    let mut connection = set.connect(primary);
+    let mut config = run(&mut connection, "admin", &doc! { "replSetGetConfig": 1 });
+    let config = config.get_document_mut("config").unwrap();
+    config.insert("version", config.get_i32("version").unwrap() + 1);
+    config.get_document_mut("settings").unwrap().insert("electionTimeoutMillis", 600_000);
+    // Of both the one of the higher priority is to follow.
+    let heir = (primary + 2) % 3;
+    let members = config.get_array_mut("members").unwrap();
+    for place in [primary, heir] {
+        members[place].as_document_mut().unwrap().insert("priority", 2);
+    }
+    run(&mut connection, "admin", &doc! { "replSetReconfig": config.clone() });
+    for other in (0..3).filter(|other| *other != primary) {
+        until("all have the configuration", || {
+            let reply = run(&mut set.connect(other), "admin", &doc! { "replSetGetConfig": 1 });
+            let version = reply.get_document("config").unwrap().get_i32("version").unwrap();
+            (version == config.get_i32("version").unwrap()).then_some(())
+        });
+        set.wait_secondary(other);
+    }
+    let insert = doc! { "insert": "c", "documents": [{ "_id": 1 }], "writeConcern": { "w": 3 } };
+    run(&mut connection, "test", &insert);
+    let _ = connection.run("admin", &doc! { "replSetStepDown": 60, "secondaryCatchUpPeriodSecs": 20 });
+    assert_eq!(until("another is primary", || Some(set.primary()).filter(|next| *next != primary)), heir);
+    set.end();
+}
+
+#[test]
 fn what_only_the_old_primary_had_is_rolled_back_into_files() {
     for engine in [EngineName::WiredTiger, EngineName::RocksDb] {
         let mut set = Set::start(&[engine; 3]);

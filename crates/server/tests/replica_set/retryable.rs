@@ -81,6 +81,9 @@ fn what_cannot_be_sent_again_is_refused_and_what_may_be_is_labelled() {
     assert_eq!(errors[0].as_document().unwrap().get_i32("code").unwrap(), 72, "{reply}");
     let without = doc! { "insert": "c", "documents": [{}], "txnNumber": 1_i64 };
     assert_eq!(code(&mut connection, "test", &without), Code::InvalidOptions);
+    let mut transaction = retryable(doc! { "insert": "c", "documents": [{}] }, 1);
+    transaction.extend(doc! { "startTransaction": true, "autocommit": false });
+    assert_eq!(code(&mut connection, "test", &transaction), Code::OperationNotSupportedInTransaction);
     let secondary = (primary + 1) % 3;
     set.wait_secondary(secondary);
     let insert = retryable(doc! { "insert": "c", "documents": [{}] }, 2);
