@@ -22,7 +22,7 @@ pub(super) fn table(results: &[Entry]) -> Option<BarTable> {
         how: "Means over the run. Lag: how old the oldest write was that the member's journal lacked. A device that several servers \
               use is that of all of them."
             .to_owned(),
-        heads: vec!["server", "engine", "lag", "operations/s", "device write"],
+        heads: ["server", "engine", "lag", "operations/s", "device write"].map(str::to_owned).to_vec(),
         rows: members.into_iter().map(row).collect(),
         doubts: Vec::new(),
     })
