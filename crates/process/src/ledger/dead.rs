@@ -88,12 +88,29 @@ pub fn dead_things_in(state: &Path) -> Result<Vec<Found>> {
 
 /// The journal and what it says, if its owner is dead.
 fn open_dead(path: &Path) -> Result<Option<(Journal, Contents)>> {
-    let Some(mut journal) = Journal::seize(path)? else { return Ok(None) };
+    let Some(mut journal) = seize_patiently(path)? else { return Ok(None) };
     let Some(contents) = journal.contents()? else {
         let what = format!("the undo journal {} was written by a later version of fathom", path.display());
         return Err(Error::new(Kind::Unsupported, what).advise("run the cleanup of that version"));
     };
     Ok((!owner_lives(path, &contents)?).then_some((journal, contents)))
+}
+
+/// How long the lock of a process that is gone may last.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Takes the lock. A process that died while it started another one leaves its lock to the newborn until that runs its
+/// own program; another cleanup has it until it is done.
+fn seize_patiently(path: &Path) -> Result<Option<Journal>> {
+    let start = Instant::now();
+    loop {
+        let seized = Journal::seize(path)?;
+        let waits = path.exists() && !owner_by_name(path).is_some_and(ProcessId::lives);
+        if seized.is_some() || !waits || start.elapsed() > LOCK_PATIENCE {
+            return Ok(seized);
+        }
+        thread::sleep(PAUSE);
+    }
 }
 
 /// Whether the process that the journal names still runs. A process of another boot does not; one of another
@@ -141,18 +158,26 @@ fn settle_journal(path: &Path) -> Result<Vec<Outcome>> {
 }
 
 /// How long a program that the dead process had started may take to end: it would make things behind our back.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TOOL_PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(10);
 
 fn await_tools(owner: ProcessId) -> Result<()> {
     let start = Instant::now();
-    while let Some(tool) = running_for(owner) {
-        if start.elapsed() > PATIENCE {
-            let what = format!("process {}, which process {} had started, still runs", tool.pid, owner.pid);
-            return Err(
-                Error::new(Kind::Busy, what).advise("wait for it or end it, then run 'fathom cleanup'")
-            );
+    let mut quiet = 0;
+    // Seen twice: one that was just born shows whose it is only when it runs its own program.
+    while quiet < 2 {
+        match running_for(owner) {
+            None => quiet += 1,
+            Some(tool) if start.elapsed() > TOOL_PATIENCE => {
+                let what =
+                    format!("process {}, which process {} had started, still runs", tool.pid, owner.pid);
+                let advice = "wait for it or end it, then run 'fathom cleanup'";
+                return Err(Error::new(Kind::Busy, what).advise(advice));
+            }
+            Some(_) => quiet = 0,
         }
-        thread::sleep(Duration::from_millis(10));
+        thread::sleep(PAUSE);
     }
     Ok(())
 }

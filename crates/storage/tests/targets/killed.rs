@@ -135,6 +135,15 @@ impl Drop for Helper {
     }
 }
 
+/// Cleans up once more after a failure, since the folder goes with the test.
+struct Swept(PathBuf);
+
+impl Drop for Swept {
+    fn drop(&mut self) {
+        let _ = undo_dead_in(&self.0);
+    }
+}
+
 /// What belongs to somebody else: a disk, a mounted file system, a group and a file, in the midst of ours.
 struct Theirs {
     cap: Cap,
@@ -179,8 +188,9 @@ pub(crate) fn kill_at(points: u32, kinds: &[Kind], seed: u64) {
         eprintln!("skipped: {error}");
         return;
     }
-    let foreign = Theirs::make(&theirs, &place.path());
     let folder = place.path();
+    let _swept = Swept(folder.join("state"));
+    let foreign = Theirs::make(&theirs, &folder);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let lengths: Vec<Duration> = kinds
         .iter()
