@@ -122,6 +122,7 @@ impl<S: Seen> Following<'_, S> {
     pub(in crate::verbs) fn in_lines(mut self, json: bool) -> Result<Ended> {
         let mut moments = 0;
         let mut told = 0;
+        let mut several = false;
         let mut changed: Vec<String> = Vec::new();
         let mut due = Instant::now() + self.interval;
         loop {
@@ -145,11 +146,14 @@ impl<S: Seen> Following<'_, S> {
                 output::line(&output::json(&screen)?)?;
                 continue;
             }
-            if moments % plain::HEADER_EVERY == 0 {
-                output::line(&plain::header())?;
+            // A server that answers later than others must not move the columns again.
+            let more = plain::is_several(&screen) && !several;
+            several |= more;
+            if more || moments % plain::HEADER_EVERY == 0 {
+                output::line(&plain::header(several))?;
             }
             moments += 1;
-            plain::lines(&screen).iter().try_for_each(|line| output::line(line))?;
+            plain::lines(&screen, several).iter().try_for_each(|line| output::line(line))?;
         }
     }
 }

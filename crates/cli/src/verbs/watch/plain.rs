@@ -33,29 +33,39 @@ const COLUMNS: [(&str, usize); 21] = [
     ("chunks", 6),
 ];
 
-/// The names of the columns.
-pub(super) fn header() -> String {
-    line(COLUMNS.map(|(name, _)| name.to_owned()))
+/// Columns from here on are of sets and clusters: left out where one server is watched.
+const OF_SEVERAL: usize = 17;
+
+/// Whether more than one server is watched.
+pub(super) fn is_several(screen: &Screen) -> bool {
+    screen.members.len() > 1
+}
+
+/// The names of the columns, of one server or of several.
+pub(super) fn header(several: bool) -> String {
+    line(COLUMNS.map(|(name, _)| name.to_owned()), several)
 }
 
 /// A line for each server, with the device under its data where that is known, else with the devices in the order of the servers'
 /// numbers; more devices get lines of their own.
-pub(super) fn lines(screen: &Screen) -> Vec<String> {
+pub(super) fn lines(screen: &Screen, several: bool) -> Vec<String> {
     if screen.members.iter().all(|member| member.device.is_none()) {
         let count = screen.members.len().max(screen.devices.len());
-        return (0..count).map(|at| one(screen, screen.members.get(at), screen.devices.get(at))).collect();
+        return (0..count)
+            .map(|at| one(screen, screen.members.get(at), screen.devices.get(at), several))
+            .collect();
     }
     let own =
         |member: &Member| screen.devices.iter().find(|device| Some(&device.name) == member.device.as_ref());
     let is_others =
         |device: &&Device| screen.members.iter().all(|member| member.device.as_ref() != Some(&device.name));
-    let members = screen.members.iter().map(|member| one(screen, Some(member), own(member)));
+    let members = screen.members.iter().map(|member| one(screen, Some(member), own(member), several));
     members
-        .chain(screen.devices.iter().filter(is_others).map(|device| one(screen, None, Some(device))))
+        .chain(screen.devices.iter().filter(is_others).map(|device| one(screen, None, Some(device), several)))
         .collect()
 }
 
-fn one(screen: &Screen, member: Option<&Member>, device: Option<&Device>) -> String {
+fn one(screen: &Screen, member: Option<&Member>, device: Option<&Device>, several: bool) -> String {
     let number = member.map(|member| member.number.as_str());
     let mut cells = COLUMNS.map(|_| "-".to_owned());
     let mut set = |name: &str, value: Option<String>| {
@@ -110,10 +120,11 @@ fn one(screen: &Screen, member: Option<&Member>, device: Option<&Device>) -> Str
         set("MB/s", Some(megabytes(device.read_bytes_per_s + device.written_bytes_per_s)));
     }
     set("ioPSI", screen.io_pressure_share.map(percent));
-    line(cells)
+    line(cells, several)
 }
 
-fn line(cells: [String; COLUMNS.len()]) -> String {
-    let cells = cells.iter().zip(COLUMNS).map(|(cell, (_, width))| format!("{cell:>width$}"));
+fn line(cells: [String; COLUMNS.len()], several: bool) -> String {
+    let count = if several { COLUMNS.len() } else { OF_SEVERAL };
+    let cells = cells.iter().zip(COLUMNS).take(count).map(|(cell, (_, width))| format!("{cell:>width$}"));
     cells.collect::<Vec<_>>().join(" ")
 }

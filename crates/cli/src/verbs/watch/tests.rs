@@ -252,12 +252,16 @@ fn no_size_and_no_lack_of_readings_panics() {
 
 #[test]
 fn plain_lines_keep_their_columns() {
-    let mut text = vec![plain::header()];
-    text.extend(plain::lines(&single()));
-    text.extend(plain::lines(&replica_set()));
-    let columns: Vec<usize> = text.iter().map(|line| line.split_whitespace().count()).collect();
-    assert!(columns.iter().all(|count| *count == columns[0]), "{text:#?}");
-    insta::assert_snapshot!("watch_plain", text.join("\n"));
+    let mut all = Vec::new();
+    for (screen, several) in [(single(), false), (replica_set(), true)] {
+        assert_eq!(plain::is_several(&screen), several);
+        let mut text = vec![plain::header(several)];
+        text.extend(plain::lines(&screen, several));
+        let columns: Vec<usize> = text.iter().map(|line| line.split_whitespace().count()).collect();
+        assert!(columns.iter().all(|count| *count == columns[0]), "{text:#?}");
+        all.extend(text);
+    }
+    insta::assert_snapshot!("watch_plain", all.join("\n"));
 }
 
 #[test]
