@@ -84,6 +84,7 @@ bench: build ## the disk probe beside fio, the lab server and the load generator
 	cargo run --release --locked --package xtask -- bench
 	cargo run --release --locked --package xtask -- bench-server
 	cargo run --release --locked --package xtask -- bench-load
+	cargo run --release --locked --package xtask -- bench-router
 	cargo run --release --locked --package xtask -- bench-watch
 
 fuzz: ## every fuzz target for FUZZ_SECONDS

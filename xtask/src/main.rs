@@ -4,6 +4,7 @@
 
 mod bench;
 mod bench_load;
+mod bench_router;
 mod bench_server;
 mod bench_watch;
 mod io_fidelity;
@@ -36,6 +37,11 @@ static TASKS: &[Task] = &[
         name: "bench-load",
         about: "the load generator's cost as ratios (make bench)",
         run: bench_load::run,
+    },
+    Task {
+        name: "bench-router",
+        about: "what a read costs through the router, as a ratio (make bench)",
+        run: bench_router::run,
     },
     Task { name: "bench-watch", about: "what watching and judging cost (make bench)", run: bench_watch::run },
     Task {

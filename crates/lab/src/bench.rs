@@ -16,7 +16,8 @@ use crate::{Measures, Place, Plan, Study};
 const SPARE_BYTES: u64 = 256 << 20;
 
 /// Where and by what trials run.
-pub struct Bench<'a> {
+#[derive(Debug)]
+pub struct Bench {
     /// This program, of which servers, loads and probes are made.
     pub program: PathBuf,
     /// Where things are written down before they are made.
@@ -25,17 +26,9 @@ pub struct Bench<'a> {
     pub signals: Signals,
     /// Where storage and data go.
     pub work: PathBuf,
-    /// Who hears how far it has come.
-    pub tell: &'a (dyn Fn(&str) + Sync),
 }
 
-impl std::fmt::Debug for Bench<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bench").field("work", &self.work).finish_non_exhaustive()
-    }
-}
-
-impl Bench<'_> {
+impl Bench {
     /// Refuses a study that cannot be run here; makes nothing.
     ///
     /// # Errors

@@ -46,7 +46,7 @@ pub enum Ended {
 /// # Errors
 /// Where nothing could go on: a journal that cannot be written, a disk that is full. What ran before stands in the journal.
 pub fn run(
-    bench: &Bench<'_>,
+    bench: &Bench,
     study: &Study,
     plan: &Plan,
     journal: &mut Journal,
@@ -106,7 +106,7 @@ fn left(plan: &Plan, journal: &Journal) -> Option<Duration> {
 
 /// Runs one trial; what breaks it becomes its record, unless nothing after it could run either.
 fn one(
-    bench: &Bench<'_>,
+    bench: &Bench,
     study: &Study,
     trial: &Trial,
     levels: &[usize],

@@ -127,7 +127,7 @@ impl Study {
         for (metric, _) in &self.metrics {
             if metric.measures != self.measures {
                 return Err(self.refuse(
-                    metric.name,
+                    "metrics",
                     &format!("'{}' is not measured by this kind of study", metric.name),
                 ));
             }

@@ -133,7 +133,8 @@ impl Study {
             .chain(&across)
             .find(|name| !factors.0.iter().any(|(factor, _)| factor.name == **name))
         {
-            let what = format!("'{unknown}' is not among the factors{}", lines.at(unknown));
+            let named_by = if across.as_deref() == Some(unknown) { "across" } else { "compare" };
+            let what = format!("'{unknown}' is not among the factors{}", lines.at(named_by));
             return Err(Error::usage(what));
         }
         let varied = varied(factors, &change, &compare, across.as_deref());

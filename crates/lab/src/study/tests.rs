@@ -80,3 +80,34 @@ fn too_many_cells_are_refused() {
     let text = FILE.replace("[1, 8]", &format!("[{}]", levels.join(", ")));
     assert!(Study::parse(&text, None).unwrap_err().to_string().contains("1 to 512 combinations"));
 }
+
+/// Each study that is included holds in each of its sizes, has a plan, and an article beside it.
+#[test]
+fn every_included_study_holds_in_each_size() {
+    for shipped in crate::STUDIES {
+        for size in [None, Some("quick"), Some("article")] {
+            let study = Study::parse(shipped.text, size)
+                .unwrap_or_else(|error| panic!("{} {size:?}: {error}", shipped.name));
+            assert_eq!(study.name, shipped.name);
+            let plan = crate::Plan::of(&study).unwrap();
+            assert!(plan.trials.len() > study.design.blocks, "{}", shipped.name);
+            let published = study.published.as_ref().unwrap();
+            assert!(
+                published.rows.iter().all(|row| row.len() == published.columns.len()),
+                "{}",
+                shipped.name
+            );
+            assert!(!published.may_not_be_compared.is_empty());
+        }
+    }
+}
+
+/// What docs/compare.md shows is what is read.
+#[test]
+fn the_page_shows_a_study_that_is_read() {
+    let page = include_str!("../../../../docs/compare.md");
+    let text = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    for size in [None, Some("quick")] {
+        Study::parse(text, size).unwrap();
+    }
+}

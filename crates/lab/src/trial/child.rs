@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Runs a verb to its end; what it prints goes into files of `folder`, and so does its run folder, which is opened. `may_find` says
 /// whether an exit with findings is fine.
 pub(super) fn record(
-    bench: &Bench<'_>,
+    bench: &Bench,
     arguments: &[String],
     folder: &Path,
     may_find: bool,
@@ -64,7 +64,7 @@ pub(super) fn record(
 }
 
 /// Waits until it has ended; a signal is passed on, and ends the trial.
-fn wait(bench: &Bench<'_>, child: &mut std::process::Child) -> Result<ExitStatus> {
+fn wait(bench: &Bench, child: &mut std::process::Child) -> Result<ExitStatus> {
     let failed =
         |cause: std::io::Error| Error::new(Kind::Unsupported, "cannot wait for a child").because(cause);
     loop {

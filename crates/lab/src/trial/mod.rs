@@ -29,13 +29,7 @@ pub(crate) struct Outcome {
 }
 
 /// Runs a trial whose records go below `folder`.
-pub(crate) fn run(
-    bench: &Bench<'_>,
-    study: &Study,
-    setup: &Setup,
-    seed: u64,
-    folder: &Path,
-) -> Result<Outcome> {
+pub(crate) fn run(bench: &Bench, study: &Study, setup: &Setup, seed: u64, folder: &Path) -> Result<Outcome> {
     let began = Instant::now();
     let targets = targets::prepare(bench, setup)?;
     let facts = targets.facts();

@@ -13,7 +13,7 @@ use super::{Figures, child};
 
 /// Probes, and reads what was found.
 pub(super) fn run(
-    bench: &Bench<'_>,
+    bench: &Bench,
     setup: &Setup,
     targets: &Targets,
     seed: u64,

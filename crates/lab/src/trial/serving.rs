@@ -27,7 +27,7 @@ const ATTEMPTS: u64 = 20;
 
 /// Makes the servers, loads and asks them, and reads what was found.
 pub(super) fn run(
-    bench: &Bench<'_>,
+    bench: &Bench,
     setup: &Setup,
     targets: &Targets,
     seed: u64,
@@ -58,7 +58,7 @@ pub(super) fn run(
 }
 
 /// Refuses servers that cannot be called so: programs that are not there, options that nobody knows. Makes nothing.
-pub(crate) fn check(bench: &Bench<'_>, setup: &Setup) -> Result<()> {
+pub(crate) fn check(bench: &Bench, setup: &Setup) -> Result<()> {
     let folder = bench.work.join(bench.ledger.unique_name());
     let topology = topology(&setup.servers, &|at| Ok(folder.join(format!("member{at}"))))?;
     Wish::new(&folder, topology, &bench.program, &mut |_| ()).map(drop)
@@ -66,7 +66,7 @@ pub(crate) fn check(bench: &Bench<'_>, setup: &Setup) -> Result<()> {
 
 /// Starts the cluster on ports that are free.
 fn start(
-    bench: &Bench<'_>,
+    bench: &Bench,
     setup: &Setup,
     targets: &Targets,
     seed: u64,
@@ -168,7 +168,7 @@ fn is_for(name: &str, engine: &str) -> bool {
 }
 
 /// Loads the records, then runs, watched.
-fn measure(bench: &Bench<'_>, setup: &Setup, cluster: &Cluster, seed: u64, folder: &Path) -> Result<Figures> {
+fn measure(bench: &Bench, setup: &Setup, cluster: &Cluster, seed: u64, folder: &Path) -> Result<Figures> {
     let workload = folder.join("workload");
     let text = crate::shipped::workload(&setup.load.workload)?;
     fs::write(&workload, text).map_err(|cause| Error::io("write", &workload, cause))?;

@@ -43,12 +43,12 @@ fn specification(storage: &Storage, folder: &Path) -> Option<TargetSpec> {
 }
 
 /// Refuses what cannot be made here; makes nothing.
-pub(crate) fn check(bench: &Bench<'_>, setup: &Setup) -> Result<()> {
+pub(crate) fn check(bench: &Bench, setup: &Setup) -> Result<()> {
     specification(&setup.storage, &bench.work).map_or(Ok(()), |specification| specification.check())
 }
 
 /// Makes all of it.
-pub(crate) fn prepare(bench: &Bench<'_>, setup: &Setup) -> Result<Targets> {
+pub(crate) fn prepare(bench: &Bench, setup: &Setup) -> Result<Targets> {
     let path = bench.work.join(bench.ledger.unique_name());
     let folder = bench.ledger.create_tree(&path)?.guard();
     let count = if setup.storage.per_member { setup.servers.data_servers() } else { 1 };

@@ -135,10 +135,10 @@ fn comparison_row(one: &StudyComparison) -> String {
         Some(blocks) => format!("? needs {blocks}"),
         None => format!("{} {}", sign(one.verdict), one.verdict.word()),
     };
-    let name = cut(&printable(&spaced(&one.metric)), 20);
+    let name = cut(&printable(&spaced(&one.metric)), 18);
     let interval = one.interval.map_or_else(|| "-".to_owned(), |_| effect_interval(one.interval));
     let chance = chance(one.adjusted_p);
-    format!("    {name:<20} {:>10}  {interval:<18} {chance:>7}  {verdict}", effect(one.ratio))
+    format!("    {name:<18} {:>10}  {interval:<20} {chance:>7}  {verdict}", effect(one.ratio))
 }
 
 fn scaling(one: &StudyScaling, width: usize, lines: &mut Vec<String>) {

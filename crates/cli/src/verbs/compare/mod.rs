@@ -135,17 +135,11 @@ fn read(named: &str, size: Option<&str>) -> Result<(Study, String)> {
     Ok(Study::read(path, size)?)
 }
 
-fn bench(work: &Path) -> Result<Bench<'static>> {
+fn bench(work: &Path) -> Result<Bench> {
     let program = std::env::current_exe();
     let program =
         program.map_err(|error| Error::new(Kind::Unsupported, "cannot find this program").because(error))?;
-    Ok(Bench {
-        program,
-        ledger: Ledger::open()?,
-        signals: Signals::install()?,
-        work: work.to_owned(),
-        tell: &|_| (),
-    })
+    Ok(Bench { program, ledger: Ledger::open()?, signals: Signals::install()?, work: work.to_owned() })
 }
 
 fn resume(config: &Config, named: &Path) -> Result<Outcome> {
@@ -177,7 +171,7 @@ fn newest(runs: Option<&Path>) -> Result<PathBuf> {
 /// Runs what has not run yet, judges, and reports.
 fn go(
     config: &Config,
-    bench: &Bench<'_>,
+    bench: &Bench,
     study: &Study,
     plan: &Plan,
     mut writer: RunWriter,

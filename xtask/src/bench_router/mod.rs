@@ -1,0 +1,162 @@
+//! `cargo xtask bench-router`: what a targeted point read costs through `fathom route` beside the same read from the shard itself, as a
+//! ratio of processor time, in turns within one run.
+//!
+//! Counted is the time of the servers alone (the router's and the shard's), since the client's is the same. A missed target is printed
+//! and fails nothing.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use fathom_process::Signals;
+use fathom_stats::median;
+use serde_json::Value;
+
+use crate::lab::{beside, cpu_s, span, verdict};
+
+/// Processor time through the router beside that without it, at most (issue 7, "It must show").
+const TARGET: f64 = 2.5;
+const RECORDS: u64 = 20_000;
+const OPERATIONS: u64 = 60_000;
+const ROUNDS: usize = 5;
+/// Connections of the load.
+const THREADS: usize = 16;
+/// Far from what other programs of the house take.
+const FIRST_PORT: u16 = 31_400;
+
+/// Runs the bench.
+pub(crate) fn run(root: PathBuf, _: &[String]) -> Result<bool> {
+    let signals = Signals::install()?;
+    let parent = std::env::var_os("BENCH_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    std::fs::create_dir_all(&parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    let folder = tempfile::Builder::new().prefix("fathom-bench-").tempdir_in(&parent)?;
+    let cluster = Cluster::start(folder.path())?;
+    let measured = measure(&cluster, &signals);
+    cluster.end()?;
+    measured.map(|()| true)
+}
+
+fn measure(cluster: &Cluster, signals: &Signals) -> Result<()> {
+    cluster.ycsb("load", cluster.router.port)?;
+    let (mut routed, mut direct, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..=ROUNDS {
+        ensure!(!signals.stopped(), "interrupted");
+        // Which goes first changes from round to round.
+        let (through, without) = if round % 2 == 0 {
+            let through = cluster.cost_us(cluster.router.port)?;
+            (through, cluster.cost_us(cluster.shard.port)?)
+        } else {
+            let without = cluster.cost_us(cluster.shard.port)?;
+            (cluster.cost_us(cluster.router.port)?, without)
+        };
+        // The first round warms the caches.
+        if round > 0 {
+            routed.push(through);
+            direct.push(without);
+            ratios.push(through / without);
+        }
+    }
+    let middle = |values: &[f64]| median(values).context("no rounds");
+    let ratio = middle(&ratios)?;
+    let text = format!(
+        "router    {ratio:.2} ({}) of the processor time of a read from the shard itself: {:.1} us beside {:.1} us; target {TARGET}: {}",
+        span(&ratios),
+        middle(&routed)?,
+        middle(&direct)?,
+        verdict(ratio <= TARGET)
+    );
+    writeln!(io::stdout(), "{text}").context("cannot print")
+}
+
+/// One server of the cluster.
+struct Server {
+    port: u16,
+    pid: u32,
+}
+
+/// A router, a config server and a shard.
+struct Cluster {
+    program: PathBuf,
+    folder: PathBuf,
+    router: Server,
+    shard: Server,
+}
+
+impl Cluster {
+    fn start(parent: &Path) -> Result<Cluster> {
+        let program = beside("fathom")?;
+        let folder = parent.join("cluster");
+        let port = FIRST_PORT.to_string();
+        let arguments =
+            ["--replicaset", "--nodes", "1", "--sharded", "1", "--binarypath", "fathom", "--port", &port];
+        let sharded = ["--shard-collection", "ycsb.usertable={_id: hashed}"];
+        call(&program, "init", &folder, &[&arguments[..], &sharded].concat())?;
+        let listed = call(&program, "list", &folder, &["--json"]);
+        let found = listed.and_then(|text| Ok((server(&text, "mongos")?, server(&text, "shard")?)));
+        match found {
+            Ok((router, shard)) => Ok(Cluster { program, folder, router, shard }),
+            Err(error) => {
+                let _ = call(&program, "destroy", &folder, &[]);
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends it.
+    fn end(&self) -> Result<()> {
+        call(&self.program, "destroy", &self.folder, &[]).map(drop)
+    }
+
+    /// Processor time of the router and the shard for each point read by way of a port, in microseconds.
+    fn cost_us(&self, port: u16) -> Result<f64> {
+        let spent = || Ok::<f64, anyhow::Error>(cpu_s(self.router.pid)? + cpu_s(self.shard.pid)?);
+        let before_s = spent()?;
+        self.ycsb("run", port)?;
+        Ok((spent()? - before_s) * 1e6 / OPERATIONS as f64)
+    }
+
+    fn ycsb(&self, what: &str, port: u16) -> Result<()> {
+        let mut command = Command::new(&self.program);
+        command.args(["ycsb", what, "mongodb", "--no-record", "-p", "workload=CoreWorkload"]);
+        for property in [
+            format!("mongodb.url=mongodb://127.0.0.1:{port}/ycsb?directConnection=true"),
+            format!("recordcount={RECORDS}"),
+            format!("operationcount={OPERATIONS}"),
+            format!("threadcount={THREADS}"),
+            "readproportion=1".to_owned(),
+            "updateproportion=0".to_owned(),
+            "requestdistribution=uniform".to_owned(),
+        ] {
+            command.args(["-p", &property]);
+        }
+        let output = command.stdin(Stdio::null()).output().context("cannot start fathom")?;
+        if !output.status.success() {
+            bail!("fathom ycsb failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        Ok(())
+    }
+}
+
+fn call(program: &Path, action: &str, folder: &Path, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new(program);
+    command.args(["cluster", action, "--dir"]).arg(folder).args(arguments).stdin(Stdio::null());
+    let output = command.output().context("cannot start fathom")?;
+    if !output.status.success() {
+        bail!("fathom cluster {action} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The first server with a tag in what `fathom cluster list --json` prints.
+fn server(listed: &str, tag: &str) -> Result<Server> {
+    let listed: Value = serde_json::from_str(listed).context("fathom cluster list printed no JSON")?;
+    let servers = listed["servers"].as_array().context("fathom cluster list printed no servers")?;
+    let has = |server: &&Value| {
+        server["tags"].as_array().is_some_and(|tags| tags.iter().any(|one| one == tag))
+            || server["process"].as_str().is_some_and(|process| process == tag)
+    };
+    let found = servers.iter().find(has).with_context(|| format!("the cluster has no {tag}"))?;
+    let number = |name: &str| found[name].as_u64().with_context(|| format!("a server without its {name}"));
+    Ok(Server { port: u16::try_from(number("port")?)?, pid: u32::try_from(number("pid")?)? })
+}
