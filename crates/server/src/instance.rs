@@ -60,6 +60,8 @@ pub(crate) struct Instance {
     stopping: AtomicBool,
     /// Held while a checkpoint runs: one at a time.
     checkpointing: Mutex<()>,
+    /// Held from reading to writing what the data say of themselves, which checkpoints and rollbacks both do.
+    pub(crate) validity: Mutex<()>,
     checkpoints: Mutex<CheckpointFigures>,
     /// Why the server had to stop.
     fatal: Mutex<Option<Error>>,
@@ -110,6 +112,7 @@ impl Instance {
             oplog_bytes: std::sync::OnceLock::new(),
             stopping: AtomicBool::new(false),
             checkpointing: Mutex::default(),
+            validity: Mutex::default(),
             checkpoints: Mutex::default(),
             fatal: Mutex::default(),
             config,
@@ -191,12 +194,8 @@ impl Instance {
         if set.oplog().collection().is_none() || settled == 0 {
             return Ok(());
         }
-        let before = replication::validity(self).map_err(failed)?.unwrap_or_default();
         let applied = set.oplog().optime_of(settled);
-        if before.applied == applied {
-            return Ok(());
-        }
-        replication::set_validity(self, replication::Validity { applied, ..before }).map_err(failed)
+        replication::note_applied(self, applied).map_err(failed)
     }
 
     /// How large the oplog may grow: as `--oplogSize` says, or 5 % of the disk's free space, at least 990 MB and at most 50 GB.

@@ -126,10 +126,8 @@ impl Study {
         }
         for (metric, _) in &self.metrics {
             if metric.measures != self.measures {
-                return Err(self.refuse(
-                    "metrics",
-                    &format!("'{}' is not measured by this kind of study", metric.name),
-                ));
+                return Err(self
+                    .refuse("metrics", &format!("'{}' is not measured by this kind of study", metric.name)));
             }
         }
         Ok(())

@@ -76,6 +76,19 @@ pub(crate) fn validity(instance: &Instance) -> Result<Option<Validity>> {
 
 /// Notes it; it is as durable as the data.
 pub(crate) fn set_validity(instance: &Instance, validity: Validity) -> Result<()> {
+    let _alone = instance.validity.lock();
+    write_validity(instance, validity)
+}
+
+/// Notes up to where entries are in the data, and leaves the rest as it is. A rollback may change that rest at the same time: what it
+/// wrote must neither be lost nor stand in the way of a checkpoint.
+pub(crate) fn note_applied(instance: &Instance, applied: OpTime) -> Result<()> {
+    let _alone = instance.validity.lock();
+    let before = validity(instance)?.unwrap_or_default();
+    if before.applied == applied { Ok(()) } else { write_validity(instance, Validity { applied, ..before }) }
+}
+
+fn write_validity(instance: &Instance, validity: Validity) -> Result<()> {
     let mut document = validity.minimum.to_document();
     document.insert("begin", validity.applied.to_document());
     if validity.copying {
@@ -147,4 +160,45 @@ fn without_id(mut document: Document) -> Document {
         document.remove("_id");
     }
     document
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::config::{Config, EngineName};
+    use crate::log::Log;
+
+    /// Checkpoints note how far the data are while a rollback says that they are neither history's: neither is lost, and neither fails.
+    #[test]
+    fn a_checkpoint_and_a_rollback_note_what_is_theirs() {
+        let mut config = Config::default();
+        config.storage.engine = EngineName::Ephemeral;
+        let log = Arc::new(Log::quiet(&config.log_options()));
+        let (instance, _) = Instance::new(config, fathom_engine::memory::open(), None, log).unwrap();
+        let at = |second: u32| OpTime::new(u64::from(second) << 32 | 1, 1);
+        set_validity(&instance, Validity::default()).unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let checkpoints = scope.spawn(|| {
+                for second in 1.. {
+                    note_applied(&instance, at(second)).unwrap();
+                    if done.load(Ordering::Acquire) {
+                        return;
+                    }
+                }
+            });
+            for turn in 0..2000 {
+                let minimum = at(10_000_000 + turn);
+                set_validity(&instance, Validity { applied: at(1), minimum, copying: turn % 2 == 0 })
+                    .unwrap();
+                let found = validity(&instance).unwrap().unwrap();
+                assert_eq!((found.minimum, found.copying), (minimum, turn % 2 == 0), "turn {turn}");
+            }
+            done.store(true, Ordering::Release);
+            checkpoints.join().unwrap();
+        });
+    }
 }
