@@ -26,9 +26,7 @@ pub(crate) const NEEDS: &[&str] = &[
 
 /// Adds the amplification of each server, and the servers side by side where there are several.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
-    // A router writes nothing.
-    let mut members = evidence.members();
-    members.retain(|member| !crate::cluster::is_router(evidence, member));
+    let members = writers(evidence);
     judgement.amplifications.extend(members.iter().filter_map(|member| levels::of(evidence, member)));
     if members.len() > 1 {
         judgement.members.extend(member_rows(evidence));
@@ -37,7 +35,14 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
 
 /// What each server asks of its devices, also where there is only one.
 pub fn member_rows(evidence: &Evidence) -> Vec<MemberRow> {
-    side_by_side::rows(evidence, &evidence.members())
+    side_by_side::rows(evidence, &writers(evidence))
+}
+
+/// The servers with data: a router writes nothing.
+fn writers(evidence: &Evidence) -> Vec<String> {
+    let mut members = evidence.members();
+    members.retain(|member| !crate::cluster::is_router(evidence, member));
+    members
 }
 
 #[cfg(test)]
