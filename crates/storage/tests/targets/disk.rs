@@ -32,12 +32,30 @@ pub(crate) fn settings(name: &str) -> [Option<String>; 3] {
         .map(|file| View::live().choice(&format!("sys/block/{name}/queue/{file}")))
 }
 
+/// Requests that a queue holds, put back when this goes.
+struct AsFound(std::path::PathBuf, Vec<u8>);
+
+impl AsFound {
+    fn of(queue: &Path) -> AsFound {
+        let path = queue.join("nr_requests");
+        let value = fs::read(&path).unwrap();
+        AsFound(path, value)
+    }
+}
+
+impl Drop for AsFound {
+    fn drop(&mut self) {
+        let _ = fs::write(&self.0, &self.1);
+    }
+}
+
 #[test]
 fn a_disk_is_borrowed_and_given_back_empty_with_its_own_settings() {
     let Some(place) = Place::new() else { return };
     let disk = place.disk(64);
-    // Settings of its owner's, which must come back.
+    // Settings of its owner's, which must come back. A loop device keeps some of them for whoever has its number next.
     let queue = Path::new("/sys/block").join(disk.name()).join("queue");
+    let _as_found = AsFound::of(&queue);
     for (file, value) in [("scheduler", "none"), ("nr_requests", "100"), ("read_ahead_kb", "256")] {
         fs::write(queue.join(file), value).unwrap();
     }
