@@ -55,7 +55,7 @@ fn a_disk_is_borrowed_and_given_back_empty_with_its_own_settings() {
     let disk = place.disk(64);
     // Settings of its owner's, which must come back. A loop device keeps some of them for whoever has its number next.
     let queue = Path::new("/sys/block").join(disk.name()).join("queue");
-    let _as_found = AsFound::of(&queue);
+    let as_found = AsFound::of(&queue);
     for (file, value) in [("scheduler", "none"), ("nr_requests", "100"), ("read_ahead_kb", "256")] {
         fs::write(queue.join(file), value).unwrap();
     }
@@ -70,6 +70,7 @@ fn a_disk_is_borrowed_and_given_back_empty_with_its_own_settings() {
     assert_eq!(signatures(disk.path()).unwrap(), []);
     // And again, as the next cell of a study does.
     on_disk(disk.path(), &place.path()).prepare(&place.ledger).unwrap().undo().unwrap();
+    drop(as_found);
     disk.undo().unwrap();
     place.assert_empty();
 }
