@@ -37,7 +37,7 @@ pub(crate) use oplog::{Logged, Oplog, is_replicated, not_primary};
 pub(crate) use retryable::{Again, Checkout, again, session_of};
 pub(crate) use set::{ReplicaSet, majority_of};
 pub(crate) use start::{join, recover, start};
-pub(crate) use store::{note_applied, set_config, set_vote, validity};
+pub(crate) use store::{note_applied, set_config, set_vote};
 pub(crate) use tables::SetTables;
 pub(crate) use unreplicated::Unreplicated;
 pub(crate) use wait::{for_cluster_time, for_majority};
