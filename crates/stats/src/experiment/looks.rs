@@ -20,7 +20,7 @@ const STEPS: usize = 160;
 pub struct Look {
     /// Blocks measured by then.
     pub after_blocks: usize,
-    /// The study may end with a two-sided p of at most this. For [`super::verdict`], which compares with
+    /// The study may end with a two-sided p of at most this. For [`super::verdict()`], which compares with
     /// [`LEVEL`], p times the level over this is the p adjusted for looking.
     pub p: f64,
     /// Whether a sign-flip test of so many pairs can give it.

@@ -4,7 +4,7 @@
 //! Speed-ups are effects like any other, each level against the first, block by block. Where more stops paying is
 //! answered twice: by the lowest number above which no other was shown better, which trusts no curve, and by the laws of
 //! throughput with their rivals ([`crate::fit`]), which give a peak only where the data carry it. For a device, whose
-//! latency alone is known, [`crate::knee`] is the better question.
+//! latency alone is known, [`crate::knee()`] is the better question.
 
 use fathom_errors::Result;
 
