@@ -86,14 +86,6 @@ fn adjusted(study: &Study, raw: &[Raw]) -> Vec<f64> {
 
 fn finished(study: &Study, raw: Raw, adjusted_p: f64, noise: &[Noise]) -> StudyComparison {
     let Raw { factor, level, given, metric, pairs, effect } = raw;
-    let label = |factor: usize, level: usize| {
-        study
-            .factors
-            .get(factor)
-            .and_then(|varied| varied.levels.get(level))
-            .map_or_else(String::new, |level| level.label.clone())
-    };
-    let name = |factor: usize| study.factors.get(factor).map_or("", |varied| varied.factor.name).to_owned();
     let better = study.metrics.get(metric).map_or(Better::Higher, |(metric, _)| metric.better);
     let metric = study.metrics.get(metric).map_or("", |(metric, _)| metric.name);
     let floor = noise.iter().find(|noise| noise.metric == metric).map(|noise| &noise.floor);
@@ -108,10 +100,13 @@ fn finished(study: &Study, raw: Raw, adjusted_p: f64, noise: &[Noise]) -> StudyC
         ),
     };
     let mut comparison = StudyComparison {
-        factor: name(factor),
-        level: label(factor, level),
-        baseline: label(factor, 0),
-        given: given.iter().map(|(factor, level)| (name(*factor), label(*factor, *level))).collect(),
+        factor: study.name_of(factor),
+        level: study.label_of(factor, level),
+        baseline: study.label_of(factor, 0),
+        given: given
+            .iter()
+            .map(|(factor, level)| (study.name_of(*factor), study.label_of(*factor, *level)))
+            .collect(),
         metric: metric.to_owned(),
         ratio: effect.ratio,
         interval: effect.interval.map(|interval| (interval.low, interval.high)),
@@ -176,19 +171,9 @@ fn interaction(
     two: (usize, usize),
     effect: &Effect,
 ) -> StudyInteraction {
-    let name = |(factor, _): (usize, usize)| {
-        study.factors.get(factor).map_or("", |varied| varied.factor.name).to_owned()
-    };
-    let label = |(factor, level): (usize, usize)| {
-        study
-            .factors
-            .get(factor)
-            .and_then(|varied| varied.levels.get(level))
-            .map_or_else(String::new, |level| level.label.clone())
-    };
     StudyInteraction {
-        factors: (name(one), name(two)),
-        levels: (label(one), label(two)),
+        factors: (study.name_of(one.0), study.name_of(two.0)),
+        levels: (study.label_of(one.0, one.1), study.label_of(two.0, two.1)),
         metric: metric.name.to_owned(),
         ratio: effect.ratio,
         interval: effect.interval.map(|interval| (interval.low, interval.high)),

@@ -100,11 +100,7 @@ fn one(
 fn given(study: &Study, across: usize, levels: &[usize]) -> Vec<(String, String)> {
     let others = study.factors.iter().zip(levels).enumerate();
     let others = others.filter(|(at, (varied, _))| *at != across && varied.levels.len() > 1);
-    let named = others.map(|(_, (varied, level))| {
-        let label = varied.levels.get(*level).map_or_else(String::new, |level| level.label.clone());
-        (varied.factor.name.to_owned(), label)
-    });
-    named.collect()
+    others.map(|(at, (_, level))| (study.name_of(at), study.label_of(at, *level))).collect()
 }
 
 /// By medians alone, where blocks are too few for more: the level after which no larger one brings more than [`PAYS`].

@@ -196,10 +196,19 @@ impl Study {
 
     /// The labels of a cell's levels.
     pub(crate) fn labels(&self, levels: &[usize]) -> Vec<String> {
-        let label = |(varied, at): (&Varied, &usize)| {
-            varied.levels.get(*at).map_or_else(String::new, |level| level.label.clone())
-        };
-        self.factors.iter().zip(levels).map(label).collect()
+        let places = 0..self.factors.len();
+        places.zip(levels).map(|(factor, level)| self.label_of(factor, *level)).collect()
+    }
+
+    /// The name of a factor by its place.
+    pub(crate) fn name_of(&self, factor: usize) -> String {
+        self.factors.get(factor).map_or("", |varied| varied.factor.name).to_owned()
+    }
+
+    /// The label of a level by its place and its factor's.
+    pub(crate) fn label_of(&self, factor: usize, level: usize) -> String {
+        let level = self.factors.get(factor).and_then(|varied| varied.levels.get(level));
+        level.map_or_else(String::new, |level| level.label.clone())
     }
 
     /// The labels of a cell of a plan.
