@@ -99,6 +99,8 @@ mkdir -p "$work/prefix/include" "$work/prefix/lib"
 cp "$work/build/include/wiredtiger.h" "$source/src/include/wiredtiger_ext.h" "$work/prefix/include/"
 cp "$(find "$work/build" -name libwiredtiger.a -print -quit)" "$work/prefix/lib/"
 cp "$source/LICENSE" "$work/prefix/"
+# Cargo takes a file that is newer than the start of the build script for a change, and would build all again next time.
+find "$work/prefix" -exec touch --date "@0" {} +
 rm -rf "$prefix"
 mv -T "$work/prefix" "$prefix"
 say "built $prefix"

@@ -56,6 +56,29 @@ fn the_tarball_installs_into_an_empty_prefix_and_works_there() {
     assert!(!listed.contains("journal"), "the journal tells of its day and is not handed out");
 }
 
+/// The Debian package takes what is staged by lines of its own; `make package` alone would see that one is missing.
+#[test]
+fn the_debian_package_takes_every_folder_of_the_tarball() {
+    let scratch = Scratch::new().unwrap();
+    let made = scratch.path().join("made");
+    setup("package.sh", &[Path::new(env!("CARGO_BIN_EXE_fathom")), &made]);
+    let manifest = std::fs::read_to_string(root().join("crates/cli/Cargo.toml")).unwrap();
+    let mut folders = vec![made.join("package")];
+    let mut staged = 0;
+    while let Some(folder) = folders.pop() {
+        let entries: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap()).collect();
+        let is_folder = |entry: &std::fs::DirEntry| entry.file_type().unwrap().is_dir();
+        let (inner, files): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_folder);
+        folders.extend(inner.iter().map(std::fs::DirEntry::path));
+        if !files.is_empty() {
+            let below = folder.strip_prefix(&made).unwrap().display();
+            assert!(manifest.contains(&format!("[\"../../bin/{below}/")), "no line takes {below}");
+            staged += 1;
+        }
+    }
+    assert!(staged >= 8, "{staged}");
+}
+
 #[test]
 fn a_package_that_lacks_something_is_found_out() {
     let scratch = Scratch::new().unwrap();
