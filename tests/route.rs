@@ -190,3 +190,43 @@ fn what_a_router_cannot_be_started_with_is_refused_in_one_sentence() {
     let version = Fathom::new(PROGRAM).args(["route", "--version"]).run().expect_code(0);
     assert!(version.stdout.starts_with("mongos version v4.4"), "{}", version.stdout);
 }
+
+/// Queries of one shard share a loop: one that is never answered holds nobody else up.
+#[test]
+fn a_shard_that_stands_still_holds_up_only_who_asks_it() {
+    let scratch = Scratch::new().unwrap();
+    let cluster = Cluster::start(&scratch, &[WIRED_TIGER, WIRED_TIGER]);
+    cluster.add_shards();
+    let mut client = cluster.router.connect().unwrap();
+    for (place, database) in ["still", "quick"].into_iter().enumerate() {
+        let enable = doc! { "enableSharding": database, "primaryShard": format!("s{place}") };
+        run(&mut client, "admin", &enable);
+        run(&mut client, database, &doc! { "insert": "c", "documents": [{ "_id": 1 }] });
+    }
+    let find = |client: &mut Connection, database: &str| {
+        let found = run(client, database, &doc! { "find": "c", "filter": { "_id": 1 } });
+        let batch = found.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
+        assert_eq!(batch.len(), 1);
+    };
+    let still = rustix::process::Pid::from_raw(i32::try_from(cluster.shards[0].pid()).unwrap()).unwrap();
+    std::thread::scope(|scope| {
+        // As many as could be in each of several loops.
+        let mut waiting: Vec<Connection> = (0..4).map(|_| cluster.router.connect().unwrap()).collect();
+        waiting.iter_mut().for_each(|client| (0..40).for_each(|_| find(client, "still")));
+        let mut others: Vec<Connection> = (0..4).map(|_| cluster.router.connect().unwrap()).collect();
+        others.iter_mut().for_each(|client| (0..40).for_each(|_| find(client, "quick")));
+        rustix::process::kill_process(still, rustix::process::Signal::STOP).unwrap();
+        let waiting: Vec<_> =
+            waiting.into_iter().map(|mut client| scope.spawn(move || find(&mut client, "still"))).collect();
+        std::thread::sleep(Duration::from_millis(200));
+        others.iter_mut().for_each(|client| (0..100).for_each(|_| find(client, "quick")));
+        let early = waiting.iter().filter(|thread| thread.is_finished()).count();
+        rustix::process::kill_process(still, rustix::process::Signal::CONT).unwrap();
+        assert_eq!(early, 0, "a shard that stood still answered");
+    });
+    let status = run(&mut client, "admin", &doc! { "serverStatus": 1 });
+    let own = status.get_document("fathom").unwrap();
+    assert!(own.get_i64("relayedQueries").unwrap() > 400, "{own}");
+    drop(client);
+    cluster.stop();
+}

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -79,15 +80,46 @@ impl Stream {
         sent.map_err(|cause| self.failed("send to", cause))
     }
 
-    /// The next frame, whole.
-    pub(crate) fn receive(&mut self) -> Result<&[u8]> {
-        self.fill(Header::BYTES)?;
+    /// Whether calls do what can be done now, and nothing else.
+    pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> Result<()> {
+        let failed = |cause| Error::new(Kind::Io, "cannot change how a socket waits").because(cause);
+        self.transport.set_nonblocking(nonblocking).map_err(failed)
+    }
+
+    /// Takes what has come and says whether a frame is whole; for sockets that do not wait.
+    pub(crate) fn has_frame(&mut self) -> Result<bool> {
+        loop {
+            let have = self.end - self.start;
+            let wanted = if have < Header::BYTES { Header::BYTES } else { self.length()? };
+            if have >= Header::BYTES && have >= wanted {
+                return Ok(true);
+            }
+            self.make_room(wanted);
+            let place = self.buffer.get_mut(self.end..).unwrap_or_default();
+            match self.transport.read(place) {
+                Ok(0) => return Err(self.closed()),
+                Ok(count) => self.end += count,
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(self.failed("receive from", cause)),
+            }
+        }
+    }
+
+    /// The length of the frame whose header has come.
+    fn length(&self) -> Result<usize> {
         let header = self.buffer.get(self.start..).and_then(|bytes| bytes.first_chunk());
         let header = header.map(Header::parse).transpose().map_err(|failure| {
             let what = format!("{} does not speak MongoDB's protocol", self.address);
             Error::new(Kind::Malformed, what).because(failure)
         })?;
-        let length = header.map_or(0, |header| header.length_bytes);
+        Ok(header.map_or(0, |header| header.length_bytes))
+    }
+
+    /// The next frame, whole.
+    pub(crate) fn receive(&mut self) -> Result<&[u8]> {
+        self.fill(Header::BYTES)?;
+        let length = self.length()?;
         self.fill(length)?;
         let frame = self.start..self.start + length;
         self.start = frame.end;
@@ -99,12 +131,7 @@ impl Stream {
         if self.end - self.start >= wanted {
             return Ok(());
         }
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        if self.buffer.len() < wanted {
-            self.buffer.resize(wanted, 0);
-        }
+        self.make_room(wanted);
         while self.end < wanted {
             let place = self.buffer.get_mut(self.end..).unwrap_or_default();
             match self.transport.read(place) {
@@ -115,6 +142,16 @@ impl Stream {
             }
         }
         Ok(())
+    }
+
+    /// Makes room for a frame of `wanted` bytes behind those that are there.
+    fn make_room(&mut self, wanted: usize) {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
     }
 
     fn closed(&self) -> Error {
@@ -130,6 +167,12 @@ impl Stream {
             // A closed pipe here is the server's end, not our own output.
             _ => Error::new(Kind::Io, format!("cannot {action} {}", self.address)).because(cause),
         }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.transport.as_fd()
     }
 }
 

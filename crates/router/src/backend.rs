@@ -88,8 +88,50 @@ impl Backend {
         Ok(Lease { backend: self, connection: Some(connection) })
     }
 
+    /// The member that a preference asks for, if that is known now: nobody is waited for.
+    pub(crate) fn known_member(&self, preference: &ReadPreference) -> Option<Address> {
+        if let Some(address) = self.only_member() {
+            return Some(address.clone());
+        }
+        let known = self.known.try_lock()?;
+        members(known.as_ref()?, preference).ok()?.into_iter().next()
+    }
+
+    /// A connection to a member that is idle now.
+    pub(crate) fn idle_connection(&self, address: &Address) -> Option<Connection> {
+        let connection = self.idle.lock().get_mut(address).and_then(Vec::pop)?;
+        self.in_use.fetch_add(1, Ordering::Relaxed);
+        Some(connection)
+    }
+
+    /// Takes back what [`Backend::lease`] or [`Backend::idle_connection`] gave.
+    pub(crate) fn give_back(&self, connection: Connection) {
+        self.in_use.fetch_sub(1, Ordering::Relaxed);
+        let address = connection.address().clone();
+        if connection.is_broken() {
+            self.forget(&address);
+            return;
+        }
+        let mut idle = self.idle.lock();
+        let idle = idle.entry(address).or_default();
+        if idle.len() < KEPT {
+            idle.push(connection);
+        }
+    }
+
+    /// Lets go of a connection that failed.
+    pub(crate) fn discard(&self, connection: &Connection) {
+        self.in_use.fetch_sub(1, Ordering::Relaxed);
+        self.forget(connection.address());
+    }
+
+    /// The server that is no set.
+    fn only_member(&self) -> Option<&Address> {
+        self.hosts.addresses.first().filter(|_| !self.is_set())
+    }
+
     fn member(&self, preference: &ReadPreference) -> Result<Address> {
-        if let (None, Some(address)) = (&self.hosts.set, self.hosts.addresses.first()) {
+        if let Some(address) = self.only_member() {
             return Ok(address.clone());
         }
         let until = Instant::now() + SELECTION;
@@ -101,20 +143,14 @@ impl Backend {
             };
             let error = match deployment {
                 Err(error) => error,
-                Ok(deployment) => {
-                    let members = match preference.mode {
-                        ReadMode::Primary => deployment.writable(),
-                        _ => deployment.readable(preference),
-                    };
-                    match members.map(|members| members.into_iter().next()) {
-                        Ok(Some(address)) => {
-                            *known = Some(deployment);
-                            return Ok(address);
-                        }
-                        Ok(None) => fathom_errors::Error::new(fathom_errors::Kind::NotFound, "no member"),
-                        Err(error) => error,
+                Ok(deployment) => match members(&deployment, preference).map(|it| it.into_iter().next()) {
+                    Ok(Some(address)) => {
+                        *known = Some(deployment);
+                        return Ok(address);
                     }
-                }
+                    Ok(None) => fathom_errors::Error::new(fathom_errors::Kind::NotFound, "no member"),
+                    Err(error) => error,
+                },
             };
             if Instant::now() >= until {
                 let what = format!(
@@ -180,17 +216,16 @@ impl DerefMut for Lease<'_> {
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        self.backend.in_use.fetch_sub(1, Ordering::Relaxed);
-        let Some(connection) = self.connection.take() else { return };
-        let address = connection.address().clone();
-        if connection.is_broken() {
-            self.backend.forget(&address);
-            return;
+        if let Some(connection) = self.connection.take() {
+            self.backend.give_back(connection);
         }
-        let mut idle = self.backend.idle.lock();
-        let idle = idle.entry(address).or_default();
-        if idle.len() < KEPT {
-            idle.push(connection);
-        }
+    }
+}
+
+/// The members that a preference asks for, the best first.
+fn members(deployment: &Deployment, preference: &ReadPreference) -> fathom_errors::Result<Vec<Address>> {
+    match preference.mode {
+        ReadMode::Primary => deployment.writable(),
+        _ => deployment.readable(preference),
     }
 }

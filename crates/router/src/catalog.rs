@@ -68,10 +68,20 @@ impl Catalog {
         (self.databases.read().len(), sharded)
     }
 
+    /// A database that is known.
+    pub(crate) fn known_database(&self, name: &str) -> Option<Arc<DatabaseEntry>> {
+        self.databases.read().get(name).map(Arc::clone)
+    }
+
+    /// The chunks of a collection that is known; none within if it is not sharded.
+    pub(crate) fn known_table(&self, namespace: &str) -> Option<Option<Arc<RoutingTable>>> {
+        self.collections.read().get(namespace).cloned()
+    }
+
     /// A database; none if there is none of that name.
     pub(crate) fn database(&self, cluster: &Cluster, name: &str) -> Result<Option<Arc<DatabaseEntry>>> {
-        if let Some(known) = self.databases.read().get(name) {
-            return Ok(Some(Arc::clone(known)));
+        if let Some(known) = self.known_database(name) {
+            return Ok(Some(known));
         }
         let found = cluster.config().config_get("databases", name)?;
         let Some(entry) = found.as_ref().and_then(DatabaseEntry::parse).map(Arc::new) else {
@@ -118,12 +128,12 @@ impl Catalog {
 
     /// The chunks of a collection; none if it is not sharded.
     pub(crate) fn table(&self, cluster: &Cluster, namespace: &str) -> Result<Option<Arc<RoutingTable>>> {
-        if let Some(known) = self.collections.read().get(namespace) {
-            return Ok(known.clone());
+        if let Some(known) = self.known_table(namespace) {
+            return Ok(known);
         }
         let _one = self.reading.lock();
-        if let Some(known) = self.collections.read().get(namespace) {
-            return Ok(known.clone());
+        if let Some(known) = self.known_table(namespace) {
+            return Ok(known);
         }
         let began = Instant::now();
         let read = read_table(cluster, namespace);

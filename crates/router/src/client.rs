@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bson::Document;
 use parking_lot::Mutex;
@@ -16,9 +16,26 @@ pub(crate) struct Client {
     pub(crate) remote: String,
     /// What it said of itself in its first hello.
     metadata: Mutex<Option<Document>>,
+    /// How many commands one after the other were queries that one shard answered, up to now.
+    one_shard_queries: AtomicU32,
 }
 
 impl Client {
+    /// A query was answered by one shard.
+    pub(crate) fn count_one_shard_query(&self) {
+        self.one_shard_queries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many such queries came one after the other, up to now.
+    pub(crate) fn one_shard_queries(&self) -> u32 {
+        self.one_shard_queries.load(Ordering::Relaxed)
+    }
+
+    /// Something else came.
+    pub(crate) fn end_one_shard_queries(&self) {
+        self.one_shard_queries.store(0, Ordering::Relaxed);
+    }
+
     /// What it says of itself; false if it had said something before.
     pub(crate) fn set_metadata(&self, metadata: Document) -> bool {
         let mut held = self.metadata.lock();
@@ -42,7 +59,12 @@ impl Clients {
     /// Adds a connection.
     pub(crate) fn add(&self, remote: &str) -> Arc<Client> {
         let id = self.created.fetch_add(1, Ordering::Relaxed) + 1;
-        let client = Arc::new(Client { id, remote: remote.to_owned(), metadata: Mutex::default() });
+        let client = Arc::new(Client {
+            id,
+            remote: remote.to_owned(),
+            metadata: Mutex::default(),
+            one_shard_queries: AtomicU32::new(0),
+        });
         self.open.lock().insert(id, Arc::clone(&client));
         client
     }

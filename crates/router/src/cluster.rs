@@ -60,17 +60,22 @@ impl Cluster {
         self.shards.read().values().cloned().collect()
     }
 
+    /// A shard that is known by its name, or the config servers.
+    pub(crate) fn known_shard(&self, id: &str) -> Option<Arc<Backend>> {
+        if id == "config" {
+            return Some(Arc::clone(&self.config));
+        }
+        self.shards.read().get(id).map(|shard| Arc::clone(&shard.backend))
+    }
+
     /// A shard by its name; one that is not known yet is looked for.
     pub(crate) fn shard(&self, id: &str) -> Result<Arc<Backend>> {
-        if id == "config" {
-            return Ok(Arc::clone(&self.config));
-        }
-        let known = || self.shards.read().get(id).map(|shard| Arc::clone(&shard.backend));
-        if let Some(backend) = known() {
+        if let Some(backend) = self.known_shard(id) {
             return Ok(backend);
         }
         self.reload()?;
-        known().ok_or_else(|| Failure::new(Code::ShardNotFound, format!("Shard {id} not found")))
+        let absent = || Failure::new(Code::ShardNotFound, format!("Shard {id} not found"));
+        self.known_shard(id).ok_or_else(absent)
     }
 
     /// Whether every shard can tell a write that is sent twice, so that drivers may have sessions here.

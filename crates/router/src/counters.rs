@@ -39,6 +39,8 @@ pub(crate) struct Counters {
     pub(crate) commands: Counter,
     pub(crate) unknown_commands: Counter,
     pub(crate) user_asserts: Counter,
+    /// Queries that went through a loop of the relay.
+    pub(crate) relayed: Counter,
     reads: Times,
     writes: Times,
     admin: Times,
@@ -58,6 +60,7 @@ impl Default for Counters {
             commands: Counter::default(),
             unknown_commands: Counter::default(),
             user_asserts: Counter::default(),
+            relayed: Counter::default(),
             reads: Times::default(),
             writes: Times::default(),
             admin: Times::default(),

@@ -15,7 +15,7 @@ use crate::call::Sending;
 use crate::client::Client;
 use crate::commands::{self, Command, Kind};
 use crate::instance::Instance;
-use crate::waits;
+use crate::waits::{self, Waited};
 
 /// The surroundings of one command.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct Request<'a> {
     /// The body's fields.
     pub(crate) fields: &'a Listed<'a>,
     message: Option<&'a OpMsg<'a>>,
-    preference: ReadPreference,
+    pub(crate) preference: ReadPreference,
     /// Whether it has a `txnNumber`, by which a set knows a write that comes twice.
     pub(crate) is_numbered: bool,
 }
@@ -74,6 +74,11 @@ impl<'a> Request<'a> {
     /// A field of the body.
     pub(crate) fn field(&self, name: &str) -> Option<RawBsonRef<'a>> {
         parse::field(self.fields, name)
+    }
+
+    /// The database, and whether a cursor of this command lives until it is closed.
+    pub(crate) fn cursor_terms(&self) -> Result<(&'a str, bool)> {
+        Ok((self.database, parse::boolean(self.fields, "noCursorTimeout")?))
     }
 
     /// The documents of a field that may come beside the body.
@@ -118,23 +123,22 @@ pub(crate) fn run(
 ) -> Answer {
     let start = out.len();
     let begun = Instant::now();
+    let one_shard_queries = client.one_shard_queries();
     // What this thread waited for before belongs to no operation.
     waits::take();
     let op = Operation { instance, client };
     let listed = body_of(incoming).and_then(Listed::of);
-    let request = listed.as_ref().map_err(Failure::clone).and_then(|fields| request_of(op, incoming, fields));
+    let request =
+        listed.as_ref().map_err(Failure::clone).and_then(|fields| request_of(instance, incoming, fields));
     let failure = match &request {
         Err(failure) => Some(failure.clone()),
         Ok(request) => answer(op, request, out).err(),
     };
-    let row = request.as_ref().ok().and_then(|request| instance.counters.command(request.command.row()));
-    if let Some(counter) = row {
-        counter.total.add(1);
-        counter.failed.add(u64::from(failure.is_some()));
-    }
     if let Ok(request) = &request {
-        let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        instance.counters.times(request.command.kind).add(took_us, waits::take());
+        count(instance, request.command, begun, waits::take(), failure.is_some());
+    }
+    if client.one_shard_queries() == one_shard_queries {
+        client.end_one_shard_queries();
     }
     if let Some(failure) = &failure {
         instance.counters.user_asserts.add(1);
@@ -145,6 +149,16 @@ pub(crate) fn run(
         Ok(request) if !request.command.secret => Answer::MayCompress,
         _ => Answer::Plain,
     }
+}
+
+/// Counts a command that ended.
+pub(crate) fn count(instance: &Instance, command: &Command, begun: Instant, waited: Waited, failed: bool) {
+    if let Some(counter) = instance.counters.command(command.row()) {
+        counter.total.add(1);
+        counter.failed.add(u64::from(failed));
+    }
+    let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+    instance.counters.times(command.kind).add(took_us, waited);
 }
 
 fn answer(op: Operation<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> Result<()> {
@@ -166,7 +180,12 @@ fn answer(op: Operation<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-fn request_of<'a>(op: Operation<'_>, incoming: &Incoming<'a>, fields: &'a Listed<'a>) -> Result<Request<'a>> {
+/// Reads what the router acts upon.
+pub(crate) fn request_of<'a>(
+    instance: &Instance,
+    incoming: &Incoming<'a>,
+    fields: &'a Listed<'a>,
+) -> Result<Request<'a>> {
     let (message, query_database) = match incoming {
         Incoming::Message(message) => (Some(*message), None),
         Incoming::Query(query) => (None, query.command_database()),
@@ -175,7 +194,7 @@ fn request_of<'a>(op: Operation<'_>, incoming: &Incoming<'a>, fields: &'a Listed
         return Err(Failure::new(Code::CommandNotFound, "no command was given: the document is empty"));
     };
     let command = commands::find(name).ok_or_else(|| {
-        op.instance.counters.unknown_commands.add(1);
+        instance.counters.unknown_commands.add(1);
         Failure::new(Code::CommandNotFound, format!("no such command: '{name}'"))
     })?;
     let mut request = Request {

@@ -14,6 +14,7 @@ use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::cursors::CursorTable;
+use crate::relay::Relay;
 
 /// What a router is made of.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ pub(crate) struct Instance {
     pub(crate) clients: Clients,
     pub(crate) counters: Counters,
     pub(crate) balancer: BalancerState,
+    pub(crate) relay: Relay,
     pub(crate) started: Instant,
     /// The port that it really listens on.
     pub(crate) port: OnceLock<u16>,
@@ -42,6 +44,7 @@ impl Instance {
             clients: Clients::default(),
             counters: Counters::default(),
             balancer: BalancerState::default(),
+            relay: Relay::new(),
             started: Instant::now(),
             port: OnceLock::new(),
             stopping: AtomicBool::new(false),
@@ -61,6 +64,7 @@ impl Instance {
         let _held = self.bell.0.lock();
         self.stopping.store(true, Ordering::Release);
         self.bell.1.notify_all();
+        self.relay.ring();
     }
 
     /// Rests for a while, or until the router stops.

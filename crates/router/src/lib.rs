@@ -22,6 +22,7 @@ mod merge;
 mod network;
 mod outgoing;
 mod pipeline;
+mod relay;
 mod route;
 mod router;
 mod upkeep;

@@ -4,7 +4,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use fathom_service::log::Log;
-use fathom_service::{Answer, Incoming, Service, Traffic};
+use fathom_service::{Answer, Incoming, Service, Traffic, Unattended};
 
 use crate::Result;
 use crate::client::Client;
@@ -50,5 +50,13 @@ impl Service for Instance {
 
     fn leave(&self, id: u64) {
         self.clients.remove(id);
+    }
+
+    fn is_wanted(&self, client: &Arc<Client>) -> bool {
+        self.relay.wants(client) && !self.is_stopping()
+    }
+
+    fn take_over(self: &Arc<Self>, connection: Unattended<Self>) {
+        self.relay.take(connection);
     }
 }

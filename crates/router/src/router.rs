@@ -11,7 +11,7 @@ use fathom_service::{Limits, Listener, bind};
 
 use crate::config::Config;
 use crate::instance::Instance;
-use crate::{balancer, upkeep};
+use crate::{balancer, relay, upkeep};
 
 /// How long the config servers may take to answer at the start.
 const START: Duration = Duration::from_secs(60);
@@ -60,6 +60,9 @@ impl Router {
         if balances {
             threads.push(spawn("balancer", &instance, balancer::run)?);
         }
+        for place in 0..instance.relay.loops() {
+            threads.push(spawn("relay", &instance, move |instance| relay::run(instance, place))?);
+        }
         let listener = Listener::start(&instance, listeners, limits, None)?;
         let port = doc! { "port": i32::from(instance.port.get().copied().unwrap_or(0)) };
         log.info("NETWORK", 23016, "listener", "Waiting for connections", port);
@@ -103,7 +106,11 @@ impl Router {
     }
 }
 
-fn spawn(name: &str, instance: &Arc<Instance>, run: fn(&Arc<Instance>)) -> Result<JoinHandle<()>, Error> {
+fn spawn(
+    name: &str,
+    instance: &Arc<Instance>,
+    run: impl FnOnce(&Arc<Instance>) + Send + 'static,
+) -> Result<JoinHandle<()>, Error> {
     let instance = Arc::clone(instance);
     std::thread::Builder::new()
         .name(name.to_owned())

@@ -13,8 +13,9 @@ use fathom_wire::{
 };
 use rustls::ServerConfig;
 
+use crate::listener::Leave;
 use crate::stream::{Socket, Stream};
-use crate::{Answer, Incoming, Result, Service};
+use crate::{Answer, Incoming, Result, Service, Unattended};
 
 /// Room for the first message of a connection, a hello: who sends less than that keeps no more memory busy.
 const FIRST_BYTES: usize = 1 << 10;
@@ -64,18 +65,22 @@ fn wants_tls(socket: &Socket) -> io::Result<bool> {
 
 /// A connection and what it keeps between messages.
 pub(super) struct Connection<S: Service> {
-    service: Arc<S>,
+    pub(super) service: Arc<S>,
     id: u64,
     remote: String,
-    peer: S::Peer,
-    stream: Stream,
+    pub(super) peer: S::Peer,
+    pub(super) stream: Stream,
     /// Room for bytes that are read; the first `filled` are, and are not used yet.
-    input: Vec<u8>,
-    filled: usize,
-    output: Vec<u8>,
+    pub(super) input: Vec<u8>,
+    pub(super) filled: usize,
+    pub(super) output: Vec<u8>,
     plain: Vec<u8>,
     codec: Codec,
-    requests: i32,
+    pub(super) requests: i32,
+    /// Whether the last message came compressed.
+    compressed: bool,
+    /// Takes it out of the lists when it ends, also when its thread panics.
+    _leave: Leave<S>,
 }
 
 impl<S: Service> Connection<S> {
@@ -84,6 +89,7 @@ impl<S: Service> Connection<S> {
         (id, remote): (u64, String),
         peer: S::Peer,
         stream: Stream,
+        leave: Leave<S>,
     ) -> Connection<S> {
         Connection {
             service,
@@ -97,10 +103,12 @@ impl<S: Service> Connection<S> {
             plain: Vec::new(),
             codec: Codec::default(),
             requests: 0,
+            compressed: false,
+            _leave: leave,
         }
     }
 
-    /// Answers messages until the peer goes, sends nonsense, or the server stops.
+    /// Answers messages until the peer goes, sends nonsense, or the server stops, or the service takes the connection over.
     pub(super) fn serve(mut self) {
         while !self.service.is_stopping() {
             let Ok(Some(length)) = self.read_frame() else { break };
@@ -108,45 +116,73 @@ impl<S: Service> Connection<S> {
             if !self.answer(length) || self.service.is_over(&self.peer) {
                 break;
             }
-            self.input.copy_within(length..self.filled, 0);
-            self.filled -= length;
-            if self.filled == 0 && self.input.len() > KEPT_BYTES {
-                self.input = vec![0; CHUNK_BYTES];
-            }
-            if self.output.capacity() > KEPT_BYTES {
-                self.output = Vec::with_capacity(CHUNK_BYTES);
+            self.use_up(length);
+            self.spare_output();
+            let between_messages = self.filled == 0 && self.stream.is_plain() && !self.compressed;
+            if between_messages && self.service.is_wanted(&self.peer) {
+                let service = Arc::clone(&self.service);
+                return service.take_over(Unattended::new(self));
             }
         }
+    }
+
+    /// Drops the frame at the start of the input, which is answered.
+    pub(super) fn use_up(&mut self, length: usize) {
+        self.input.copy_within(length..self.filled, 0);
+        self.filled -= length;
+        if self.filled == 0 && self.input.len() > KEPT_BYTES {
+            self.input = vec![0; CHUNK_BYTES];
+        }
+    }
+
+    /// Gives the room of a large reply back, once it is sent.
+    pub(super) fn spare_output(&mut self) {
+        if self.output.capacity() > KEPT_BYTES {
+            self.output = Vec::with_capacity(CHUNK_BYTES);
+        }
+    }
+
+    /// Its number.
+    pub(super) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Reads until a whole frame is at the start of the input; its length, or none at the end.
     fn read_frame(&mut self) -> io::Result<Option<usize>> {
         loop {
-            let mut wanted = Header::BYTES;
-            let filled = self.input.get(..self.filled).unwrap_or_default();
-            if self.requests == 0 && is_handshake(filled) == Some(true) {
-                let what = "SSL handshake received but server is started without SSL support";
-                return Err(self.protest(&Failure::new(Code::ProtocolError, what)));
+            let wanted = self.wanted()?;
+            if self.filled >= wanted {
+                return Ok(Some(wanted));
             }
-            if let Some(header) = filled.first_chunk::<{ Header::BYTES }>() {
-                let header = Header::parse(header).map_err(|failure| self.protest(&failure))?;
-                wanted = header.length_bytes;
-                if self.filled >= wanted {
-                    return Ok(Some(wanted));
-                }
-            }
-            // What is announced is believed only as far as as much has come already: who announces 48 MB and sends a header
-            // has a header's room.
-            let believed = self.filled.clamp(CHUNK_BYTES / 2, MOST_AT_ONCE_BYTES);
-            let room = if self.requests == 0 { (wanted - self.filled).min(believed) } else { believed };
-            if self.input.len() < self.filled + room {
-                self.input.resize(self.filled + room, 0);
-            }
+            self.make_room(wanted);
             let read = self.stream.read(self.input.get_mut(self.filled..).unwrap_or_default())?;
             if read == 0 {
                 return Ok(None);
             }
             self.filled += read;
+        }
+    }
+
+    /// How many bytes the frame at the start of the input has, or its header while that is not whole.
+    pub(super) fn wanted(&self) -> io::Result<usize> {
+        let filled = self.input.get(..self.filled).unwrap_or_default();
+        if self.requests == 0 && is_handshake(filled) == Some(true) {
+            let what = "SSL handshake received but server is started without SSL support";
+            return Err(self.protest(&Failure::new(Code::ProtocolError, what)));
+        }
+        match filled.first_chunk::<{ Header::BYTES }>() {
+            None => Ok(Header::BYTES),
+            Some(header) => Ok(Header::parse(header).map_err(|failure| self.protest(&failure))?.length_bytes),
+        }
+    }
+
+    /// Makes room for more of a frame. What is announced is believed only as far as as much has come already: who announces 48 MB
+    /// and sends a header has a header's room.
+    pub(super) fn make_room(&mut self, wanted: usize) {
+        let believed = self.filled.clamp(CHUNK_BYTES / 2, MOST_AT_ONCE_BYTES);
+        let room = if self.requests == 0 { (wanted - self.filled).min(believed) } else { believed };
+        if self.input.len() < self.filled + room {
+            self.input.resize(self.filled + room, 0);
         }
     }
 
@@ -171,7 +207,8 @@ impl<S: Service> Connection<S> {
     fn answer_frame(&mut self, frame: &[u8]) -> Result<bool> {
         self.output.clear();
         let header = Header::of_frame(frame)?;
-        if header.op_code != OpCode::COMPRESSED {
+        self.compressed = header.op_code == OpCode::COMPRESSED;
+        if !self.compressed {
             return self.answer_plain(frame, header.request_id, None);
         }
         let mut plain = std::mem::take(&mut self.plain);

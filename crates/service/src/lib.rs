@@ -13,12 +13,14 @@ mod process;
 pub mod random;
 mod stream;
 mod traffic;
+mod unattended;
 pub mod version;
 
 pub use answer::{Answer, Incoming, body_of, write_failure};
 pub use listener::{Limits, Listener, Service, bind};
 pub use process::ProcessFigures;
 pub use traffic::{CommandCounter, CompressionCounters, Counter, Traffic};
+pub use unattended::{Received, Unattended};
 
 /// What functions that answer a client return: the failure is what the client sees.
 pub type Result<T, E = fathom_wire::Failure> = std::result::Result<T, E>;

@@ -14,7 +14,7 @@ use rustls::ServerConfig;
 use crate::connection::Connection;
 use crate::log::Log;
 use crate::stream::Socket;
-use crate::{Answer, Incoming, Result as Reply, Traffic};
+use crate::{Answer, Incoming, Result as Reply, Traffic, Unattended};
 
 /// What a connection's thread may use of stack, as mongod's; the deepest recursion is over 200 nested documents.
 const STACK_BYTES: usize = 1 << 20;
@@ -51,6 +51,15 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn is_over(&self, peer: &Self::Peer) -> bool;
     /// A connection of this number ended.
     fn leave(&self, id: u64);
+    /// Whether a connection in the clear, between two messages, is to go on by [`Service::take_over`] and no longer by a thread
+    /// of its own.
+    fn is_wanted(&self, _: &Self::Peer) -> bool {
+        false
+    }
+    /// Takes a connection that [`Service::is_wanted`].
+    fn take_over(self: &Arc<Self>, connection: Unattended<Self>) {
+        connection.attend();
+    }
 }
 
 /// What connections are taken.
@@ -223,26 +232,30 @@ impl<S: Service> Door<S> {
             "connectionCount": count(open + 1),
         };
         log.info("NETWORK", 22943, "listener", "Connection accepted", attributes);
-        let thread = std::thread::Builder::new().name(format!("conn{id}")).stack_size(STACK_BYTES);
         let leave = Leave { service: Arc::clone(&self.service), sockets: Arc::clone(&self.sockets), id };
         let (tls, may_be_plain) = (self.tls.clone(), self.limits.may_be_plain);
-        let run = move || {
-            // Dropped last, also when the connection panics.
+        spawn(&*self.service, id, move || {
+            // Also where the closure is dropped unused or panics, `leave` goes with it.
             let leave = leave;
             if let Ok(stream) = crate::connection::secure(Socket(socket), tls.as_ref(), may_be_plain) {
-                Connection::new(Arc::clone(&leave.service), (id, remote), kept, stream).serve();
+                let service = Arc::clone(&leave.service);
+                Connection::new(service, (id, remote), kept, stream, leave).serve();
             }
-        };
-        // Where no thread can be made, `run` is dropped and `leave` with it: the connection is closed.
-        if let Err(error) = thread.spawn(run) {
-            let what = "cannot start a thread for a connection";
-            log.warning("NETWORK", 22944, "listener", what, doc! { "error": error.to_string() });
-        }
+        });
     }
 }
 
-/// Takes a connection out of the lists when its thread ends.
-struct Leave<S: Service> {
+/// Runs a connection by a thread of its own. Where none can be made, `run` is dropped, and so closes the connection that it holds.
+pub(super) fn spawn<S: Service>(service: &S, id: u64, run: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().name(format!("conn{id}")).stack_size(STACK_BYTES);
+    if let Err(error) = thread.spawn(run) {
+        let what = "cannot start a thread for a connection";
+        service.log().warning("NETWORK", 22944, "listener", what, doc! { "error": error.to_string() });
+    }
+}
+
+/// Takes a connection out of the lists when it ends.
+pub(super) struct Leave<S: Service> {
     service: Arc<S>,
     sockets: Arc<Sockets>,
     id: u64,

@@ -45,6 +45,19 @@ impl Stream {
         }
     }
 
+    /// Whether bytes go as they are.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self, Stream::Plain(_))
+    }
+
+    /// The socket below.
+    pub(super) fn socket(&self) -> &TcpStream {
+        match self {
+            Stream::Plain(socket) => &socket.0,
+            Stream::Tls(stream) => &stream.sock.0,
+        }
+    }
+
     /// Reads what is there, at least one byte; 0 at the end.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {

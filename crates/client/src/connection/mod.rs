@@ -3,6 +3,7 @@
 //! Buffers are used again, so that a load generator spends its time on the server. After a network error every further call
 //! fails at once: what is still to come on the socket belongs to a request that nobody waits for.
 
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use bson::{RawDocument, RawDocumentBuf};
@@ -169,6 +170,19 @@ impl Connection {
         self.send(true, build)
     }
 
+    /// Whether calls do what can be done now, for one thread that has many connections: then requests must be small enough to be sent
+    /// at once, and [`Connection::finish`] comes after [`Connection::has_reply`].
+    pub fn set_nonblocking(&mut self, nonblocking: bool) -> Result<()> {
+        Ok(self.stream.set_nonblocking(nonblocking)?)
+    }
+
+    /// Takes what has come of the reply and says whether it is whole.
+    pub fn has_reply(&mut self) -> Result<bool> {
+        let whole = self.stream.has_frame();
+        self.broken |= whole.is_err();
+        Ok(whole?)
+    }
+
     /// The reply to the message of [`Connection::begin`], where it lies.
     pub fn finish(&mut self) -> Result<&RawDocument> {
         self.receive()
@@ -248,6 +262,13 @@ impl Connection {
     fn or_broken(&mut self, sent: fathom_errors::Result<()>) -> Result<()> {
         self.broken |= sent.is_err();
         Ok(sent?)
+    }
+}
+
+/// For polls.
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 }
 

@@ -60,7 +60,7 @@ fn about_no_collection(
     let backend = route.map_or_else(|| Arc::clone(op.instance.cluster.config()), |route| route.primary);
     let command = Outgoing::forwarded(request, &[], |_| {})?;
     crate::call::call(&backend, request.database, &command, &request.sending(), |answer| {
-        pass_cursor_on(op, request, &backend, answer, reply)
+        pass_cursor_on(op.instance, request.cursor_terms()?, &backend, answer, reply)
     })
 }
 
@@ -84,7 +84,7 @@ fn answer(
         && (!elsewhere || *only == route.primary.id())
     {
         return send_to(op, request, route, only, |backend, answer| {
-            pass_cursor_on(op, request, backend, answer, reply)
+            pass_cursor_on(op.instance, request.cursor_terms()?, backend, answer, reply)
         });
     }
     if parse::boolean(request.fields, "explain")? {

@@ -32,14 +32,13 @@ pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_
 }
 
 fn answer(op: Operation<'_>, request: &Request<'_>, route: &Route, reply: &mut Reply<'_>) -> Result<()> {
-    let shards = match &route.table {
-        None => vec![route.primary.id().to_owned()],
-        Some(table) => table.target(&filter_of(request, &variables_of(request)?)?)?.shards,
-    };
+    let shards = shards_of(request, route)?;
     if let [only] = shards.as_slice() {
-        return send_to(op, request, route, only, |backend, answer| {
-            pass_cursor_on(op, request, backend, answer, reply)
-        });
+        send_to(op, request, route, only, |backend, answer| {
+            pass_cursor_on(op.instance, request.cursor_terms()?, backend, answer, reply)
+        })?;
+        op.client.count_one_shard_query();
+        return Ok(());
     }
     let query = Query::read(request)?;
     let mut commands: Vec<(Arc<Backend>, Outgoing<'_>)> = Vec::with_capacity(shards.len());
@@ -50,6 +49,14 @@ fn answer(op: Operation<'_>, request: &Request<'_>, route: &Route, reply: &mut R
     let batch = (query.batch_size.unwrap_or(FIRST_BATCH), query.single_batch);
     let merge = Merge::open(request.database, &commands, request.sending(), query.shape, None)?;
     write_first_batch(op, request, &route.namespace, Source::Merge(Box::new(merge)), batch, reply)
+}
+
+/// The shards that the query concerns.
+pub(crate) fn shards_of(request: &Request<'_>, route: &Route) -> Result<Vec<String>> {
+    Ok(match &route.table {
+        None => vec![route.primary.id().to_owned()],
+        Some(table) => table.target(&filter_of(request, &variables_of(request)?)?)?.shards,
+    })
 }
 
 fn filter_of(request: &Request<'_>, variables: &Variables) -> Result<Filter> {

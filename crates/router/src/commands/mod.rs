@@ -38,9 +38,11 @@ use crate::backend::Backend;
 use crate::call;
 use crate::cursors::{Cursor, Source};
 use crate::dispatch::{Operation, Request};
+use crate::instance::Instance;
 use crate::outgoing::{Outgoing, copy, fields_of};
 use crate::route::Route;
 
+pub(crate) use find_documents::shards_of;
 pub(crate) use indexes::check_unique;
 pub(crate) use table::{COMMANDS, find};
 
@@ -101,10 +103,11 @@ pub(crate) fn pass_on(answer: &RawDocument, reply: &mut Reply<'_>) {
     copy(answer, reply, |name| !OF_THE_HOP.contains(&name));
 }
 
-/// Hands a shard's reply with a cursor on, under an id of the router's own if the shard has more.
+/// Hands a shard's reply with a cursor on, under an id of the router's own if the shard has more; for the database and with the time-out
+/// of [`Request::cursor_terms`].
 pub(crate) fn pass_cursor_on(
-    op: Operation<'_>,
-    request: &Request<'_>,
+    instance: &Instance,
+    (database, no_timeout): (&str, bool),
     backend: &Arc<Backend>,
     answer: &RawDocument,
     reply: &mut Reply<'_>,
@@ -127,15 +130,14 @@ pub(crate) fn pass_cursor_on(
         let own = if id == 0 {
             0
         } else {
-            let (database, collection) = namespace.split_once('.').unwrap_or((request.database, namespace));
+            let (database, collection) = namespace.split_once('.').unwrap_or((database, namespace));
             let source = Source::Single {
                 backend: Arc::clone(backend),
                 id,
                 database: database.to_owned(),
                 collection: collection.to_owned(),
             };
-            let no_timeout = parse::boolean(request.fields, "noCursorTimeout")?;
-            op.instance.cursors.add(Cursor { namespace: namespace.to_owned(), source, no_timeout })
+            instance.cursors.add(Cursor { namespace: namespace.to_owned(), source, no_timeout })
         };
         out.i64("id", own);
     }
@@ -184,10 +186,14 @@ pub(crate) fn send_to<R>(
     take: impl FnOnce(&Arc<Backend>, &RawDocument) -> Result<R>,
 ) -> Result<R> {
     let backend = op.instance.cluster.shard(shard)?;
-    let command = Outgoing::forwarded(request, &[], |_| {})?
-        .with_sequence_of(request)
-        .with_versions(route.versions(shard));
+    let command = for_shard(request, route, shard)?;
     call::call(&backend, request.database, &command, &request.sending(), |answer| take(&backend, answer))
+}
+
+/// A request as it came, for one shard of its route.
+pub(crate) fn for_shard<'a>(request: &Request<'a>, route: &Route, shard: &str) -> Result<Outgoing<'a>> {
+    let command = Outgoing::forwarded(request, &[], |_| {})?;
+    Ok(command.with_sequence_of(request).with_versions(route.versions(shard)))
 }
 
 /// The time, and what `let` names.

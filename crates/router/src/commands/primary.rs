@@ -21,7 +21,7 @@ pub(super) fn list_collections(
     };
     let command = Outgoing::forwarded(request, &[], |_| {})?;
     call::call(&route.primary, request.database, &command, &request.sending(), |answer| {
-        pass_cursor_on(op, request, &route.primary, answer, reply)
+        pass_cursor_on(op.instance, request.cursor_terms()?, &route.primary, answer, reply)
     })
 }
 
@@ -31,7 +31,7 @@ pub(super) fn list_indexes(op: Operation<'_>, request: &Request<'_>, reply: &mut
     let found = op.instance.with_route(request.database, &namespace, |route| {
         let shard = route.shards().into_iter().next().unwrap_or_else(|| route.primary.id().to_owned());
         send_to(op, request, route, &shard, |backend, answer| {
-            pass_cursor_on(op, request, backend, answer, reply)
+            pass_cursor_on(op.instance, request.cursor_terms()?, backend, answer, reply)
         })
     })?;
     found.ok_or_else(|| Failure::new(Code::NamespaceNotFound, format!("ns does not exist: {namespace}")))

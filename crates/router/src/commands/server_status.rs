@@ -132,7 +132,7 @@ fn sharding(instance: &Instance, reply: &mut Reply<'_>) {
 }
 
 /// What only this router tells: how long operations took here, what of it they waited for shards, and for how many of them at
-/// once. Times in microseconds.
+/// once. Times in microseconds. Relayed are queries that needed no thread of their own.
 fn own(instance: &Instance, reply: &mut Reply<'_>) {
     let mut section = reply.begin_document("fathom");
     section.string("version", env!("CARGO_PKG_VERSION"));
@@ -146,6 +146,8 @@ fn own(instance: &Instance, reply: &mut Reply<'_>) {
         counted(&mut one, "oneShard", &times.one_shard);
         counted(&mut one, "manyShards", &times.several_shards);
     }
+    latencies.end();
+    counted(&mut section, "relayedQueries", &instance.counters.relayed);
 }
 
 fn metrics(instance: &Instance, reply: &mut Reply<'_>) {

@@ -5,5 +5,6 @@ mod administration;
 mod chunks;
 mod cluster;
 mod merged;
+mod relayed;
 mod unsharded;
 mod writes;

@@ -1,0 +1,231 @@
+//! One loop: its clients, each of which is asked, waits for a shard, or leaves.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fathom_service::parse::Listed;
+use fathom_service::{Incoming, Received, Unattended, body_of};
+use fathom_wire::DocumentWriter;
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+
+use super::query::{self, Query};
+use super::shards::ShardConnections;
+use super::{BELL, Loop};
+use crate::commands::pass_cursor_on;
+use crate::dispatch::count;
+use crate::instance::Instance;
+use crate::waits::Waited;
+
+/// Events taken from the kernel at once.
+const EVENTS: usize = 128;
+/// Between two looks at queries that are under way when the router stops.
+const STOP_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// How long these may take.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A client.
+struct Session {
+    connection: Unattended<Instance>,
+    asked: Option<Asked>,
+}
+
+/// A query that a shard was asked.
+struct Asked {
+    shard: u64,
+    /// Bytes of the request.
+    length: usize,
+    begun: Instant,
+    sent: Instant,
+    database: String,
+    no_timeout: bool,
+}
+
+/// The clients of a loop. Numbers that events carry are never used again: even ones for clients, odd ones for shards.
+pub(super) struct Sessions<'l> {
+    instance: &'l Arc<Instance>,
+    own: &'l Loop,
+    sessions: HashMap<u64, Session>,
+    shards: ShardConnections<'l>,
+    next: u64,
+}
+
+impl<'l> Sessions<'l> {
+    pub(super) fn new(instance: &'l Arc<Instance>, own: &'l Loop) -> Sessions<'l> {
+        let shards = ShardConnections::new(&own.epoll);
+        Sessions { instance, own, sessions: HashMap::new(), shards, next: 0 }
+    }
+
+    pub(super) fn run(mut self) {
+        let mut events = Vec::with_capacity(EVENTS);
+        let mut stopped = None;
+        loop {
+            if self.instance.is_stopping() {
+                self.sessions.retain(|_, session| session.asked.is_some());
+                let since = *stopped.get_or_insert_with(Instant::now);
+                if self.sessions.is_empty() || since.elapsed() > GRACE {
+                    break;
+                }
+            }
+            events.clear();
+            // An interrupted wait is as good as one without events; any other failure would only come again.
+            let waited = epoll::wait(
+                &self.own.epoll,
+                spare_capacity(&mut events),
+                stopped.is_some().then_some(&STOP_POLL),
+            );
+            if waited.is_err_and(|error| error != rustix::io::Errno::INTR) {
+                break;
+            }
+            for event in &events {
+                match event.data.u64() {
+                    BELL => self.welcome(),
+                    number if number % 2 == 1 => self.shard_spoke(number),
+                    number => self.client_spoke(number),
+                }
+            }
+        }
+    }
+
+    fn welcome(&mut self) {
+        let mut rung = [0; 8];
+        let _ = rustix::io::read(&self.own.bell, &mut rung);
+        let arrived = self.own.arrived.lock().as_mut().map(std::mem::take);
+        for connection in arrived.into_iter().flatten() {
+            let number = self.number();
+            let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+            if epoll::add(&self.own.epoll, &connection, epoll::EventData::new_u64(number), flags).is_err() {
+                leave(connection);
+                continue;
+            }
+            self.sessions.insert(number, Session { connection, asked: None });
+            self.go_on(number);
+        }
+    }
+
+    /// An even number; the next one is odd.
+    fn number(&mut self) -> u64 {
+        self.next += 2;
+        self.next
+    }
+
+    fn client_spoke(&mut self, number: u64) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        session.connection.wake();
+        // Who speaks while a query is under way is heard after it.
+        if session.asked.is_none() {
+            self.go_on(number);
+        }
+    }
+
+    /// Passes the client's next query on, if it has come.
+    fn go_on(&mut self, number: u64) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        match session.connection.receive() {
+            Received::Part => {}
+            Received::End => {
+                self.sessions.remove(&number);
+                self.shards.give_back(self.sessions.len());
+            }
+            Received::Frame(length) => {
+                if self.ask(number, length).is_none() {
+                    self.hand_back(number);
+                }
+            }
+        }
+    }
+
+    /// Sends a query of `length` bytes to its shard; none if this is not for the loop to do.
+    fn ask(&mut self, number: u64, length: usize) -> Option<()> {
+        let begun = Instant::now();
+        let shard_number = self.number() + 1;
+        let session = self.sessions.get_mut(&number)?;
+        let message = session.connection.command(length)?;
+        let incoming = Incoming::Message(&message);
+        let fields = Listed::of(body_of(&incoming).ok()?).ok()?;
+        let Query { request, backend, outgoing, no_timeout } =
+            Query::read(self.instance, length, &incoming, &fields)?;
+        let shard = self.shards.take((&backend, &request.preference), number, shard_number)?;
+        let sent = Instant::now();
+        let connection = &mut self.shards.get(shard)?.connection;
+        if connection.begin(|message| outgoing.write(request.database, message)).is_err() {
+            self.shards.discard(shard);
+            return None;
+        }
+        let database = request.database.to_owned();
+        session.asked = Some(Asked { shard, length, begun, sent, database, no_timeout });
+        Some(())
+    }
+
+    fn shard_spoke(&mut self, number: u64) {
+        let Some(shard) = self.shards.get(number) else { return };
+        let client = shard.client;
+        match (shard.connection.has_reply(), client) {
+            (Ok(false), _) => {}
+            (Ok(true), Some(client)) => self.deliver(client),
+            // It is closed, or says what nobody asked for.
+            _ => {
+                self.shards.discard(number);
+                if let Some(client) = client {
+                    self.hand_back(client);
+                }
+            }
+        }
+    }
+
+    /// Hands a shard's reply on; a thread repeats what did not succeed, since it knows what to do about it.
+    fn deliver(&mut self, number: u64) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let Some(asked) = session.asked.take() else { return };
+        let Some(shard) = self.shards.get(asked.shard) else { return };
+        let waited = asked.sent.elapsed();
+        let (instance, backend) = (self.instance, &shard.backend);
+        let answered = shard.connection.finish().ok().and_then(|answer| {
+            let terms = (asked.database.as_str(), asked.no_timeout);
+            let write = |out: &mut Vec<u8>| {
+                let mut reply = DocumentWriter::new(out);
+                pass_cursor_on(instance, terms, backend, answer, &mut reply)?;
+                reply.f64("ok", 1.0);
+                Ok(())
+            };
+            session.connection.reply(asked.length, write).ok()
+        });
+        if shard.connection.is_broken() {
+            self.shards.discard(asked.shard);
+        } else {
+            self.shards.rest(asked.shard);
+        }
+        if answered.is_some() {
+            self.count(&asked, waited);
+        }
+        match answered {
+            Some(true) => self.go_on(number),
+            _ => self.hand_back(number),
+        }
+    }
+
+    fn count(&self, asked: &Asked, waited: Duration) {
+        let counters = &self.instance.counters;
+        counters.queries.add(1);
+        counters.relayed.add(1);
+        if let Some(command) = query::command() {
+            let us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+            count(self.instance, command, asked.begun, Waited { us, shards: 1 }, false);
+        }
+    }
+
+    /// Gives a client a thread of its own again.
+    fn hand_back(&mut self, number: u64) {
+        let Some(Session { connection, .. }) = self.sessions.remove(&number) else { return };
+        let _ = epoll::delete(&self.own.epoll, &connection);
+        // What comes next should find an idle connection to its shard.
+        self.shards.give_back(self.sessions.len());
+        leave(connection);
+    }
+}
+
+fn leave(connection: Unattended<Instance>) {
+    connection.peer().end_one_shard_queries();
+    connection.attend();
+}

@@ -1,0 +1,155 @@
+//! A connection between two messages that no thread waits for: for a service that waits for many at once.
+//!
+//! It reads and writes what goes without waiting. What is too much for that, or not for the service's quick way, goes back to a
+//! thread of its own ([`Unattended::attend`]), which finds everything as it was left. Only connections in the clear come here: of TLS a
+//! poll does not see what is left in its buffers.
+
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use fathom_wire::{Header, Message, OpCode, OpMsg, OpMsgWriter};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+
+use crate::connection::Connection;
+use crate::listener::spawn;
+use crate::{Result, Service};
+
+/// What has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A whole message of so many bytes, to be answered or left to a thread.
+    Frame(usize),
+    /// Less than a message; more will be told by a poll.
+    Part,
+    /// The peer has gone, or sent what is no message.
+    End,
+}
+
+/// A connection in the clear whose last message is answered.
+pub struct Unattended<S: Service> {
+    connection: Connection<S>,
+    /// Whether the socket had no more when it was last read.
+    drained: bool,
+    /// How much of the reply is sent.
+    sent: usize,
+}
+
+impl<S: Service> Unattended<S> {
+    pub(super) fn new(connection: Connection<S>) -> Unattended<S> {
+        let sent = connection.output.len();
+        Unattended { connection, drained: false, sent }
+    }
+
+    /// What the service keeps of it.
+    pub fn peer(&self) -> &S::Peer {
+        &self.connection.peer
+    }
+
+    /// A poll, one that tells edges, has seen something.
+    pub fn wake(&mut self) {
+        self.drained = false;
+    }
+
+    /// Reads until a message is there or nothing more is.
+    pub fn receive(&mut self) -> Received {
+        let connection = &mut self.connection;
+        loop {
+            let Ok(wanted) = connection.wanted() else { return Received::End };
+            if connection.filled >= wanted {
+                return Received::Frame(wanted);
+            }
+            if self.drained {
+                return Received::Part;
+            }
+            connection.make_room(wanted);
+            let room = connection.input.get_mut(connection.filled..).unwrap_or_default();
+            let asked = room.len();
+            match rustix::net::recv(connection.stream.socket(), room, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return Received::End,
+                Ok((read, _)) => {
+                    connection.filled += read;
+                    self.drained = read < asked;
+                }
+                Err(Errno::AGAIN) => self.drained = true,
+                Err(Errno::INTR) => {}
+                Err(_) => return Received::End,
+            }
+        }
+    }
+
+    /// The command of `length` bytes that was received; none where only a thread can answer it: what is compressed, of an old driver,
+    /// malformed, or wants no reply or several.
+    pub fn command(&self, length: usize) -> Option<OpMsg<'_>> {
+        let frame = self.connection.input.get(..length)?;
+        if Header::of_frame(frame).ok()?.op_code != OpCode::MSG {
+            return None;
+        }
+        match Message::parse(frame).ok()? {
+            Message::Msg(message) if !message.more_to_come() && !message.exhaust_allowed() => Some(message),
+            _ => None,
+        }
+    }
+
+    /// Answers the command of `length` bytes: `write` writes the reply's body. Whether all of it went; if not, a thread has to
+    /// send the rest ([`Unattended::attend`]). What `write` fails with leaves the command unanswered.
+    pub fn reply(&mut self, length: usize, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<bool> {
+        let connection = &mut self.connection;
+        let request_id = Header::of_frame(connection.input.get(..length).unwrap_or_default())?.request_id;
+        let number = connection.requests.wrapping_add(1);
+        connection.output.clear();
+        self.sent = 0;
+        let mut writer = OpMsgWriter::begin(&mut connection.output, number, request_id);
+        if let Err(failure) = write(writer.body_bytes()).and_then(|()| writer.finish().map(drop)) {
+            connection.output.clear();
+            return Err(failure);
+        }
+        connection.requests = number;
+        let traffic = connection.service.traffic();
+        traffic.received(length);
+        traffic.sent(connection.output.len());
+        self.sent = send(connection.stream.socket().as_fd(), &connection.output);
+        connection.use_up(length);
+        let all = self.sent == connection.output.len();
+        if all {
+            connection.spare_output();
+            self.sent = connection.output.len();
+        }
+        Ok(all)
+    }
+
+    /// Goes on by a thread of its own, which sends what is not sent and answers what is not answered.
+    pub fn attend(self) {
+        let Unattended { mut connection, sent, .. } = self;
+        let service = std::sync::Arc::clone(&connection.service);
+        spawn(&*service, connection.id(), move || {
+            let rest = connection.output.get(sent..).unwrap_or_default();
+            if rest.is_empty() || connection.stream.write_all(rest).is_ok() {
+                connection.serve();
+            }
+        });
+    }
+}
+
+/// How many bytes the socket took. One that fails says so to whoever reads it next.
+fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> usize {
+    loop {
+        match rustix::net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(sent) => return sent,
+            Err(Errno::INTR) => {}
+            Err(_) => return 0,
+        }
+    }
+}
+
+impl<S: Service> AsFd for Unattended<S> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.connection.stream.socket().as_fd()
+    }
+}
+
+impl<S: Service> fmt::Debug for Unattended<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unattended").field("drained", &self.drained).finish_non_exhaustive()
+    }
+}
