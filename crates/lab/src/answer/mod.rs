@@ -170,6 +170,7 @@ fn cautions(study: &Study, plan: &Plan, table: &Table, comparisons: usize) -> Ve
             "{broken} trials failed; their blocks do not count in the comparisons that need them."
         ));
     }
+    cautions.extend(unmeasured(study, plan, table));
     if let Ok(fraction) = experiment::fraction(&study.shape(), study.design.fraction)
         && study.design.fraction > 0
     {
@@ -180,6 +181,23 @@ fn cautions(study: &Study, plan: &Plan, table: &Table, comparisons: usize) -> Ve
         ));
     }
     cautions
+}
+
+/// Metrics that no trial has, though trials were measured: the table shows dashes for them, and nobody should have to guess why.
+fn unmeasured(study: &Study, plan: &Plan, table: &Table) -> Option<String> {
+    let has =
+        |metric: usize| (0..plan.cells.len()).any(|cell| table.row(metric, cell).iter().any(Option::is_some));
+    let (with, without): (Vec<usize>, Vec<usize>) = (0..study.metrics.len()).partition(|metric| has(*metric));
+    if with.is_empty() || without.is_empty() {
+        return None;
+    }
+    let names: Vec<String> =
+        without.into_iter().filter_map(|at| Some(study.metrics.get(at)?.0.name.replace('_', " "))).collect();
+    Some(format!(
+        "No trial measured {}: servers and devices are looked at once a second, so a run must last some seconds, and the device must be \
+         one that can be told from others ('fathom explain' on a trial says what it lacks).",
+        names.join(", ")
+    ))
 }
 
 #[cfg(test)]
