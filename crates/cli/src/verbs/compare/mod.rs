@@ -106,8 +106,10 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     let plan = Plan::of(&study)?;
     if config.dry_run {
         // What would be refused later is refused now.
-        bench(&work)?.check(&study, &plan)?;
-        output::line(&lists::plan(&study, &plan, &estimate(&study, &plan)?, config.json)?)?;
+        let bench = bench(&work)?;
+        bench.check(&study, &plan)?;
+        let made = bench.storage(&study, &plan)?;
+        output::line(&lists::plan(&study, &plan, &estimate(&study, &plan)?, &made, config.json)?)?;
         return Ok(Outcome::Clean);
     }
     let bench = bench(&work)?;
