@@ -91,6 +91,25 @@ fn what_cannot_be_run_is_refused_before_anything_is_made() {
     }
 }
 
+/// The same bound as that of `fathom disk`, told before the first trial.
+#[test]
+fn a_test_file_that_no_probe_takes_is_refused() {
+    let folder = Scratch::new().unwrap();
+    let study = |size: &str| {
+        format!(
+            "name: small\nquestion: How small?\nmeasures: probe\nfactors:\n  depth: [1, 2]\n\
+             settings: {{file_size: {size}, probe_time: 100ms, buffered: on}}\ndesign: {{blocks: 1, twin: false}}\n"
+        )
+    };
+    let output = compare(&folder, &study("15M"), &[]).expect_code(2);
+    assert!(
+        output.stderr.contains("a test file of 15 MiB is less than 16 MiB (line 6)"),
+        "{}",
+        output.stderr
+    );
+    compare(&folder, &study("16M"), &[]).expect_code(0);
+}
+
 #[test]
 fn the_device_under_the_root_is_never_taken() {
     if !fathom_testkit::is_root() {

@@ -4,10 +4,14 @@
 
 use fathom_errors::Result;
 use fathom_storage::{ArrayKind, Filesystem};
+use fathom_units::Bytes;
 
 use crate::plan::combinations;
 use crate::setup::{Load, Servers, Setup, Storage};
 use crate::{Measures, Study};
+
+/// The smallest file that `fathom disk` takes.
+const LEAST_FILE: Bytes = Bytes::mib(16);
 
 /// What is wrong, and the factor that is to be changed.
 type Wrong = Option<(&'static str, String)>;
@@ -143,8 +147,11 @@ fn probe(setup: &Setup) -> Wrong {
     if storage.is_made() && storage.devices.is_empty() && probe.size.0 > room / 10 * 9 {
         return wrong(
             "file_size",
-            format!("a file of {} does not fit disks of {} together", probe.size, fathom_units::Bytes(room)),
+            format!("a file of {} does not fit disks of {} together", probe.size, Bytes(room)),
         );
+    }
+    if probe.size < LEAST_FILE {
+        return wrong("file_size", format!("a test file of {} is less than {LEAST_FILE}", probe.size));
     }
     if probe.size.0 < probe.block.0.saturating_mul(4) {
         return wrong("file_size", "the test file has not even four blocks");

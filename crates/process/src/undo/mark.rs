@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(bearers(&path, ours, true).unwrap(), Vec::<PathBuf>::new());
         let Ok(tool) = Tool::new("mkfs.ext4", "e2fsprogs") else { return };
         tool.args(["-q", "-F", "-U", ours]).arg(&path).run().unwrap();
-        assert_eq!(bearers(&path, ours, true).unwrap(), [path.clone()]);
+        assert_eq!(bearers(&path, ours, true).unwrap(), std::slice::from_ref(&path));
         assert_eq!(bearers(&path, "1f2e", true).unwrap(), Vec::<PathBuf>::new());
         assert_eq!(bearers(Path::new("/no/such/device"), ours, true).unwrap(), Vec::<PathBuf>::new());
     }

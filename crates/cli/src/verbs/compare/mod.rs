@@ -162,8 +162,11 @@ fn resume(config: &Config, named: &Path) -> Result<Outcome> {
 /// The newest study that was not ended.
 fn newest(runs: Option<&Path>) -> Result<PathBuf> {
     let (place, scan) = run_folders::scan(runs)?;
-    let open =
-        scan.runs.iter().find(|run| run.manifest.verb == "compare" && run.manifest.state != State::Complete);
+    let open = scan.runs.iter().find(|run| {
+        run.manifest.verb == "compare"
+            && run.manifest.state != State::Complete
+            && Journal::is_begun(&run.path)
+    });
     let run = open.ok_or_else(|| {
         Error::new(Kind::NotFound, format!("no study that was broken off is under {}", place.display()))
     })?;
