@@ -10,10 +10,10 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 /// A folder with a study, a place to work, runs and state.
-struct Place(Scratch);
+pub(crate) struct Place(Scratch);
 
 impl Place {
-    fn new(text: &str) -> Place {
+    pub(crate) fn new(text: &str) -> Place {
         let place = Place(Scratch::new().unwrap());
         fs::write(place.path("study.yaml"), text).unwrap();
         fs::create_dir(place.path("work")).unwrap();
@@ -21,16 +21,16 @@ impl Place {
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn fathom(&self, arguments: &[&str]) -> Fathom {
+    pub(crate) fn fathom(&self, arguments: &[&str]) -> Fathom {
         let fathom = Fathom::new(env!("CARGO_BIN_EXE_fathom")).args(arguments);
         fathom.state(self.path("state")).limit(Duration::from_secs(600))
     }
 
-    fn compare(&self, more: &[&str]) -> Fathom {
+    pub(crate) fn compare(&self, more: &[&str]) -> Fathom {
         let fathom = self.fathom(&["compare"]).args(more).args(["--runs"]).arg(self.path("runs"));
         if more.contains(&"--resume") {
             return fathom;
@@ -59,19 +59,19 @@ impl Place {
         self.path("runs").join(&runs[0])
     }
 
-    fn trials(&self) -> Vec<Value> {
+    pub(crate) fn trials(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.study().join("trials.jsonl")).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 }
 
-fn names(folder: &Path) -> Vec<String> {
+pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 /// Processes that name a folder on their command lines.
-fn processes(folder: &Path) -> Vec<u32> {
+pub(crate) fn processes(folder: &Path) -> Vec<u32> {
     let folder = folder.display().to_string();
     let pids = fs::read_dir("/proc").unwrap().flatten();
     pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

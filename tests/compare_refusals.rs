@@ -41,6 +41,30 @@ const REFUSED: &[(&str, &str, i32, &str)] = &[
     ("records: 100", "threads: 101", 2, "more threads than operations (line 7)"),
     ("records: 100", "workload: no-such-workload", 2, "neither a workload that is included"),
     ("records: 100", "device: {path: /dev/sdb}", 2, "both 'path' and 'name' are wanted"),
+    (
+        "records: 100",
+        "filesystem: xfs\n  device: [{path: /dev/sdb, name: sdb}, {path: /dev/sdc, name: sdc}]",
+        2,
+        "several devices need an array (line 8)",
+    ),
+    (
+        "records: 100",
+        "array: md-raid0\n  filesystem: xfs\n  device: {path: /dev/sdb, name: sdb}",
+        2,
+        "an array needs two devices at least (line 9)",
+    ),
+    (
+        "records: 100",
+        "array: md-raid0\n  filesystem: xfs\n  device: [{path: /dev/sdb, name: sdb}, {path: /dev/sdb, name: sdb}]",
+        2,
+        "/dev/sdb is named more than once (line 9)",
+    ),
+    (
+        "records: 100",
+        "array: md-raid0\n  filesystem: xfs\n  device: [{path: /dev/sdb, name: sdb}, {path: /dev/sdc, name: sdd}]",
+        2,
+        "what is on /dev/sdc would be lost, and the name typed again is 'sdd'",
+    ),
     ("records: 100", "records: 100000000000", 3, "a trial needs up to"),
     ("records: 100", "filesystem: xfs\n  disk_size: 90000G", 3, "(line 7)"),
     ("records: 100", "filesystem: xfs\n  disk_size: 100M", 2, "xfs needs 300 MiB"),
@@ -65,6 +89,25 @@ fn what_cannot_be_run_is_refused_before_anything_is_made() {
         assert!(!folder.path().join("runs").exists(), "{to}: a run folder was made");
         assert_eq!(fs::read_dir(folder.path().join("work")).unwrap().count(), 0, "{to}");
     }
+}
+
+/// The same bound as that of `fathom disk`, told before the first trial.
+#[test]
+fn a_test_file_that_no_probe_takes_is_refused() {
+    let folder = Scratch::new().unwrap();
+    let study = |size: &str| {
+        format!(
+            "name: small\nquestion: How small?\nmeasures: probe\nfactors:\n  depth: [1, 2]\n\
+             settings: {{file_size: {size}, probe_time: 100ms, buffered: on}}\ndesign: {{blocks: 1, twin: false}}\n"
+        )
+    };
+    let output = compare(&folder, &study("15M"), &[]).expect_code(2);
+    assert!(
+        output.stderr.contains("a test file of 15 MiB is less than 16 MiB (line 6)"),
+        "{}",
+        output.stderr
+    );
+    compare(&folder, &study("16M"), &[]).expect_code(0);
 }
 
 #[test]

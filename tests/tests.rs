@@ -20,6 +20,7 @@ mod cluster_refusals;
 mod cluster_sets;
 mod cluster_stub;
 mod compare;
+mod compare_killed;
 mod compare_refusals;
 mod demo;
 mod disk;

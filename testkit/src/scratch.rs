@@ -76,7 +76,7 @@ pub(crate) fn root_or_skip() -> bool {
 }
 
 #[expect(clippy::print_stderr, reason = "a test tells its reader why it did nothing")]
-fn skip(why: &str) {
+pub(crate) fn skip(why: &str) {
     eprintln!("skipped: {why}");
 }
 

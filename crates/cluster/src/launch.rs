@@ -86,14 +86,19 @@ pub(crate) fn launch(launcher: &Launcher, ledger: &Ledger, launch: Launch<'_>) -
             return Err(error);
         }
     };
+    let_begin(&mut child);
+    Ok(Started { id, child, guard })
+}
+
+/// Gives the word to a child that waits for it in [`become_server`].
+pub fn let_begin(child: &mut Child) {
     if let Some(mut stdin) = child.stdin.take() {
         // One that has ended already is found when it does not answer.
         let _ = writeln!(stdin, "{GO}");
     }
-    Ok(Started { id, child, guard })
 }
 
-/// Becomes a server, once the parent has said so on standard input; returns only if that fails.
+/// Becomes a server, or any other program, once the parent has said so on standard input; returns only if that fails.
 pub fn become_server(groups: &[PathBuf], program: &OsStr, arguments: &[impl AsRef<OsStr>]) -> Error {
     let mut word = String::new();
     let read = io::stdin().lock().read_line(&mut word);

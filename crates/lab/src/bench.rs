@@ -53,6 +53,19 @@ impl Bench {
         self.check_room(most)
     }
 
+    /// The storage that is made for a study, each kind of it in one line.
+    ///
+    /// # Errors
+    /// As of a study's levels.
+    pub fn storage(&self, study: &Study, plan: &Plan) -> Result<Vec<String>> {
+        let mut lines: Vec<String> = Vec::new();
+        for levels in &plan.cells {
+            let line = targets::described(self, &study.setup(levels)?);
+            lines.extend(line.filter(|line| !lines.contains(line)));
+        }
+        Ok(lines)
+    }
+
     fn check_room(&self, most: u64) -> Result<()> {
         let room =
             rustix::fs::statvfs(&self.work).map_err(|cause| Error::io("look at", &self.work, cause))?;

@@ -4,10 +4,14 @@
 
 use fathom_errors::Result;
 use fathom_storage::{ArrayKind, Filesystem};
+use fathom_units::Bytes;
 
 use crate::plan::combinations;
 use crate::setup::{Load, Servers, Setup, Storage};
 use crate::{Measures, Study};
+
+/// The smallest file that `fathom disk` takes.
+const LEAST_FILE: Bytes = Bytes::mib(16);
 
 /// What is wrong, and the factor that is to be changed.
 type Wrong = Option<(&'static str, String)>;
@@ -33,7 +37,7 @@ fn wrong(factor: &'static str, what: impl Into<String>) -> Wrong {
 }
 
 fn storage(storage: &Storage) -> Wrong {
-    let Storage { array, filesystem, disks, .. } = storage;
+    let Storage { array, filesystem, disks, devices, .. } = storage;
     match (array, filesystem) {
         (Some(ArrayKind::BtrfsRaid0), Some(filesystem)) if *filesystem != Filesystem::Btrfs => {
             return wrong("array", format!("btrfs joins disks for itself only, not for {filesystem}"));
@@ -41,14 +45,22 @@ fn storage(storage: &Storage) -> Wrong {
         (Some(_), None) => return wrong("array", "an array needs a file system on it"),
         _ => {}
     }
-    if array.is_some() && storage.device.is_some() {
-        return wrong("device", "an array is made of loop devices, and one device is named");
+    if !devices.is_empty() && *disks > 1 {
+        return wrong("disks", "'disks' counts loop devices, and devices are named");
     }
-    if array.is_some() && *disks < 2 {
-        return wrong("disks", "an array needs two disks at least");
+    let (factor, plural) = if devices.is_empty() { ("disks", "disks") } else { ("device", "devices") };
+    if array.is_some() && storage.count() < 2 {
+        return wrong(factor, format!("an array needs two {plural} at least"));
     }
-    if array.is_none() && *disks > 1 {
-        return wrong("disks", "several disks need an array");
+    if array.is_none() && storage.count() > 1 {
+        return wrong(factor, format!("several {plural} need an array"));
+    }
+    let twice = devices
+        .iter()
+        .enumerate()
+        .find(|(at, device)| devices.iter().take(*at).any(|other| other.path == device.path));
+    if let Some((_, device)) = twice {
+        return wrong("device", format!("{} is named more than once", device.path.display()));
     }
     if storage.chunk_kib.is_some_and(|chunk| !chunk.is_power_of_two()) {
         return wrong("chunk", "a chunk is a power of two, and 1K at least");
@@ -76,8 +88,11 @@ fn storage(storage: &Storage) -> Wrong {
             return wrong("per_member", "storage for each member has to be made: name a file system");
         }
     }
-    if storage.per_member && storage.device.is_some() {
-        return wrong("per_member", "one device cannot be each member's own");
+    if storage.per_member && !devices.is_empty() {
+        return wrong(
+            "per_member",
+            "devices that are named are one storage, and cannot be each member's own",
+        );
     }
     None
 }
@@ -129,11 +144,14 @@ fn probe(setup: &Setup) -> Wrong {
         return wrong("probe_time", "a probe needs some time");
     }
     let room = storage.disk_size.0.saturating_mul(u64::from(storage.disks));
-    if storage.is_made() && storage.device.is_none() && probe.size.0 > room / 10 * 9 {
+    if storage.is_made() && storage.devices.is_empty() && probe.size.0 > room / 10 * 9 {
         return wrong(
             "file_size",
-            format!("a file of {} does not fit disks of {} together", probe.size, fathom_units::Bytes(room)),
+            format!("a file of {} does not fit disks of {} together", probe.size, Bytes(room)),
         );
+    }
+    if probe.size < LEAST_FILE {
+        return wrong("file_size", format!("a test file of {} is less than {LEAST_FILE}", probe.size));
     }
     if probe.size.0 < probe.block.0.saturating_mul(4) {
         return wrong("file_size", "the test file has not even four blocks");

@@ -48,7 +48,7 @@ pub fn estimate(study: &Study, plan: &Plan) -> Result<Estimate> {
 
 /// A guess of how long one trial takes.
 fn trial_seconds(measures: Measures, setup: &Setup) -> f64 {
-    let made = if setup.storage.is_made() { DISK_S * f64::from(setup.storage.disks) } else { 0.0 };
+    let made = if setup.storage.is_made() { DISK_S * setup.storage.count() as f64 } else { 0.0 };
     let own = match measures {
         Measures::Probe => setup.probe.size.0 as f64 / LAYOUT_PER_S + setup.probe.time.as_secs_f64() + 1.0,
         Measures::Load => {
@@ -71,7 +71,7 @@ fn trial_seconds(measures: Measures, setup: &Setup) -> f64 {
 /// The most that one trial puts on the disk.
 pub(crate) fn room_of(measures: Measures, setup: &Setup) -> u64 {
     let storage = &setup.storage;
-    if storage.device.is_some() {
+    if !storage.devices.is_empty() {
         return 0;
     }
     let each = if storage.per_member { u64::from(setup.servers.data_servers()) } else { 1 };

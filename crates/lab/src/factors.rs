@@ -3,7 +3,7 @@
 //! A level is tried on a bare setup when the file is read, so that a wrong one is refused with its line before anything runs.
 
 use fathom_errors::{Error, Result};
-use fathom_storage::{ArrayKind, CapLimits, Filesystem, storage_class};
+use fathom_storage::{ArrayKind, CapLimits, Filesystem, NamedDisk, storage_class};
 use fathom_units::Bytes;
 use serde_yaml_ng::Value;
 
@@ -49,7 +49,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "device",
         place: Place::Storage,
-        levels: "a block device with its name typed once more, as {path: /dev/sdb, name: sdb}",
+        levels: "a block device with its name typed once more, as {path: /dev/sdb, name: sdb}, or a list of such, for an array",
         put: put_device,
     },
     Factor {
@@ -492,6 +492,16 @@ fn put_variant(setup: &mut Setup, value: &Value) -> Result<()> {
 }
 
 fn put_device(setup: &mut Setup, value: &Value) -> Result<()> {
+    let several = match value {
+        Value::Sequence(values) if values.is_empty() => return Err(Error::usage("it names no device")),
+        Value::Sequence(values) => values.iter().map(device).collect::<Result<_>>()?,
+        one => vec![device(one)?],
+    };
+    setup.storage.devices = several;
+    Ok(())
+}
+
+fn device(value: &Value) -> Result<NamedDisk> {
     let (mut path, mut name) = (None, None);
     for (key, value) in named(value)? {
         match key.as_str() {
@@ -500,9 +510,9 @@ fn put_device(setup: &mut Setup, value: &Value) -> Result<()> {
             _ => return Err(Error::usage(format!("'{key}' is neither 'path' nor 'name'"))),
         }
     }
-    let both = path.zip(name).ok_or_else(|| Error::usage("both 'path' and 'name' are wanted"))?;
-    setup.storage.device = Some(both);
-    Ok(())
+    let (path, typed_name) =
+        path.zip(name).ok_or_else(|| Error::usage("both 'path' and 'name' are wanted"))?;
+    Ok(NamedDisk { path, typed_name })
 }
 
 fn put_array(setup: &mut Setup, value: &Value) -> Result<()> {
@@ -652,6 +662,11 @@ mod tests {
         assert_eq!(put("engine", "[wiredTiger, rocksdb]").unwrap().servers.engine(5), "rocksdb");
         let setup = put("variant", "{name: striped, filesystem: xfs, disks: 2, chunk: 256K}").unwrap();
         assert_eq!((setup.storage.disks, setup.storage.chunk_kib), (2, Some(256)));
+        let one = "{path: /dev/sdb, name: sdb}";
+        assert_eq!(put("device", one).unwrap().storage.devices.len(), 1);
+        let two = put("device", &format!("[{one}, {{path: /dev/sdc, name: /dev/sdc}}]")).unwrap();
+        let names: Vec<_> = two.storage.devices.iter().map(|device| device.typed_name.as_str()).collect();
+        assert_eq!(names, ["sdb", "/dev/sdc"]);
         assert_eq!(put("shards", "none").unwrap().servers.shards, None);
         let setup = put("eviction", "threads_min=1,threads_max=8").unwrap();
         let config = &setup.servers.parameters["wiredTigerEngineRuntimeConfig"];
@@ -679,6 +694,8 @@ mod tests {
             ("workload", "workloadz"),
             ("device", "/dev/sdb"),
             ("device", "{path: /dev/sdb}"),
+            ("device", "[{path: /dev/sdb, name: sdb}, {path: /dev/sdc}]"),
+            ("device", "[]"),
             ("parameters", "fast"),
             ("variant", "{filesystem: xfs}"),
             ("variant", "{name: x, colour: red}"),

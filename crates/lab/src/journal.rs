@@ -79,11 +79,18 @@ impl Journal {
         let choices = Choices { size: size.map(str::to_owned), work: work.to_owned() };
         let choices = serde_json::to_string_pretty(&choices)
             .map_err(|cause| Error::usage("cannot be written").because(cause))?;
-        for (name, text) in [(STUDY, text), (CHOICES, choices.as_str())] {
-            let path = folder.join(name);
-            fs::write(&path, text).map_err(|cause| Error::io("write", &path, cause))?;
-        }
+        let path = folder.join(STUDY);
+        fs::write(&path, text).map_err(|cause| Error::io("write", &path, cause))?;
+        // These come last and whole: with them the study has begun, however early it is killed.
+        let (path, part) = (folder.join(CHOICES), folder.join(format!("{CHOICES}.part")));
+        let written = fs::write(&part, choices).and_then(|()| fs::rename(&part, &path));
+        written.map_err(|cause| Error::io("write", &path, cause))?;
         Ok(Journal { folder: folder.to_owned(), trials: append(folder)?, records: Vec::new() })
+    }
+
+    /// Whether a study came so far in this folder that it can go on.
+    pub fn is_begun(folder: &Path) -> bool {
+        folder.join(CHOICES).exists()
     }
 
     /// Opens that of a study that was broken off.
@@ -195,6 +202,11 @@ mod tests {
     #[test]
     fn a_folder_without_a_study_cannot_go_on() {
         let folder = tempfile::tempdir().unwrap();
+        // Killed before all of it was written.
+        fs::write(folder.path().join(STUDY), "name: x\n").unwrap();
+        assert!(!Journal::is_begun(folder.path()));
         assert_eq!(Journal::resume(folder.path()).unwrap_err().kind(), Kind::NotFound);
+        Journal::begin(folder.path(), "name: x\n", None, Path::new("/data")).unwrap();
+        assert!(Journal::is_begun(folder.path()));
     }
 }

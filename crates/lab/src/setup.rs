@@ -4,10 +4,9 @@
 //! Nothing is opened here.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use fathom_storage::{ArrayKind, CapLimits, Filesystem, QueueSettings};
+use fathom_storage::{ArrayKind, CapLimits, Filesystem, NamedDisk, QueueSettings};
 use fathom_units::Bytes;
 use serde_json::Value;
 
@@ -27,8 +26,8 @@ pub struct Setup {
 /// Where data goes. Without anything said, a folder beside the study's other ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Storage {
-    /// A whole block device, and its name typed once more.
-    pub device: Option<(PathBuf, String)>,
+    /// Whole block devices, the name of each typed once more.
+    pub devices: Vec<NamedDisk>,
     /// Loop devices on files, where there is a file system or an array and no device.
     pub disks: u32,
     /// The size of each.
@@ -56,7 +55,7 @@ pub struct Storage {
 impl Default for Storage {
     fn default() -> Storage {
         Storage {
-            device: None,
+            devices: Vec::new(),
             disks: 1,
             disk_size: Bytes(2 << 30),
             array: None,
@@ -75,7 +74,12 @@ impl Default for Storage {
 impl Storage {
     /// Whether something has to be made for it, for which one has to be root.
     pub fn is_made(&self) -> bool {
-        self.device.is_some() || self.array.is_some() || self.filesystem.is_some()
+        !self.devices.is_empty() || self.array.is_some() || self.filesystem.is_some()
+    }
+
+    /// How many disks it stands on.
+    pub(crate) fn count(&self) -> usize {
+        if self.devices.is_empty() { self.disks as usize } else { self.devices.len() }
     }
 }
 

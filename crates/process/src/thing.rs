@@ -48,14 +48,33 @@ pub(crate) fn unix_ns(time: SystemTime) -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A loop device of ours that is part of something larger: whatever stands on that device is ours only as long as the
-/// device stands on that file.
+/// A disk that is part of something larger: whatever stands on it is ours only as long as it is the disk that was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Member {
-    /// `/dev/loopN`.
-    pub device: PathBuf,
-    /// The file that it stands on.
-    pub backing: PathBuf,
+#[serde(untagged)]
+pub enum Member {
+    /// A loop device of ours, known by its file.
+    Loop {
+        /// `/dev/loopN`.
+        device: PathBuf,
+        /// The file that it stands on.
+        backing: PathBuf,
+    },
+    /// A whole disk that is lent, known by what we put on it.
+    Disk {
+        /// Its node at the time.
+        device: PathBuf,
+        /// The UUID that was chosen for md's superblock, or for LVM's label, on it.
+        mark: String,
+    },
+}
+
+impl Member {
+    /// Its node.
+    pub fn device(&self) -> &Path {
+        match self {
+            Member::Loop { device, .. } | Member::Disk { device, .. } => device,
+        }
+    }
 }
 
 /// Something on the machine that is ours to undo. Paths are absolute and free of symbolic links.
@@ -214,7 +233,11 @@ mod tests {
             Thing::mount("/m", "/dev/loop0"),
             Thing::MdArray {
                 uuid: "0".repeat(32),
-                members: vec![Member { device: "/dev/loop0".into(), backing: "/x".into() }],
+                members: vec![Member::Loop { device: "/dev/loop0".into(), backing: "/x".into() }],
+            },
+            Thing::VolumeGroup {
+                name: "fathom-1-1-1".into(),
+                members: vec![Member::Disk { device: "/dev/sdb".into(), mark: "1f2e".into() }],
             },
             Thing::Setting { path: "/sys/x".into(), previous: "none".into(), value: None },
             Thing::Process(ProcessId { pid: 1, start_time: 2 }),
@@ -226,8 +249,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_of_an_older_journal_is_understood() {
+    fn an_older_journal_is_understood() {
         let text = r#"{"kind":"mount","target":"/m","source":"/dev/loop0"}"#;
         assert_eq!(serde_json::from_str::<Thing>(text).unwrap(), Thing::mount("/m", "/dev/loop0"));
+        let text = r#"{"kind":"md_array","uuid":"0","members":[{"device":"/dev/loop0","backing":"/x"}]}"#;
+        let members = vec![Member::Loop { device: "/dev/loop0".into(), backing: "/x".into() }];
+        assert_eq!(
+            serde_json::from_str::<Thing>(text).unwrap(),
+            Thing::MdArray { uuid: "0".into(), members }
+        );
     }
 }

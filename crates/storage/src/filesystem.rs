@@ -1,4 +1,4 @@
-//! A fresh file system on a volume, mounted: a loop device, an array of them, or a whole device that was named twice.
+//! A fresh file system on a volume, mounted: a loop device, an array of them, or whole disks that were named twice.
 //!
 //! How its mkfs is called stands in `mkfs`. It refuses a volume that is too small; that nothing of anybody's is on it
 //! is the business of whoever hands the volume over.

@@ -2,8 +2,8 @@
 //!
 //! Studies and tests need a disk with a known size, file system or limit on a machine that has only its own. What
 //! is made here is recorded in the undo journal before it exists, undone when its guard goes, and left to
-//! `fathom cleanup` when the process died. It refuses to touch any device, mount or cgroup that it did not make, but for a
-//! whole disk whose name was typed twice and that nobody uses.
+//! `fathom cleanup` when the process died. It refuses to touch any device, mount or cgroup that it did not make, but for
+//! whole disks whose names were typed twice and that nobody uses.
 
 mod array;
 mod cap;
@@ -21,4 +21,4 @@ pub use class::{STORAGE_CLASSES, StorageClass, storage_class};
 pub use filesystem::{Filesystem, FilesystemOptions, Mounted, format_and_mount};
 pub use loop_device::{Backing, LoopDevice, LoopOptions};
 pub use queue::QueueSettings;
-pub use target::{Base, CapPlace, PreparedTarget, TargetDevice, TargetSpec};
+pub use target::{Base, CapPlace, NamedDisk, PreparedTarget, TargetDevice, TargetSpec};

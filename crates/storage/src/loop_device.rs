@@ -12,9 +12,11 @@ use std::time::Duration;
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::{DeviceNumber, View};
-use fathom_process::{Guard, Ledger, Member, Thing, Tool};
+use fathom_process::{Guard, Ledger, Thing, Tool};
 use fathom_units::Bytes;
 use rustix::fs::FallocateFlags;
+
+use crate::array::Part;
 
 /// How the backing file gets its space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,9 +124,10 @@ impl LoopDevice {
         &self.folder
     }
 
-    /// What whatever is built on it is recorded with.
-    pub(crate) fn member(&self) -> Member {
-        Member { device: self.path.clone(), backing: self.backing.clone() }
+    /// As a part of what is built on it.
+    pub(crate) fn part(&self) -> Part {
+        let backing = Some(self.backing.clone());
+        Part { path: self.path.clone(), name: self.name(), size: self.size, backing }
     }
 
     /// Detaches it and removes its file now, and tells whether that worked.

@@ -55,6 +55,26 @@ fn what_is_wrong_is_refused_with_its_line() {
         ("records: 1000", "chunks: 3", "without shards there are no chunks (line 8)"),
         ("records: 1000", "write_concern: 2", "no write can be on 2 members where there are 1 (line 8)"),
         ("records: 1000", "array: md-raid0", "needs a file system on it (line 8)"),
+        (
+            "records: 1000",
+            "filesystem: xfs\n  device: [{path: /dev/x, name: x}, {path: /dev/y, name: y}]",
+            "several devices need an array (line 9)",
+        ),
+        (
+            "records: 1000",
+            "filesystem: xfs\n  array: md-raid0\n  device: {path: /dev/x, name: x}",
+            "an array needs two devices at least (line 10)",
+        ),
+        (
+            "records: 1000",
+            "filesystem: xfs\n  array: md-raid0\n  device: [{path: /dev/x, name: x}, {path: /dev/x, name: x}]",
+            "/dev/x is named more than once (line 10)",
+        ),
+        (
+            "records: 1000",
+            "filesystem: xfs\n  per_member: on\n  device: {path: /dev/x, name: x}",
+            "are one storage, and cannot be each member's own (line 9)",
+        ),
         ("records: 1000", "nr_requests: 32", "is not changed; name a file system or a device (line 8)"),
         ("  operations: 5000", "  warmup: 1s", "needs 'operations' or 'time'"),
         ("threads: [1, 8]", "threads: [8, 1]", "must be numbers that rise (line"),

@@ -1,13 +1,14 @@
 //! This program's own verbs as children, each with its record in a folder of its own.
 //!
-//! A child is in the ledger as soon as it runs, so that `fathom cleanup` ends it where this process was killed.
+//! A child begins only when it is in the ledger and under its storage's limits, as servers do (`fathom_cluster::become_server`):
+//! where this process is killed, `fathom cleanup` knows the child and ends it.
 
 use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use fathom_cluster::let_begin;
 use fathom_errors::{Error, Kind, Result};
 use fathom_process::{Guard, Thing};
 use fathom_record::Run;
@@ -15,6 +16,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Bench;
 
+/// How this program is called to become another one, once it is told to.
+pub(super) const LAUNCH: [&str; 2] = ["cluster", "launch"];
 /// How often it is looked whether a child has ended.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a child that was asked to end may take.
@@ -37,23 +40,31 @@ pub(super) fn record(
     let runs = folder.to_string_lossy().into_owned();
     let failed = |cause| Error::io("start", &bench.program, cause);
     let mut child = Command::new(&bench.program)
+        // It leaves our session when it begins, so that Ctrl-C is ours to pass on.
+        .args(LAUNCH)
+        .arg("--")
+        .arg(&bench.program)
         .args(arguments)
         .args(["--runs", &runs])
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(file("output.txt")?)
         .stderr(file("notes.txt")?)
-        // Ctrl-C is ours to pass on.
-        .process_group(0)
         .spawn()
         .map_err(failed)?;
-    let guard = Thing::process(child.id()).and_then(|thing| Ok(bench.ledger.will_make(thing)?.guard()));
-    let status = adopt(child.id()).and_then(|()| wait(bench, &mut child));
+    let recorded = Thing::process(child.id()).and_then(|thing| Ok(bench.ledger.will_make(thing)?.guard()));
+    let (status, guard) = match recorded {
+        Ok(guard) => {
+            let begun = adopt(child.id()).map(|()| let_begin(&mut child));
+            (begun.and_then(|()| wait(bench, &mut child)), Some(guard))
+        }
+        Err(error) => (Err(error), None),
+    };
     if status.is_err() {
         let _ = child.kill();
         let _ = child.wait();
     }
     // It has ended: there is nothing left to undo.
-    let kept = guard.and_then(Guard::keep);
+    let kept = guard.map_or(Ok(()), Guard::keep);
     let status = status?;
     let fine = status.success() || (may_find && status.code() == Some(1));
     if !fine {

@@ -38,7 +38,7 @@ pub(super) fn run(
         ledger: bench.ledger.clone(),
         launcher: Launcher {
             program: bench.program.clone(),
-            words: vec!["cluster".to_owned(), "launch".to_owned()],
+            words: child::LAUNCH.map(str::to_owned).to_vec(),
         },
         signals: bench.signals.clone(),
         timeout: START,

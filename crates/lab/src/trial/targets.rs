@@ -21,12 +21,12 @@ pub(crate) struct Targets {
 
 /// How storage is to be made, if it is.
 fn specification(storage: &Storage, folder: &Path) -> Option<TargetSpec> {
-    let base = match &storage.device {
-        Some((path, typed_name)) => Base::Device { path: path.clone(), typed_name: typed_name.clone() },
-        None if storage.is_made() => {
-            Base::Loops { folder: folder.to_owned(), count: storage.disks, size: storage.disk_size }
-        }
-        None => Base::Directory(folder.to_owned()),
+    let base = if !storage.devices.is_empty() {
+        Base::Disks(storage.devices.clone())
+    } else if storage.is_made() {
+        Base::Loops { folder: folder.to_owned(), count: storage.disks, size: storage.disk_size }
+    } else {
+        Base::Directory(folder.to_owned())
     };
     if !storage.is_made() && storage.cap.is_none() {
         return None;
@@ -40,6 +40,11 @@ fn specification(storage: &Storage, folder: &Path) -> Option<TargetSpec> {
     specification.cap = storage.cap;
     specification.queue = storage.queue.clone();
     Some(specification)
+}
+
+/// What will be made, in one line; `None` for a plain folder.
+pub(crate) fn described(bench: &Bench, setup: &Setup) -> Option<String> {
+    Some(specification(&setup.storage, &bench.work)?.describe())
 }
 
 /// Refuses what cannot be made here; makes nothing.

@@ -196,7 +196,7 @@ fn settle_one(owed: &Owed, same_boot: bool, kept: &[Thing]) -> Fate {
 }
 
 fn stands_on(user: &Thing, base: &Thing) -> bool {
-    let has = |members: &[Member], device: &Path| members.iter().any(|member| member.device == device);
+    let has = |members: &[Member], device: &Path| members.iter().any(|member| member.device() == device);
     match (user, base) {
         (Thing::Loop { backing, .. }, Thing::File { path, .. }) => backing == path,
         (

@@ -1,8 +1,8 @@
 //! Software RAID arrays (md): stopped, then their superblocks erased from the members.
 //!
-//! The array is found by the members that it stands on, each still the loop device that was recorded, and known by the
-//! UUID that we chose for it. It refuses to stop an array with another UUID, and to erase anything from a device that
-//! is not that loop device any more.
+//! The array is found by the members that it stands on, each still the loop device that was recorded or a lent disk with our
+//! UUID in its superblock, and known by that UUID. It refuses to stop an array with another UUID, and to erase anything from a
+//! device that is not ours any more.
 
 use std::path::Path;
 
@@ -11,24 +11,24 @@ use fathom_errors::{Error, Kind, Result};
 use super::{Undone, comes_true, patiently, stacked_on, still_ours};
 use crate::{Member, Tool};
 
-pub(super) fn dismantle(uuid: &str, members: &[Member]) -> Result<Undone> {
-    let members = still_ours(members);
+pub(super) fn dismantle(uuid: &str, members: &[Member], same_boot: bool) -> Result<Undone> {
+    let devices = still_ours(members, same_boot)?;
     let mut undone = Undone::Before;
     // udev may put the array together again between its end and the erasing of its superblocks.
     patiently(|| {
-        for array in stacked_on(&members)?.iter().filter(|name| name.starts_with("md")) {
+        for array in stacked_on(&devices)?.iter().filter(|name| name.starts_with("md")) {
             stop(array, uuid)?;
             undone = Undone::Now;
         }
-        for member in &members {
-            if superblock(&member.device)?.is_some_and(|found| found == digits(uuid)) {
-                mdadm()?.arg("--zero-superblock").arg(&member.device).run()?;
+        for device in &devices {
+            if superblock(device)?.is_some_and(|found| found == digits(uuid)) {
+                mdadm()?.arg("--zero-superblock").arg(device).run()?;
                 undone = Undone::Now;
             }
         }
         Ok(())
     })?;
-    if comes_true(|| stacked_on(&members).is_ok_and(|left| left.is_empty())) {
+    if comes_true(|| stacked_on(&devices).is_ok_and(|left| left.is_empty())) {
         return Ok(undone);
     }
     let what = format!("the md array {uuid} is still there");
@@ -81,7 +81,8 @@ mod tests {
 
     #[test]
     fn without_members_there_is_nothing_to_undo() {
-        let gone = Member { device: "/dev/loop1048575".into(), backing: "/no/such/file".into() };
-        assert_eq!(dismantle("00", &[gone]).unwrap(), Undone::Before);
+        let gone = Member::Loop { device: "/dev/loop1048575".into(), backing: "/no/such/file".into() };
+        let lent = Member::Disk { device: "/dev/no-such-disk".into(), mark: "00".into() };
+        assert_eq!(dismantle("00", &[gone, lent], true).unwrap(), Undone::Before);
     }
 }

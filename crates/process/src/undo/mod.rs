@@ -7,6 +7,7 @@ mod cgroup;
 mod file;
 mod format;
 mod loop_device;
+mod mark;
 mod md_array;
 mod mount;
 mod process;
@@ -14,7 +15,7 @@ mod setting;
 mod volume_group;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -42,32 +43,53 @@ pub(crate) enum Undone {
 
 /// Undoes `thing`.
 pub(crate) fn undo(thing: &Thing, circumstances: Circumstances) -> Result<Undone> {
-    // The kernel forgets these when it goes down.
-    let outlives_boot = matches!(
-        thing,
-        Thing::File { .. } | Thing::Directory { .. } | Thing::Tree { .. } | Thing::Format { .. }
-    );
-    if !circumstances.same_boot && !outlives_boot {
+    if !circumstances.same_boot && !outlives_boot(thing) {
         return Ok(Undone::Before);
     }
+    let same_boot = circumstances.same_boot;
     match thing {
         Thing::File { path, identity } => file::unlink(path, *identity, circumstances),
         Thing::Directory { path, identity } => file::remove_folder(path, *identity, circumstances),
         Thing::Tree { path, identity } => file::remove_tree(path, *identity, circumstances),
         Thing::Loop { device, backing } => loop_device::detach(device.as_deref(), backing),
         Thing::Mount { target, source, others } => mount::unmount(target, source, others),
-        Thing::MdArray { uuid, members } => md_array::dismantle(uuid, members),
-        Thing::VolumeGroup { name, members } => volume_group::remove(name, members),
-        Thing::Format { device, uuid } => format::erase(device, uuid),
+        Thing::MdArray { uuid, members } => md_array::dismantle(uuid, members, same_boot),
+        Thing::VolumeGroup { name, members } => volume_group::remove(name, members, same_boot),
+        Thing::Format { device, uuid } => format::erase(device, uuid, same_boot),
         Thing::Setting { path, previous, value } => setting::put_back(path, previous, value.as_deref()),
         Thing::Cgroup { path } => cgroup::remove(path),
         Thing::Process(id) => process::end(*id),
     }
 }
 
-/// Those of the members that are still the loop devices that were recorded.
-fn still_ours(members: &[Member]) -> Vec<&Member> {
-    members.iter().filter(|member| loop_device::stands_on(&member.device, &member.backing)).collect()
+/// Whether it is still there after the machine went down; the kernel forgets everything else.
+fn outlives_boot(thing: &Thing) -> bool {
+    match thing {
+        Thing::File { .. } | Thing::Directory { .. } | Thing::Tree { .. } | Thing::Format { .. } => true,
+        // What was written on a lent disk stays there, and udev puts it together again.
+        Thing::MdArray { members, .. } | Thing::VolumeGroup { members, .. } => {
+            members.iter().any(|member| matches!(member, Member::Disk { .. }))
+        }
+        _ => false,
+    }
+}
+
+/// The nodes of those members that are still what was recorded: loop devices on their files, lent disks that bear our mark.
+fn still_ours(members: &[Member], same_boot: bool) -> Result<Vec<PathBuf>> {
+    let mut devices = Vec::new();
+    for member in members {
+        match member {
+            Member::Loop { device, backing } if loop_device::stands_on(device, backing) => {
+                devices.push(device.clone());
+            }
+            Member::Loop { .. } => {}
+            Member::Disk { device, mark } => devices.extend(mark::bearers(device, mark, same_boot)?),
+        }
+    }
+    // After a boot the disks of an md array are sought by the one UUID that all bear.
+    devices.sort_unstable();
+    devices.dedup();
+    Ok(devices)
 }
 
 /// The kernel's name of a device: `loop3` for `/dev/loop3`.
@@ -75,15 +97,15 @@ fn kernel_name(device: &Path) -> String {
     device.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The devices of `/sys/block` that stand on any of `members`, by the kernel's name.
-fn stacked_on(members: &[&Member]) -> Result<Vec<String>> {
+/// The devices of `/sys/block` that stand on any of `devices`, by the kernel's name.
+fn stacked_on(devices: &[PathBuf]) -> Result<Vec<String>> {
     let folder = "/sys/block";
     let entries = fs::read_dir(folder).map_err(|e| Error::io("list", folder, e))?;
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     Ok(names
         .filter(|name| {
             let slaves = Path::new(folder).join(name).join("slaves");
-            members.iter().any(|member| slaves.join(kernel_name(&member.device)).exists())
+            devices.iter().any(|device| slaves.join(kernel_name(device)).exists())
         })
         .collect())
 }

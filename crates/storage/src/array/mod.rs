@@ -1,7 +1,7 @@
 //! Several disks as one: RAID0 and RAID10 by md, striped volumes by LVM, and btrfs, which joins them itself.
 //!
-//! Arrays are built on loop devices of our own only; that is what makes it safe to take them apart again by name and UUID.
-//! It refuses what no kernel could build (one disk, a chunk that is no power of two) before anything is made.
+//! They are built on loop devices of our own, or on whole disks that are lent; each part is recorded with what it is known
+//! by, so that it is safe to take the array apart again by name and UUID. It refuses what no kernel could build (one disk, a chunk that is no power of two) before anything is made.
 
 mod lvm;
 mod md;
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::{DeviceNumber, View};
-use fathom_process::{Guard, Ledger, Tool};
+use fathom_process::{Guard, Ledger, Member, Tool};
 use fathom_units::Bytes;
 
+use crate::kernel;
 use crate::mkfs::Stripe;
-use crate::{LoopDevice, kernel};
 
 /// Who joins the disks, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,7 +131,7 @@ impl Array {
                 if has { Ok(()) } else { Err(kernel::lacks(self.kind.name(), personality)) }
             }
             ArrayKind::LvmStriped => {
-                for tool in ["vgcreate", "lvcreate", "vgs", "pvs", "vgremove", "pvremove"] {
+                for tool in ["pvcreate", "vgcreate", "lvcreate", "vgs", "pvs", "vgremove", "pvremove"] {
                     Tool::new(tool, "lvm2")?;
                 }
                 Tool::new("dmsetup", "dmsetup")?;
@@ -147,12 +147,35 @@ impl Array {
         if self.kind == ArrayKind::MdRaid10 { "raid10" } else { "raid0" }
     }
 
-    /// Builds it of `loops`; `None` for btrfs, whose mkfs does.
-    pub(crate) fn build(&self, ledger: &Ledger, loops: &[LoopDevice]) -> Result<Option<Built>> {
+    /// Builds it of `parts`; `None` for btrfs, whose mkfs does.
+    pub(crate) fn build(&self, ledger: &Ledger, parts: &[Part]) -> Result<Option<Built>> {
         match self.kind {
-            ArrayKind::MdRaid0 | ArrayKind::MdRaid10 => md::build(self, ledger, loops).map(Some),
-            ArrayKind::LvmStriped => lvm::build(self, ledger, loops).map(Some),
+            ArrayKind::MdRaid0 | ArrayKind::MdRaid10 => md::build(self, ledger, parts).map(Some),
+            ArrayKind::LvmStriped => lvm::build(self, ledger, parts).map(Some),
             ArrayKind::BtrfsRaid0 => Ok(None),
+        }
+    }
+}
+
+/// A disk that a target stands on, alone or as part of an array.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// Its node.
+    pub(crate) path: PathBuf,
+    /// The kernel's name: `loop3`, `nvme0n1`.
+    pub(crate) name: String,
+    pub(crate) size: Bytes,
+    /// The file of a loop device of ours; a lent disk has none.
+    pub(crate) backing: Option<PathBuf>,
+}
+
+impl Part {
+    /// How it is recorded with what is built on it: a lent disk by the UUID that will be on it.
+    fn member(&self, mark: &str) -> Member {
+        let device = self.path.clone();
+        match self.backing.clone() {
+            Some(backing) => Member::Loop { device, backing },
+            None => Member::Disk { device, mark: mark.to_owned() },
         }
     }
 }
@@ -190,9 +213,9 @@ impl Built {
     }
 }
 
-/// The device that stands on `member` and whose name begins so.
-fn holder(member: &LoopDevice, prefix: &str) -> Option<String> {
-    let holders = Path::new("/sys/block").join(member.name()).join("holders");
+/// The device that stands on `part` and whose name begins so.
+fn holder(part: &Part, prefix: &str) -> Option<String> {
+    let holders = Path::new("/sys/block").join(&part.name).join("holders");
     let entries = fs::read_dir(holders).ok()?.flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok()).find(|name| name.starts_with(prefix))
 }

@@ -4,13 +4,15 @@
 //! an empty disk). That order lets a study be judged also where it cannot run.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::Path;
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::View;
 use fathom_process::Tool;
+use fathom_units::Bytes;
 
-use super::{Base, TargetSpec, disk};
+use super::{Base, NamedDisk, TargetSpec, disk};
 use crate::{ArrayKind, Filesystem, QueueSettings, kernel};
 
 impl TargetSpec {
@@ -21,7 +23,13 @@ impl TargetSpec {
         match &self.base {
             Base::Directory(path) => is_folder(path),
             Base::Loops { folder, .. } => self.check_room(folder),
-            Base::Device { path, .. } => disk::check(path, self.wipe),
+            Base::Disks(disks) => {
+                disk::check_all(disks, self.wipe)?;
+                let sizes = disks.iter().map(|named| disk::find(&named.path).map(|found| disk::size(&found)));
+                // An array of unequal disks holds at least so many of the smallest.
+                let least = sizes.collect::<Result<Vec<Bytes>>>()?.into_iter().min().unwrap_or_default();
+                self.check_capacity(least)
+            }
         }
     }
 
@@ -44,15 +52,7 @@ impl TargetSpec {
             Base::Loops { count, .. } if *count > 1 && self.array.is_none() => {
                 return Err(Error::usage(format!("{count} loop devices need an array that joins them")));
             }
-            // With or without the folder, as the probe takes it too.
-            Base::Device { path, typed_name }
-                if Path::new(typed_name) != path && path.file_name() != Some(OsStr::new(typed_name)) =>
-            {
-                let path = path.display();
-                let what =
-                    format!("what is on {path} would be lost, and the name typed again is '{typed_name}'");
-                return Err(Error::usage(what).advise(format!("type {path} twice if that is meant")));
-            }
+            Base::Disks(disks) => self.check_names(disks)?,
             _ => {}
         }
         if self.array.is_some_and(|array| array.kind == ArrayKind::BtrfsRaid0)
@@ -68,6 +68,29 @@ impl TargetSpec {
             ));
         }
         self.queue.check(&[])
+    }
+
+    /// Each name typed twice, each disk named once.
+    fn check_names(&self, disks: &[NamedDisk]) -> Result<()> {
+        if disks.is_empty() {
+            return Err(Error::usage("a target needs one disk or more"));
+        }
+        for (at, NamedDisk { path, typed_name }) in disks.iter().enumerate() {
+            let shown = path.display();
+            // With or without the folder, as the probe takes it too.
+            if Path::new(typed_name) != path && path.file_name() != Some(OsStr::new(typed_name)) {
+                let what =
+                    format!("what is on {shown} would be lost, and the name typed again is '{typed_name}'");
+                return Err(Error::usage(what).advise(format!("type {shown} twice if that is meant")));
+            }
+            if disks.iter().take(at).any(|other| other.path == *path) {
+                return Err(Error::usage(format!("{shown} is named more than once")));
+            }
+        }
+        if disks.len() > 1 && self.array.is_none() {
+            return Err(Error::usage(format!("{} disks need an array that joins them", disks.len())));
+        }
+        Ok(())
     }
 
     /// A folder has its file system and its disk already.
@@ -93,7 +116,7 @@ impl TargetSpec {
         if matches!(self.base, Base::Loops { .. }) {
             Tool::new("losetup", "mount")?;
         }
-        if matches!(self.base, Base::Device { .. }) {
+        if matches!(self.base, Base::Disks(_)) {
             Tool::new("wipefs", "util-linux")?;
         }
         if let Some(filesystem) = self.filesystem {
@@ -108,14 +131,15 @@ impl TargetSpec {
         self.queue.check(&self.queue_owners())
     }
 
-    /// The devices whose schedulers are known before anything is made: the disk, or any loop device as a sample.
+    /// The devices whose schedulers are known before anything is made: the disks, or any loop device as a sample.
     fn queue_owners(&self) -> Vec<String> {
-        match &self.base {
-            Base::Device { path, .. } => path.file_name().map(|name| name.to_string_lossy().into_owned()),
-            _ => View::live().list("sys/block").into_iter().find(|name| name.starts_with("loop")),
-        }
-        .into_iter()
-        .collect()
+        let Base::Disks(disks) = &self.base else {
+            let loops = View::live().list("sys/block").into_iter().find(|name| name.starts_with("loop"));
+            return loops.into_iter().collect();
+        };
+        // A disk may be named by a link; one that is not there is refused later.
+        let nodes = disks.iter().filter_map(|disk| fs::canonicalize(&disk.path).ok());
+        nodes.filter_map(|node| Some(node.file_name()?.to_string_lossy().into_owned())).collect()
     }
 
     /// That the members fit into the folder, and the file system into the members.
@@ -128,17 +152,22 @@ impl TargetSpec {
         let room = rustix::fs::statvfs(folder).map_err(|e| Error::io("look at the room in", folder, e))?;
         let free = room.f_bavail.saturating_mul(room.f_frsize);
         if together > free {
-            let (wanted, free) = (fathom_units::Bytes(together), fathom_units::Bytes(free));
+            let (wanted, free) = (Bytes(together), Bytes(free));
             let what =
                 format!("{} has {free} free, and {} takes {wanted}", folder.display(), self.describe());
             return Err(Error::new(Kind::NoSpace, what));
         }
+        self.check_capacity(size)
+    }
+
+    /// That the file system fits onto disks of `size`.
+    fn check_capacity(&self, size: Bytes) -> Result<()> {
         let Some(filesystem) = self.filesystem else { return Ok(()) };
         let (capacity, least) = match self.array {
             None => (size, filesystem.least_size_mib()),
             // Its mkfs asks this of each disk.
             Some(array) if array.kind == ArrayKind::BtrfsRaid0 => (size, filesystem.least_size_mib()),
-            Some(array) => (array.least_capacity(count, size), filesystem.least_striped_size_mib()),
+            Some(array) => (array.least_capacity(self.disks(), size), filesystem.least_striped_size_mib()),
         };
         if capacity.0 < least << 20 {
             let what = format!("{filesystem} needs {least} MiB, and {} holds {capacity}", self.describe());

@@ -1,4 +1,4 @@
-//! Whether a whole disk of the machine may be overwritten.
+//! Whether whole disks of the machine may be overwritten.
 //!
 //! It may if nobody uses it and nothing is on it. It refuses a disk that is mounted, swapped to, held by an array or by
 //! any program, divided into partitions, or marked by a file system, md or LVM; only that last refusal can be overruled.
@@ -8,15 +8,31 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_host::{BlockTree, Device, DeviceKind, Mounts, View};
+use fathom_host::{BlockTree, Device, DeviceKind, DeviceNumber, Mounts, View};
 use fathom_process::signatures;
 use fathom_units::Bytes;
 use rustix::fs::OFlags;
 
+use super::NamedDisk;
 use crate::loop_device::device_number;
 
+/// Refuses disks of which one is not free to be overwritten, and one disk under two names.
+pub(super) fn check_all(disks: &[NamedDisk], wipe: bool) -> Result<()> {
+    let mut seen: Vec<(DeviceNumber, &Path)> = Vec::new();
+    for NamedDisk { path, .. } in disks {
+        let number = find(path)?.number;
+        if let Some((_, other)) = seen.iter().find(|(known, _)| *known == number) {
+            let what = format!("{} and {} are one disk", other.display(), path.display());
+            return Err(Error::usage(what).advise("name each disk of an array once"));
+        }
+        check(path, wipe)?;
+        seen.push((number, path));
+    }
+    Ok(())
+}
+
 /// Refuses a disk that is not free to be overwritten; `wipe` allows one that only holds signatures.
-pub(super) fn check(path: &Path, wipe: bool) -> Result<()> {
+fn check(path: &Path, wipe: bool) -> Result<()> {
     let device = find(path)?;
     let view = View::live();
     let shown = path.display();

@@ -1,7 +1,7 @@
 //! Storage as data: what a study says of the storage under one of its cells, built, used and taken down.
 //!
-//! A target is a folder, a file system on loop devices of our own (one, or an array of several), or on a whole disk whose
-//! name was typed twice; with limits and queue settings if wanted. Everything that can be refused is refused before anything
+//! A target is a folder, or a file system on loop devices of our own, or on whole disks whose names were typed twice (one, or
+//! an array of several); with limits and queue settings if wanted. Everything that can be refused is refused before anything
 //! is made ([`TargetSpec::check`]). A folder or a disk that is not ours is never more than borrowed.
 
 mod check;
@@ -31,13 +31,17 @@ pub enum Base {
         /// The size of each.
         size: Bytes,
     },
-    /// A whole disk. What is on it is lost only if [`TargetSpec::wipe`] says so.
-    Device {
-        /// Its node, `/dev/sdb`.
-        path: PathBuf,
-        /// The same name, with or without `/dev/`, typed a second time by whoever answers for it.
-        typed_name: String,
-    },
+    /// Whole disks that are lent; more than one only for an array. What is on them is lost only if [`TargetSpec::wipe`] says so.
+    Disks(Vec<NamedDisk>),
+}
+
+/// A whole disk of the machine that may be overwritten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedDisk {
+    /// Its node, `/dev/sdb`.
+    pub path: PathBuf,
+    /// The same name, with or without `/dev/`, typed a second time by whoever answers for it.
+    pub typed_name: String,
 }
 
 /// Which devices of an array a cap limits.
@@ -103,7 +107,7 @@ impl TargetSpec {
             Base::Loops { folder, count, size } => {
                 format!("{count} loop devices of {size} in {}", folder.display())
             }
-            Base::Device { path, .. } => format!("the disk {}", path.display()),
+            Base::Disks(disks) => listed(disks),
         };
         if let Some(array) = self.array {
             text += &format!(", chunk {} KiB", array.chunk_kib());
@@ -125,7 +129,22 @@ impl TargetSpec {
 
     /// How many disks the base has.
     fn disks(&self) -> u32 {
-        if let Base::Loops { count, .. } = self.base { count } else { 1 }
+        match &self.base {
+            Base::Directory(_) => 1,
+            Base::Loops { count, .. } => *count,
+            Base::Disks(disks) => u32::try_from(disks.len()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// `the disk /dev/sdb`, or `the disks /dev/sdb, /dev/sdc and /dev/sdd`.
+fn listed(disks: &[NamedDisk]) -> String {
+    let mut names: Vec<String> = disks.iter().map(|disk| disk.path.display().to_string()).collect();
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() {
+        format!("the disk {last}")
+    } else {
+        format!("the disks {} and {last}", names.join(", "))
     }
 }
 
@@ -149,5 +168,13 @@ mod tests {
         assert_eq!(spec.describe(), wanted);
         let folder = TargetSpec::new(Base::Directory("/data".into()));
         assert_eq!(folder.describe(), "the folder /data");
+        let disk = |name: &str| NamedDisk { path: format!("/dev/{name}").into(), typed_name: name.into() };
+        let one = TargetSpec::new(Base::Disks(vec![disk("sdb")]));
+        assert_eq!(one.describe(), "the disk /dev/sdb");
+        let array = Some(Array { kind: ArrayKind::LvmStriped, chunk_kib: None });
+        let base = Base::Disks(["sdb", "sdc", "sdd"].map(disk).to_vec());
+        let three = TargetSpec { array, filesystem: Some(Filesystem::Xfs), ..TargetSpec::new(base) };
+        let wanted = "xfs on LVM striped of the disks /dev/sdb, /dev/sdc and /dev/sdd, chunk 64 KiB";
+        assert_eq!(three.describe(), wanted);
     }
 }

@@ -9,8 +9,8 @@ use fathom_host::{BlockTree, Device, DeviceKind, DeviceNumber, Mounts, View};
 use fathom_process::{Guard, Ledger, Thing, Tool, signatures};
 use fathom_units::Bytes;
 
-use super::{Base, CapPlace, TargetSpec, disk};
-use crate::array::Built;
+use super::{Base, CapPlace, NamedDisk, TargetSpec, disk};
+use crate::array::{Built, Part};
 use crate::filesystem::{Mounted, Volume, make_and_mount};
 use crate::queue::Applied;
 use crate::{Cap, Filesystem, LoopDevice, kernel};
@@ -31,7 +31,7 @@ pub struct PreparedTarget {
     pub(super) cap: Option<Cap>,
     late_settings: Applied,
     place: Place,
-    format: Option<Guard>,
+    formats: Vec<Guard>,
     settings: Applied,
     pub(super) array: Option<Built>,
     pub(super) loops: Vec<LoopDevice>,
@@ -61,7 +61,7 @@ impl TargetSpec {
         match &self.base {
             Base::Directory(path) => self.prepare_folder(ledger, path),
             Base::Loops { folder, count, size } => self.prepare_loops(ledger, folder, *count, *size),
-            Base::Device { path, .. } => self.prepare_disk(ledger, path),
+            Base::Disks(disks) => self.prepare_disks(ledger, disks),
         }
     }
 
@@ -96,58 +96,66 @@ impl TargetSpec {
             stack.leaves.push(TargetDevice { name: device.name(), number: device.number() });
             stack.loops.push(device);
         }
-        if let Some(array) = self.array {
-            stack.array = array.build(ledger, &stack.loops)?;
-        }
-        let first =
-            stack.loops.first().ok_or_else(|| Error::usage("a target needs one loop device or more"))?;
-        let folder = first.folder().to_owned();
-        let (path, size) = match &stack.array {
-            Some(array) => {
-                stack.top = Some(TargetDevice { name: array.name.clone(), number: array.number });
-                (array.path.clone(), array.size)
-            }
-            None => (first.path().to_owned(), Bytes(size.0 * u64::from(count))),
-        };
-        let others: Vec<PathBuf> = match &stack.array {
-            Some(_) => Vec::new(),
-            None => stack.loops.iter().skip(1).map(|device| device.path().to_owned()).collect(),
-        };
-        if stack.array.is_none() && others.is_empty() {
-            stack.top = stack.leaves.first().cloned();
-        }
-        self.set_queues(ledger, &mut stack)?;
-        let uuid = kernel::new_uuid()?;
-        let volume = Volume {
-            device: &path,
-            others: &others,
-            size,
-            folder: &folder,
-            stripe: self.array.and_then(|array| array.stripe(count)),
-            uuid: Some(&uuid),
-        };
-        let mounted = make_and_mount(ledger, &volume, self.made_filesystem()?, &self.filesystem_options)?;
-        stack.uuid = Some(uuid);
-        self.finish(ledger, stack, Place::Mounted(mounted))
+        let parts: Vec<Part> = stack.loops.iter().map(LoopDevice::part).collect();
+        let folder = stack.loops.first().map_or_else(|| folder.to_owned(), |first| first.folder().to_owned());
+        self.stand(ledger, stack, &parts, &folder)
     }
 
-    fn prepare_disk(&self, ledger: &Ledger, path: &Path) -> Result<PreparedTarget> {
-        let path = path.canonicalize().map_err(|e| Error::io("open", path, e))?;
-        let device = disk::find(&path)?;
-        if self.wipe && !signatures(&path)?.is_empty() {
-            Tool::new("wipefs", "util-linux")?.arg("--all").arg(&path).run()?;
+    fn prepare_disks(&self, ledger: &Ledger, disks: &[NamedDisk]) -> Result<PreparedTarget> {
+        let mut stack = Stack::default();
+        let mut parts = Vec::new();
+        for NamedDisk { path, .. } in disks {
+            let path = path.canonicalize().map_err(|e| Error::io("open", path, e))?;
+            let device = disk::find(&path)?;
+            stack.leaves.push(named(&device));
+            parts.push(Part { path, name: device.name.clone(), size: disk::size(&device), backing: None });
         }
-        let mut stack = Stack { leaves: vec![named(&device)], top: Some(named(&device)), ..Stack::default() };
+        for Part { path, .. } in &parts {
+            if self.wipe && !signatures(path)?.is_empty() {
+                Tool::new("wipefs", "util-linux")?.arg("--all").arg(path).run()?;
+            }
+        }
+        self.stand(ledger, stack, &parts, &env::temp_dir())
+    }
+
+    /// Everything above the disks: the array, the settings of their queues, the file system, mounted in `folder`.
+    fn stand(
+        &self,
+        ledger: &Ledger,
+        mut stack: Stack,
+        parts: &[Part],
+        folder: &Path,
+    ) -> Result<PreparedTarget> {
+        if let Some(array) = self.array {
+            stack.array = array.build(ledger, parts)?;
+        }
+        let (device, size, others) = match &stack.array {
+            Some(array) => (array.path.clone(), array.size, Vec::new()),
+            None => {
+                let mut paths = parts.iter().map(|part| part.path.clone());
+                let first = paths.next().ok_or_else(|| Error::usage("a target needs one disk or more"))?;
+                (first, Bytes(parts.iter().map(|part| part.size.0).sum()), paths.collect())
+            }
+        };
+        stack.top = match &stack.array {
+            Some(array) => Some(TargetDevice { name: array.name.clone(), number: array.number }),
+            None => stack.leaves.first().filter(|_| others.is_empty()).cloned(),
+        };
         self.set_queues(ledger, &mut stack)?;
         let uuid = kernel::new_uuid()?;
-        let format = Thing::Format { device: path.clone(), uuid: uuid.clone() };
-        stack.format = Some(ledger.will_make(format)?.guard());
+        // What is written on a loop device goes with its file.
+        if parts.iter().any(|part| part.backing.is_none()) {
+            for device in std::iter::once(&device).chain(&others) {
+                let format = Thing::Format { device: device.clone(), uuid: uuid.clone() };
+                stack.formats.push(ledger.will_make(format)?.guard());
+            }
+        }
         let volume = Volume {
-            device: &path,
-            others: &[],
-            size: disk::size(&device),
-            folder: &env::temp_dir(),
-            stripe: None,
+            device: &device,
+            others: &others,
+            size,
+            folder,
+            stripe: self.array.and_then(|array| array.stripe(self.disks())),
             uuid: Some(&uuid),
         };
         let mounted = make_and_mount(ledger, &volume, self.made_filesystem()?, &self.filesystem_options)?;
@@ -177,12 +185,12 @@ impl TargetSpec {
 
     /// What comes last: btrfs' read-ahead, which exists while it is mounted, and the cap, so that mkfs is not held up.
     fn finish(&self, ledger: &Ledger, stack: Stack, place: Place) -> Result<PreparedTarget> {
-        let Stack { leaves, top, settings, format, array, loops, uuid } = stack;
+        let Stack { leaves, top, settings, formats, array, loops, uuid } = stack;
         let mut target = PreparedTarget {
             cap: None,
             late_settings: Applied::default(),
             place,
-            format,
+            formats,
             settings,
             array,
             loops,
@@ -210,7 +218,7 @@ impl TargetSpec {
 /// The parts below the file system, while they are put together; undone from the top down.
 #[derive(Debug, Default)]
 struct Stack {
-    format: Option<Guard>,
+    formats: Vec<Guard>,
     settings: Applied,
     array: Option<Built>,
     loops: Vec<LoopDevice>,
@@ -267,14 +275,14 @@ impl PreparedTarget {
     /// Takes it down now and tells whether that worked. What failed stays in the ledger.
     pub fn undo(self) -> Result<()> {
         // Where one part cannot be undone, the rest still goes from the top down: the last named is dropped first.
-        let PreparedTarget { loops, array, settings, format, place, late_settings, cap, .. } = self;
+        let PreparedTarget { loops, array, settings, formats, place, late_settings, cap, .. } = self;
         cap.map_or(Ok(()), Cap::lift)?;
         late_settings.undo()?;
         match place {
             Place::Folder { guard, .. } => guard.undo()?,
             Place::Mounted(mounted) => mounted.undo()?,
         }
-        format.map_or(Ok(()), Guard::undo)?;
+        formats.into_iter().rev().try_for_each(Guard::undo)?;
         settings.undo()?;
         array.map_or(Ok(()), Built::undo)?;
         loops.into_iter().rev().try_for_each(LoopDevice::undo)

@@ -1,19 +1,29 @@
-//! A whole disk: a loop device of somebody else stands for it.
+//! Whole disks, alone and joined: loop devices of somebody else stand for them.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fathom_errors::Kind;
 use fathom_host::View;
 use fathom_process::{Tool, signatures};
-use fathom_storage::{Base, Filesystem, FilesystemOptions, QueueSettings, TargetSpec, format_and_mount};
+use fathom_storage::{
+    Array, ArrayKind, Base, Filesystem, FilesystemOptions, NamedDisk, QueueSettings, TargetSpec,
+    format_and_mount,
+};
 
-use crate::{Place, use_it};
+use crate::{Place, fact, use_it};
 
 /// A file system on the disk, with the mount point in `folder`.
 pub(crate) fn on_disk(device: &Path, folder: &Path) -> TargetSpec {
-    let base = Base::Device { path: device.to_owned(), typed_name: device.to_string_lossy().into_owned() };
+    on_disks(&[device.to_owned()], folder)
+}
+
+/// The same on several.
+fn on_disks(devices: &[PathBuf], folder: &Path) -> TargetSpec {
+    let named =
+        |path: &PathBuf| NamedDisk { path: path.clone(), typed_name: path.to_string_lossy().into_owned() };
+    let base = Base::Disks(devices.iter().map(named).collect());
     TargetSpec {
         filesystem: Some(Filesystem::Ext4),
         filesystem_options: FilesystemOptions { beside: Some(folder.to_owned()), ..Default::default() },
@@ -24,6 +34,47 @@ pub(crate) fn on_disk(device: &Path, folder: &Path) -> TargetSpec {
         },
         ..TargetSpec::new(base)
     }
+}
+
+/// An array of disks, with the mount point in `folder`.
+pub(crate) fn joined(
+    kind: ArrayKind,
+    filesystem: Filesystem,
+    disks: &[PathBuf],
+    folder: &Path,
+) -> TargetSpec {
+    let array = Some(Array { kind, chunk_kib: None });
+    TargetSpec { array, filesystem: Some(filesystem), ..on_disks(disks, folder) }
+}
+
+/// Builds, uses and takes down an array of whole disks; `false` where the kernel or a program for it is missing.
+pub(crate) fn lent_array(kind: ArrayKind, filesystem: Filesystem, disks: &[PathBuf]) -> bool {
+    let Some(place) = Place::new() else { return false };
+    let spec = joined(kind, filesystem, disks, &place.path());
+    let names: Vec<String> =
+        disks.iter().map(|disk| disk.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    let before: Vec<_> = names.iter().map(|name| settings(name)).collect();
+    let Some(target) = place.prepare(&spec) else { return false };
+    println!("{:#?}", target.facts());
+    use_it(target.path());
+    let leaves: Vec<_> = target.devices().into_iter().map(|device| device.name).collect();
+    assert_eq!(leaves, names);
+    assert_eq!(fact(&target, "array"), format!("{kind} of {}", names.join(" ")));
+    for name in &names {
+        assert_eq!(fact(&target, &format!("{name} scheduler")), "mq-deadline");
+    }
+    // None of them is free for anybody else meanwhile.
+    for disk in disks {
+        let error = on_disk(disk, &place.path()).check().unwrap_err();
+        assert!([Kind::Busy, Kind::NotOurs].contains(&error.kind()), "{error}");
+    }
+    target.undo().unwrap();
+    for disk in disks {
+        assert_eq!(signatures(disk).unwrap(), [], "{} was given back with something on it", disk.display());
+    }
+    assert_eq!(names.iter().map(|name| settings(name)).collect::<Vec<_>>(), before);
+    place.assert_empty();
+    true
 }
 
 /// The settings of a device's queue that a target may change.
@@ -130,6 +181,50 @@ fn a_disk_in_use_is_refused_even_if_it_may_be_wiped() {
     drop(held);
     spec.check().unwrap();
     disk.undo().unwrap();
+    place.assert_empty();
+}
+
+#[test]
+fn arrays_of_whole_disks_are_borrowed_and_given_back_empty() {
+    let Some(place) = Place::new() else { return };
+    let disks = [place.disk(300), place.disk(310)];
+    let nodes = disks.each_ref().map(|disk| disk.path().to_owned());
+    lent_array(ArrayKind::BtrfsRaid0, Filesystem::Btrfs, &nodes);
+    // On a kernel without them these are skipped here; the guest has both.
+    lent_array(ArrayKind::MdRaid0, Filesystem::Xfs, &nodes);
+    lent_array(ArrayKind::LvmStriped, Filesystem::Xfs, &nodes);
+    for disk in disks {
+        disk.undo().unwrap();
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn a_disk_under_two_names_and_one_of_two_that_is_not_free_are_refused() {
+    let Some(place) = Place::new() else { return };
+    let (first, second) = (place.disk(120), place.disk(120));
+    let link = place.path().join("link");
+    std::os::unix::fs::symlink(first.path(), &link).unwrap();
+    let check = |disks: &[&Path], wipe: bool| {
+        let disks: Vec<PathBuf> = disks.iter().map(|&disk| disk.to_owned()).collect();
+        let spec = joined(ArrayKind::BtrfsRaid0, Filesystem::Btrfs, &disks, &place.path());
+        TargetSpec { wipe, ..spec }.check()
+    };
+    let error = check(&[first.path(), &link], false).unwrap_err();
+    assert_eq!(error.kind(), Kind::Usage, "{error}");
+    assert!(error.to_string().contains("are one disk"), "{error}");
+    check(&[first.path(), second.path()], false).unwrap();
+    Tool::new("mkfs.ext4", "e2fsprogs").unwrap().arg("-q").arg(second.path()).run().unwrap();
+    let error = check(&[first.path(), second.path()], false).unwrap_err();
+    assert_eq!(error.kind(), Kind::NotOurs, "{error}");
+    check(&[first.path(), second.path()], true).unwrap();
+    let small = place.disk(32);
+    let error = check(&[first.path(), small.path()], false).unwrap_err();
+    assert!(error.to_string().contains("109 MiB"), "{error}");
+    for disk in [first, second, small] {
+        disk.undo().unwrap();
+    }
+    fs::remove_file(link).unwrap();
     place.assert_empty();
 }
 

@@ -1,88 +1,122 @@
 //! md and LVM for real, whatever this machine's kernel has: Debian's own kernel is booted under QEMU with this very test program
-//! inside (setup/guest.sh), builds the arrays, uses them, takes them down and says so on its serial console.
-//!
-//! KVM where it works, else emulation, which is some ten times slower. Skipped, with the reason, only where QEMU or the
-//! guest is missing.
+//! inside (`fathom_testkit::Guest`), builds the arrays, uses them, takes them down and says so on its serial console.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use fathom_errors::Kind as ErrorKind;
-use fathom_process::{Tool, lvm_tool};
+use fathom_process::{Ledger, Member, Thing, Tool, lvm_tool, signatures};
 use fathom_storage::{ArrayKind, Filesystem, TargetSpec};
-use fathom_testkit::{Scratch, note_process};
+use fathom_testkit::{Drive, Guest};
+use fathom_units::Bytes;
 
 use crate::arrays::array;
-use crate::disk::on_disk;
+use crate::disk::{lent_array, on_disk};
 use crate::killed::{Kind, kill_at};
 use crate::{Place, use_it};
 
-/// On the kernel's command line in the guest, so that nobody runs `within` on a machine that matters.
-const MARK: &str = "fathom.guest";
-const QEMU: &str = "qemu-system-x86_64";
-/// Emulated on a busy machine; the guest needs a tenth of that on an idle one.
-const PATIENCE: Duration = Duration::from_secs(1500);
-/// A kernel that KVM really runs has said its name by then.
-const KVM_PATIENCE: Duration = Duration::from_secs(10);
+/// The disks of the guest, and their sizes in MiB: two for somebody's array, one that is lent and then for somebody's group, two
+/// that are lent for arrays, one that is lent and taken over.
+const DISKS: [(&str, u64); 6] = [
+    ("/dev/vdc", 64),
+    ("/dev/vdd", 64),
+    ("/dev/vde", 400),
+    ("/dev/vdf", 300),
+    ("/dev/vdg", 320),
+    ("/dev/vdh", 64),
+];
+
+fn disk(at: usize) -> PathBuf {
+    PathBuf::from(DISKS[at].0)
+}
 
 /// Not a test of its own: what runs in the guest.
 #[test]
 #[ignore = "runs in the guest of the test below"]
 fn within() {
-    let told = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
-    if !told.split_whitespace().any(|word| word == MARK) {
+    if !Guest::is_here() {
         return;
     }
-    let (array_disks, lvm_disk) = ([Path::new("/dev/vdc"), Path::new("/dev/vdd")], PathBuf::from("/dev/vde"));
-    // A whole disk, before it gets another use.
     let place = Place::new().unwrap();
-    let spec = TargetSpec { filesystem: Some(Filesystem::Xfs), ..on_disk(&lvm_disk, &place.path()) };
+    // A whole disk, before it gets another use.
+    let spec = TargetSpec { filesystem: Some(Filesystem::Xfs), ..on_disk(&disk(2), &place.path()) };
     let target = spec.prepare(&place.ledger).unwrap();
     use_it(target.path());
     target.undo().unwrap();
-    say("a whole disk was formatted, used and given back empty");
-
-    // An array and a group of somebody else's.
-    Tool::new("mdadm", "mdadm")
-        .unwrap()
-        .args(["--create", "/dev/md/theirs", "--run", "--level=raid0", "--raid-devices=2"])
-        .args(array_disks)
-        .run()
-        .unwrap();
-    let only = [lvm_disk.clone()];
-    lvm_tool("vgcreate", &only).unwrap().arg("theirs").arg(&lvm_disk).run().unwrap();
-    for disk in [array_disks[0], &lvm_disk] {
-        let error = on_disk(disk, &place.path()).check().unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Busy | ErrorKind::NotOurs), "{error}");
-        say(&format!("refused: {error}"));
-    }
+    Guest::say("a whole disk was formatted, used and given back empty");
+    make_theirs(&place);
 
     // As in a container, without udev; then with it, as on most machines, where its rules look at each new device and put
     // arrays together.
     assert!(array(ArrayKind::MdRaid0, 2, Filesystem::Xfs));
-    say("md RAID0 was built, used and taken down");
+    Guest::say("md RAID0 was built, used and taken down");
     assert!(array(ArrayKind::MdRaid10, 4, Filesystem::Ext4));
-    say("md RAID10 was built, used and taken down");
+    Guest::say("md RAID10 was built, used and taken down");
     assert!(array(ArrayKind::LvmStriped, 2, Filesystem::Xfs));
-    say("LVM striped was built, used and taken down");
-    kill_at(4, &[Kind::Md, Kind::Lvm], 8);
-    say("4 kills left nothing");
+    Guest::say("LVM striped was built, used and taken down");
+    lend_disks(Filesystem::Xfs);
+    Guest::say("whole disks were joined by md, LVM and btrfs and given back empty");
+    kill_at(4, &[Kind::Md, Kind::Lvm], 8, None);
+    Guest::say("4 kills left nothing");
     start_udev();
     assert!(array(ArrayKind::MdRaid0, 2, Filesystem::Ext4));
     assert!(array(ArrayKind::LvmStriped, 2, Filesystem::Ext4));
-    say("md RAID0 and LVM striped were built, used and taken down beside udev");
-    kill_at(4, &[Kind::Md, Kind::Lvm], 9);
-    say("4 kills beside udev left nothing");
+    Guest::say("md RAID0 and LVM striped were built, used and taken down beside udev");
+    lend_disks(Filesystem::Ext4);
+    Guest::say("whole disks were joined and given back empty beside udev");
+    kill_at(4, &[Kind::Md, Kind::Lvm], 9, None);
+    kill_at(6, &[Kind::MdDisks, Kind::LvmDisks], 10, Some([disk(3), disk(4)]));
+    Guest::say("10 kills beside udev left nothing, 6 of them over lent disks");
 
+    let only = [disk(2)];
     let groups = lvm_tool("vgs", &only).unwrap().args(["--noheadings", "-o", "vg_name"]).run().unwrap();
     assert_eq!(groups.trim(), "theirs");
     let state = std::fs::read_to_string("/proc/mdstat").unwrap();
     assert_eq!(state.matches(" : active ").count(), 1, "{state}");
-    say("verdict: theirs untouched, nothing of ours left");
+    Guest::say("verdict: theirs untouched, nothing of ours left");
+}
+
+/// An array and a group of somebody else's, which are refused, and left alone even where a journal of ours names their disk.
+fn make_theirs(place: &Place) {
+    Tool::new("mdadm", "mdadm")
+        .unwrap()
+        .args(["--create", "/dev/md/theirs", "--run", "--level=raid0", "--raid-devices=2"])
+        .args([disk(0), disk(1)])
+        .run()
+        .unwrap();
+    let only = [disk(2)];
+    lvm_tool("vgcreate", &only).unwrap().arg("theirs").arg(disk(2)).run().unwrap();
+    for taken in [disk(0), disk(2)] {
+        let error = on_disk(&taken, &place.path()).check().unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Busy | ErrorKind::NotOurs), "{error}");
+        Guest::say(&format!("refused: {error}"));
+    }
+    let owed = |ledger: &Ledger, thing: Thing| ledger.will_make(thing).unwrap().undo().unwrap();
+    let uuid = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
+    let members = [0, 1].map(|at| Member::Disk { device: disk(at), mark: uuid.into() }).to_vec();
+    owed(&place.ledger, Thing::MdArray { uuid: uuid.into(), members });
+    // A label of ours that somebody's group has come to use.
+    let label = "0a1b2c-3d4e-5f60-7182-93a4-b5c6-d7e8f9";
+    let taken = [disk(5)];
+    let tool = lvm_tool("pvcreate", &taken).unwrap().args(["--yes", "--norestorefile", "--uuid", label]);
+    tool.arg(disk(5)).run().unwrap();
+    let members = vec![Member::Disk { device: disk(5), mark: label.into() }];
+    let ours = Thing::VolumeGroup { name: "fathom-1-1-1".into(), members };
+    lvm_tool("vgcreate", &taken).unwrap().arg("taken").arg(disk(5)).run().unwrap();
+    owed(&place.ledger, ours.clone());
+    assert_eq!(signatures(&disk(5)).unwrap()[0].uuid.as_deref(), Some(label));
+    // Without the group the label is ours again.
+    lvm_tool("vgremove", &taken).unwrap().args(["--yes", "taken"]).run().unwrap();
+    owed(&place.ledger, ours);
+    assert_eq!(signatures(&disk(5)).unwrap(), []);
+    Guest::say("what took the place of ours was left alone");
+}
+
+fn lend_disks(filesystem: Filesystem) {
+    let disks = [disk(3), disk(4)];
+    assert!(lent_array(ArrayKind::MdRaid0, filesystem, &disks));
+    assert!(lent_array(ArrayKind::LvmStriped, filesystem, &disks));
+    assert!(lent_array(ArrayKind::BtrfsRaid0, Filesystem::Btrfs, &disks));
 }
 
 fn start_udev() {
@@ -96,118 +130,10 @@ fn start_udev() {
     assert!(Path::new("/run/udev/control").exists());
 }
 
-fn say(text: &str) {
-    println!("guest: {text}");
-}
-
-/// A running QEMU; ended when this goes, and by the next test run if this one is killed.
-struct Machine {
-    child: Child,
-    lines: Receiver<String>,
-    _noted: Option<fathom_testkit::Guard>,
-}
-
-impl Machine {
-    fn boot(guest: &Path, disks: &Path, accelerator: &str) -> Machine {
-        let program = std::env::current_exe().unwrap();
-        let kernel_line = format!(
-            "console=ttyS0 panic=-1 {MARK} fathom.arguments=\"--ignored --exact guest::within --nocapture\""
-        );
-        let drive = |path: &Path, more: &str| format!("file={},format=raw,if=virtio{more}", path.display());
-        let mut command = Command::new(QEMU);
-        command
-            .args(["-accel", accelerator, "-cpu", "max", "-m", "1024", "-smp", "2"])
-            .args(["-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio"])
-            .arg("-kernel")
-            .arg(guest.join("vmlinuz"))
-            .arg("-initrd")
-            .arg(guest.join("initrd"))
-            .args(["-append", &kernel_line])
-            .args(["-drive", &drive(&program, ",readonly=on")]);
-        for (name, size) in [("work", 3 << 30), ("c", 64 << 20), ("d", 64 << 20), ("e", 400 << 20)] {
-            let path = disks.join(name);
-            std::fs::File::create(&path).unwrap().set_len(size).unwrap();
-            command.args(["-drive", &drive(&path, ",cache=unsafe")]);
-        }
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        thread::spawn(move || {
-            // Fonts and firmware write what is no text.
-            for line in output.split(b'\n').map_while(Result::ok) {
-                if sender.send(String::from_utf8_lossy(&line).trim_end().to_owned()).is_err() {
-                    return;
-                }
-            }
-        });
-        let noted = note_process(child.id()).ok();
-        Machine { child, lines, _noted: noted }
-    }
-
-    /// Everything said until a line that holds `wanted`, or all where it does not come within `patience`.
-    fn until(&self, wanted: &str, patience: Duration) -> (bool, Vec<String>) {
-        let start = Instant::now();
-        let mut said = Vec::new();
-        while let Some(left) = patience.checked_sub(start.elapsed()) {
-            match self.lines.recv_timeout(left) {
-                Ok(line) => {
-                    said.push(line);
-                    if said.last().is_some_and(|line| line.contains(wanted)) {
-                        return (true, said);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
-            }
-        }
-        (false, said)
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The folder with kernel and initramfs, or why there is none.
-fn guest() -> Result<PathBuf, String> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../setup/guest.sh");
-    let output = Command::new(script).arg("path").output().map_err(|e| e.to_string())?;
-    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    if output.status.success() { Ok(PathBuf::from(said)) } else { Err(said) }
-}
-
-/// A machine whose kernel has begun to run: by KVM if that works, else emulated.
-fn boot(guest: &Path, disks: &Path) -> Machine {
-    if Path::new("/dev/kvm").exists() {
-        let machine = Machine::boot(guest, disks, "kvm");
-        if machine.until("Linux version", KVM_PATIENCE).0 {
-            return machine;
-        }
-        eprintln!("KVM does not run a guest on this machine; going on emulated");
-    }
-    Machine::boot(guest, disks, "tcg")
-}
-
 #[test]
 fn md_and_lvm_stand_in_a_guest_and_nothing_of_them_stays() {
-    let guest = match guest() {
-        Ok(folder) => folder,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
-    if Command::new(QEMU).arg("--version").output().is_err() {
-        return eprintln!("skipped: {QEMU} is not installed; apt-get install qemu-system-x86");
-    }
-    let scratch = Scratch::new().unwrap();
-    let machine = boot(&guest, &scratch.path());
-    let (ended, said) = machine.until("guest: exit ", PATIENCE);
-    let transcript = said.join("\n");
-    assert!(ended, "the guest did not come to an end:\n{transcript}");
-    assert!(transcript.contains("guest: exit 0"), "{transcript}");
-    assert!(transcript.contains("guest: verdict: theirs untouched, nothing of ours left"), "{transcript}");
-    for line in said.iter().filter(|line| line.contains("guest: ")) {
-        println!("{line}");
-    }
+    let Some(guest) = Guest::find() else { return };
+    let said = guest.run("guest::within", &DISKS.map(|(_, mib)| Drive::Empty(Bytes::mib(mib)))).unwrap();
+    println!("{}", said.join("\n"));
+    assert!(said.iter().any(|line| line == "verdict: theirs untouched, nothing of ours left"), "{said:?}");
 }

@@ -16,13 +16,13 @@ use fathom_testkit::leftovers;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::disk::{on_disk, settings};
+use crate::disk::{joined, on_disk, settings};
 use crate::{Place, loops, use_it};
 
-/// Tells the helper process where to work, what to build and which disk it may borrow.
+/// Tells the helper process where to work, what to build and which two disks it may borrow.
 const PLACE: &str = "FATHOM_TEST_KILLED_PLACE";
 const KIND: &str = "FATHOM_TEST_KILLED_KIND";
-const DISK: &str = "FATHOM_TEST_KILLED_DISK";
+const DISKS: &str = "FATHOM_TEST_KILLED_DISKS";
 
 /// What is built again and again.
 #[derive(Clone, Copy, Debug)]
@@ -33,11 +33,24 @@ pub(crate) enum Kind {
     Folder,
     Md,
     Lvm,
+    BtrfsDisks,
+    MdDisks,
+    LvmDisks,
 }
 
-const KINDS: [Kind; 6] = [Kind::Loop, Kind::Btrfs, Kind::Disk, Kind::Folder, Kind::Md, Kind::Lvm];
+const KINDS: [Kind; 9] = [
+    Kind::Loop,
+    Kind::Btrfs,
+    Kind::Disk,
+    Kind::Folder,
+    Kind::Md,
+    Kind::Lvm,
+    Kind::BtrfsDisks,
+    Kind::MdDisks,
+    Kind::LvmDisks,
+];
 
-fn spec(kind: Kind, place: &Path, disk: &Path) -> TargetSpec {
+fn spec(kind: Kind, place: &Path, disks: &[PathBuf; 2]) -> TargetSpec {
     let queue = QueueSettings {
         read_ahead_kib: Some(16),
         scheduler: Some("mq-deadline".into()),
@@ -51,7 +64,7 @@ fn spec(kind: Kind, place: &Path, disk: &Path) -> TargetSpec {
             queue: QueueSettings { read_ahead_kib: Some(16), ..Default::default() },
             ..loops(place, 2, 128, Filesystem::Btrfs)
         },
-        Kind::Disk => on_disk(disk, place),
+        Kind::Disk => on_disk(&disks[0], place),
         Kind::Folder => TargetSpec::new(Base::Directory(place.to_owned())),
         Kind::Md => {
             TargetSpec { array: array(ArrayKind::MdRaid0, Some(64)), ..loops(place, 2, 32, Filesystem::Ext4) }
@@ -60,6 +73,9 @@ fn spec(kind: Kind, place: &Path, disk: &Path) -> TargetSpec {
             array: array(ArrayKind::LvmStriped, Some(64)),
             ..loops(place, 2, 32, Filesystem::Ext4)
         },
+        Kind::BtrfsDisks => joined(ArrayKind::BtrfsRaid0, Filesystem::Btrfs, disks, place),
+        Kind::MdDisks => joined(ArrayKind::MdRaid0, Filesystem::Ext4, disks, place),
+        Kind::LvmDisks => joined(ArrayKind::LvmStriped, Filesystem::Ext4, disks, place),
     };
     TargetSpec { cap: Some(CapLimits::iops(100_000)), ..target }
 }
@@ -83,9 +99,10 @@ fn cycle(ledger: &Ledger, spec: &TargetSpec) {
 fn without_end() {
     let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
     let kind = KINDS[std::env::var(KIND).unwrap().parse::<usize>().unwrap()];
-    let disk = PathBuf::from(std::env::var_os(DISK).unwrap());
+    let disks = std::env::var(DISKS).unwrap();
+    let disks = disks.split_once(' ').map(|(first, second)| [first.into(), second.into()]).unwrap();
     let ledger = Ledger::open_in(&place.join("state")).unwrap();
-    let spec = spec(kind, &place, &disk);
+    let spec = spec(kind, &place, &disks);
     fs::write(place.join("begun"), "").unwrap();
     let start = Instant::now();
     // Should whoever kills it have died itself.
@@ -98,14 +115,14 @@ fn without_end() {
 struct Helper(Child);
 
 impl Helper {
-    fn start(kind: Kind, place: &Path, disk: &Path) -> Helper {
+    fn start(kind: Kind, place: &Path, disks: &[PathBuf; 2]) -> Helper {
         let begun = place.join("begun");
         let _ = fs::remove_file(&begun);
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "killed::without_end", "--ignored", "--nocapture"])
             .env(PLACE, place)
             .env(KIND, (kind as usize).to_string())
-            .env(DISK, disk)
+            .env(DISKS, format!("{} {}", disks[0].display(), disks[1].display()))
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
@@ -144,19 +161,22 @@ impl Drop for Swept {
     }
 }
 
-/// What belongs to somebody else: a disk, a mounted file system, a group and a file, in the midst of ours.
+/// What belongs to somebody else: two disks, a mounted file system, a group and a file, in the midst of ours.
 struct Theirs {
     cap: Cap,
     mounted: fathom_storage::Mounted,
     second: LoopDevice,
-    disk: LoopDevice,
-    settings: [Option<String>; 3],
+    /// Those that stand for disks, where none of the machine were lent.
+    made: Vec<LoopDevice>,
+    disks: [PathBuf; 2],
+    settings: [[Option<String>; 3]; 2],
     file: PathBuf,
 }
 
 impl Theirs {
-    fn make(theirs: &Place, ours: &Path) -> Theirs {
-        let disk = theirs.disk(32);
+    fn make(theirs: &Place, ours: &Path, lent: Option<[PathBuf; 2]>) -> Theirs {
+        let made = if lent.is_some() { Vec::new() } else { vec![theirs.disk(128), theirs.disk(128)] };
+        let disks = lent.unwrap_or_else(|| [0, 1].map(|at: usize| made[at].path().to_owned()));
         let second = theirs.disk(32);
         let options = Default::default();
         let mounted =
@@ -165,13 +185,15 @@ impl Theirs {
         let cap = Cap::new(&theirs.ledger, second.number(), CapLimits::iops(1000)).unwrap();
         let file = ours.join("theirs");
         fs::write(&file, "theirs").unwrap();
-        let settings = settings(&disk.name());
-        Theirs { cap, mounted, second, disk, settings, file }
+        let settings = disks.each_ref().map(|disk| settings(&kernel_name(disk)));
+        Theirs { cap, mounted, second, made, disks, settings, file }
     }
 
     fn assert_untouched(&self) {
-        assert_eq!(settings(&self.disk.name()), self.settings);
-        assert_eq!(signatures(self.disk.path()).unwrap(), [], "the disk was given back with something on it");
+        for (disk, before) in self.disks.iter().zip(&self.settings) {
+            assert_eq!(settings(&kernel_name(disk)), *before);
+            assert_eq!(signatures(disk).unwrap(), [], "{} was not given back empty", disk.display());
+        }
         assert_eq!(fs::read_to_string(self.mounted.path().join("theirs")).unwrap(), "theirs");
         assert_eq!(fs::read_to_string(&self.file).unwrap(), "theirs");
         assert!(self.cap.path().exists());
@@ -179,10 +201,16 @@ impl Theirs {
     }
 }
 
-/// Kills the helper at `points` random moments of a cycle, the kinds by turns, and cleans up after each.
-pub(crate) fn kill_at(points: u32, kinds: &[Kind], seed: u64) {
+fn kernel_name(disk: &Path) -> String {
+    disk.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+/// Kills the helper at `points` random moments of a cycle, the kinds by turns, and cleans up after each. Disks of the machine
+/// may be lent for it; else loop devices stand for them.
+pub(crate) fn kill_at(points: u32, kinds: &[Kind], seed: u64, lent: Option<[PathBuf; 2]>) {
     let (Some(place), Some(theirs)) = (Place::new(), Place::new()) else { return };
-    if let Err(error) = spec(kinds[0], &place.path(), Path::new("/")).prepare(&theirs.ledger) {
+    let none = [PathBuf::new(), PathBuf::new()];
+    if let Err(error) = spec(Kind::Loop, &place.path(), &none).prepare(&theirs.ledger) {
         // No block throttle: then the caps that are part of every target here cannot be made.
         assert_eq!(error.kind(), fathom_errors::Kind::Unsupported, "{error}");
         eprintln!("skipped: {error}");
@@ -190,20 +218,20 @@ pub(crate) fn kill_at(points: u32, kinds: &[Kind], seed: u64) {
     }
     let folder = place.path();
     let _swept = Swept(folder.join("state"));
-    let foreign = Theirs::make(&theirs, &folder);
+    let foreign = Theirs::make(&theirs, &folder, lent);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let lengths: Vec<Duration> = kinds
         .iter()
         .map(|&kind| {
             let start = Instant::now();
-            cycle(&place.ledger, &spec(kind, &folder, foreign.disk.path()));
+            cycle(&place.ledger, &spec(kind, &folder, &foreign.disks));
             start.elapsed()
         })
         .collect();
     let (mut undone, mut owing) = (0, 0);
     for point in 0..points {
         let which = point as usize % kinds.len();
-        let helper = Helper::start(kinds[which], &folder, foreign.disk.path());
+        let helper = Helper::start(kinds[which], &folder, &foreign.disks);
         // A little more than one cycle, so that its very end is met too.
         let share = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 * 1.1;
         thread::sleep(lengths[which].mul_f64(share));
@@ -225,15 +253,17 @@ pub(crate) fn kill_at(points: u32, kinds: &[Kind], seed: u64) {
     }
     println!("{points} kills; {owing} of them left something, {undone} things undone");
     assert!(owing * 2 > points, "most kills should meet a target half-way");
-    let Theirs { cap, mounted, second, disk, .. } = foreign;
+    let Theirs { cap, mounted, second, made, .. } = foreign;
     cap.lift().unwrap();
     mounted.undo().unwrap();
     second.undo().unwrap();
-    disk.undo().unwrap();
+    for disk in made {
+        disk.undo().unwrap();
+    }
     theirs.assert_empty();
 }
 
 #[test]
 fn after_kill_9_at_each_of_50_points_nothing_is_left_and_nothing_foreign_touched() {
-    kill_at(50, &[Kind::Loop, Kind::Btrfs, Kind::Disk, Kind::Folder], 8);
+    kill_at(50, &[Kind::Loop, Kind::Btrfs, Kind::Disk, Kind::Folder, Kind::BtrfsDisks], 8, None);
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fathom_errors::{Error, Kind};
 use fathom_storage::{
-    Array, ArrayKind, Base, CapLimits, Filesystem, FilesystemOptions, QueueSettings, TargetSpec,
+    Array, ArrayKind, Base, CapLimits, Filesystem, FilesystemOptions, NamedDisk, QueueSettings, TargetSpec,
 };
 use fathom_testkit::{Scratch, is_root};
 use fathom_units::Bytes;
@@ -30,7 +30,13 @@ fn what_contradicts_itself_is_refused_also_without_root() {
     let array = |kind, chunk_kib| Some(Array { kind, chunk_kib });
     let queue = QueueSettings { read_ahead_kib: Some(16), ..Default::default() };
     let in_folder = || TargetSpec::new(Base::Directory(folder.clone()));
-    let disk = |typed: &str| Base::Device { path: "/dev/sdx".into(), typed_name: typed.into() };
+    let disks = |typed: &[&str]| {
+        let named = |typed: &&str| NamedDisk { path: "/dev/sdx".into(), typed_name: (*typed).to_owned() };
+        TargetSpec { base: Base::Disks(typed.iter().map(named).collect()), ..ext4() }
+    };
+    let two = ["/dev/sdx", "/dev/sdy"]
+        .map(|path| NamedDisk { path: path.into(), typed_name: path.into() })
+        .to_vec();
     let mkfs = |words: &[&str]| FilesystemOptions {
         mkfs: words.iter().map(|&word| word.to_owned()).collect(),
         ..Default::default()
@@ -51,7 +57,11 @@ fn what_contradicts_itself_is_refused_also_without_root() {
         (TargetSpec { queue: queue.clone(), ..in_folder() }, "queue is not ours"),
         (TargetSpec { cap: Some(CapLimits::iops(0)), ..ext4() }, "none of 0"),
         (TargetSpec { cap: Some(CapLimits::default()), ..ext4() }, "at least one limit"),
-        (TargetSpec { base: disk("/dev/sdy"), ..ext4() }, "typed again is '/dev/sdy'"),
+        (disks(&["/dev/sdy"]), "typed again is '/dev/sdy'"),
+        (disks(&["sdx", "sdy"]), "typed again is 'sdy'"),
+        (disks(&["sdx", "/dev/sdx"]), "/dev/sdx is named more than once"),
+        (disks(&[]), "one disk or more"),
+        (TargetSpec { base: Base::Disks(two), ..ext4() }, "2 disks need an array"),
         (TargetSpec { filesystem_options: mkfs(&["-U", "random"]), ..ext4() }, "ours to choose"),
         (
             TargetSpec { queue: QueueSettings { read_ahead_kib: Some(5), ..Default::default() }, ..ext4() },

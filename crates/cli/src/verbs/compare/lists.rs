@@ -55,8 +55,14 @@ fn row(name: &str, about: &str) -> Vec<String> {
     wrapped(about, &format!("  {name:<NAME$} "), &indent, WIDTH)
 }
 
-/// What a study would do.
-pub(super) fn plan(study: &Study, plan: &Plan, estimate: &Estimate, as_json: bool) -> Result<String> {
+/// What a study would do; `made` is the storage that it makes, a line each.
+pub(super) fn plan(
+    study: &Study,
+    plan: &Plan,
+    estimate: &Estimate,
+    made: &[String],
+    as_json: bool,
+) -> Result<String> {
     let cell = |cell: usize| study.labels_of(plan, cell).join(", ");
     if as_json {
         let trials = plan.trials.iter().map(|trial| {
@@ -68,6 +74,7 @@ pub(super) fn plan(study: &Study, plan: &Plan, estimate: &Estimate, as_json: boo
             "trials": trials.collect::<Vec<_>>(),
             "estimated_s": estimate.time.as_secs_f64(),
             "room_bytes": estimate.room.0,
+            "storage": made,
         });
         return output::json(&document).map_err(Into::into);
     }
@@ -83,6 +90,9 @@ pub(super) fn plan(study: &Study, plan: &Plan, estimate: &Estimate, as_json: boo
         ),
         "The time is a guess until the first trials have run.".to_owned(),
     ];
+    for storage in made {
+        lines.extend(wrapped(storage, "storage: ", "         ", WIDTH));
+    }
     for block in 0..study.design.blocks {
         lines.push(format!("\nblock {}", block + 1));
         for trial in plan.trials.iter().filter(|trial| trial.block == block) {

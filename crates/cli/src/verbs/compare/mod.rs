@@ -106,8 +106,10 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     let plan = Plan::of(&study)?;
     if config.dry_run {
         // What would be refused later is refused now.
-        bench(&work)?.check(&study, &plan)?;
-        output::line(&lists::plan(&study, &plan, &estimate(&study, &plan)?, config.json)?)?;
+        let bench = bench(&work)?;
+        bench.check(&study, &plan)?;
+        let made = bench.storage(&study, &plan)?;
+        output::line(&lists::plan(&study, &plan, &estimate(&study, &plan)?, &made, config.json)?)?;
         return Ok(Outcome::Clean);
     }
     let bench = bench(&work)?;
@@ -160,8 +162,11 @@ fn resume(config: &Config, named: &Path) -> Result<Outcome> {
 /// The newest study that was not ended.
 fn newest(runs: Option<&Path>) -> Result<PathBuf> {
     let (place, scan) = run_folders::scan(runs)?;
-    let open =
-        scan.runs.iter().find(|run| run.manifest.verb == "compare" && run.manifest.state != State::Complete);
+    let open = scan.runs.iter().find(|run| {
+        run.manifest.verb == "compare"
+            && run.manifest.state != State::Complete
+            && Journal::is_begun(&run.path)
+    });
     let run = open.ok_or_else(|| {
         Error::new(Kind::NotFound, format!("no study that was broken off is under {}", place.display()))
     })?;

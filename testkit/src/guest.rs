@@ -1,0 +1,214 @@
+//! A guest under QEMU with Debian's own kernel, for what this machine's kernel may lack (md, device mapper): a test program runs
+//! one of its tests in there again, as root of a machine that nobody needs.
+//!
+//! KVM where it works, else emulation, which is some ten times slower. Its kernel and programs are those of setup/guest.sh; where
+//! these or QEMU are missing there is no guest, with the reason printed.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fathom_errors::{Error, Kind, Result};
+use fathom_process::{Guard, Tool};
+use fathom_units::Bytes;
+
+use crate::scratch::{Scratch, note_process, skip};
+
+/// On the kernel's command line in the guest, so that nobody runs what is meant for it on a machine that matters.
+const MARK: &str = "fathom.guest";
+const QEMU: &str = "qemu-system-x86_64";
+/// Emulated on a busy machine; the guest needs a tenth of that on an idle one.
+const PATIENCE: Duration = Duration::from_secs(1500);
+/// A kernel that KVM really runs has said its name by then.
+const KVM_PATIENCE: Duration = Duration::from_secs(10);
+/// What the guest's init prints before the exit code of the program.
+const EXIT: &str = "guest: exit ";
+/// The disk to work on; it takes only what is written.
+const WORK: Bytes = Bytes::gib(3);
+
+/// A disk of the guest: the first is `/dev/vdc`, since the program and the folder for its work have the two before.
+#[derive(Clone, Debug)]
+pub enum Drive {
+    /// An empty one.
+    Empty(Bytes),
+    /// A file of this machine, which can only be read.
+    Holding(PathBuf),
+}
+
+/// What it takes to boot a guest.
+#[derive(Debug)]
+pub struct Guest(PathBuf);
+
+impl Guest {
+    /// `None`, with the reason printed, where QEMU or the guest is missing.
+    pub fn find() -> Option<Guest> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../setup/guest.sh");
+        let why = match Command::new(script).arg("path").output() {
+            Err(error) => error.to_string(),
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+                let has_qemu = Command::new(QEMU).arg("--version").output().is_ok();
+                if output.status.success() && has_qemu {
+                    return Some(Guest(PathBuf::from(said)));
+                }
+                let lacks_qemu = format!("{QEMU} is not installed; apt-get install qemu-system-x86");
+                if output.status.success() { lacks_qemu } else { said }
+            }
+        };
+        skip(&why);
+        None
+    }
+
+    /// Whether this process runs in the guest.
+    pub fn is_here() -> bool {
+        let told = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+        told.split_whitespace().any(|word| word == MARK)
+    }
+
+    /// Says something in the guest, to whoever reads its console.
+    #[expect(clippy::print_stdout, reason = "the guest's console is its standard output")]
+    pub fn say(text: &str) {
+        println!("guest: {text}");
+    }
+
+    /// Boots a guest, runs the ignored test `name` of this very test program in it, and returns what it [said](Guest::say).
+    ///
+    /// # Errors
+    /// Where the guest did not come to an end, or the test failed; with everything on its console.
+    pub fn run(&self, name: &str, drives: &[Drive]) -> Result<Vec<String>> {
+        let scratch = Scratch::new()?;
+        let program = scratch.path().join("program");
+        let own = std::env::current_exe().map_err(|e| Error::io("find", "this program", e))?;
+        stripped(&own, &program)?;
+        let machine = self.boot(&scratch.path(), &program, name, drives)?;
+        let (ended, said) = machine.until(EXIT, PATIENCE);
+        if !ended || !said.last().is_some_and(|line| line.ends_with(&format!("{EXIT}0"))) {
+            let why = if ended { "the test failed in the guest" } else { "the guest came to no end" };
+            return Err(Error::new(Kind::Stopped, format!("{why}:\n{}", said.join("\n"))));
+        }
+        let told = said.iter().filter_map(|line| line.split_once("guest: "));
+        Ok(told.map(|(_, text)| text.to_owned()).collect())
+    }
+
+    /// A machine whose kernel has begun to run: by KVM if that works, else emulated.
+    fn boot(&self, folder: &Path, program: &Path, name: &str, drives: &[Drive]) -> Result<Machine> {
+        if Path::new("/dev/kvm").exists() {
+            let machine = Machine::start(self.command(folder, program, name, drives, "kvm")?)?;
+            if machine.until("Linux version", KVM_PATIENCE).0 {
+                return Ok(machine);
+            }
+        }
+        Machine::start(self.command(folder, program, name, drives, "tcg")?)
+    }
+
+    /// QEMU with its kernel and its disks.
+    fn command(
+        &self,
+        folder: &Path,
+        program: &Path,
+        name: &str,
+        drives: &[Drive],
+        accelerator: &str,
+    ) -> Result<Command> {
+        let kernel_line = format!(
+            "console=ttyS0 panic=-1 {MARK} fathom.arguments=\"--ignored --exact {name} --nocapture\""
+        );
+        let mut command = Command::new(QEMU);
+        command
+            .args(["-accel", accelerator, "-cpu", "max", "-m", "1024", "-smp", "2"])
+            .args(["-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio"])
+            .arg("-kernel")
+            .arg(self.0.join("vmlinuz"))
+            .arg("-initrd")
+            .arg(self.0.join("initrd"))
+            .args(["-append", &kernel_line]);
+        let all = [Drive::Holding(program.to_owned()), Drive::Empty(WORK)];
+        for (number, drive) in all.iter().chain(drives).enumerate() {
+            let mut option = "format=raw,if=virtio,file=".to_owned();
+            let described = match drive {
+                Drive::Holding(path) => write!(option, "{},readonly=on", path.display()),
+                Drive::Empty(size) => {
+                    let path = folder.join(format!("disk{number}"));
+                    let made = File::create(&path).and_then(|file| file.set_len(size.0));
+                    made.map_err(|e| Error::io("create", &path, e))?;
+                    write!(option, "{},cache=unsafe", path.display())
+                }
+            };
+            described.map_err(|e| Error::usage("a drive has no name").because(e))?;
+            command.args(["-drive", &option]);
+        }
+        Ok(command)
+    }
+}
+
+/// Copies a program without what only a debugger reads, which is most of it; whole, where there is no `strip`. QEMU reads whole
+/// sectors, so the copy is filled up to one.
+pub fn stripped(program: &Path, copy: &Path) -> Result<()> {
+    match Tool::new("strip", "binutils") {
+        Ok(strip) => strip.args(["--strip-debug", "-o"]).arg(copy).arg(program).run().map(drop)?,
+        Err(_) => fs::copy(program, copy).map(drop).map_err(|e| Error::io("copy", program, e))?,
+    }
+    let failed = |e| Error::io("fill up", copy, e);
+    let file = File::options().write(true).open(copy).map_err(failed)?;
+    let length = file.metadata().map_err(failed)?.len();
+    file.set_len(length.next_multiple_of(512)).map_err(failed)
+}
+
+/// A running QEMU; ended when this goes, and by the next test run if this one is killed.
+#[derive(Debug)]
+struct Machine {
+    child: Child,
+    lines: Receiver<String>,
+    _noted: Option<Guard>,
+}
+
+impl Machine {
+    fn start(mut command: Command) -> Result<Machine> {
+        let streams = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = streams.spawn().map_err(|e| Error::io("start", QEMU, e))?;
+        let output = child.stdout.take().map(BufReader::new);
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            // Fonts and firmware write what is no text.
+            for line in
+                output.into_iter().flat_map(|output| output.split(b'\n')).map_while(std::io::Result::ok)
+            {
+                if sender.send(String::from_utf8_lossy(&line).trim_end().to_owned()).is_err() {
+                    return;
+                }
+            }
+        });
+        let noted = note_process(child.id()).ok();
+        Ok(Machine { child, lines, _noted: noted })
+    }
+
+    /// Everything said until a line that holds `wanted`, or all where it does not come within `patience`.
+    fn until(&self, wanted: &str, patience: Duration) -> (bool, Vec<String>) {
+        let start = Instant::now();
+        let mut said = Vec::new();
+        while let Some(left) = patience.checked_sub(start.elapsed()) {
+            match self.lines.recv_timeout(left) {
+                Ok(line) => {
+                    said.push(line);
+                    if said.last().is_some_and(|line| line.contains(wanted)) {
+                        return (true, said);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        (false, said)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

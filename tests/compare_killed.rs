@@ -1,0 +1,224 @@
+//! `fathom compare` under kill -9 at random points of a whole study, from its first moment to its last: `fathom cleanup` leaves
+//! nothing of it and touches nothing of anybody else's, and `--resume` runs every trial once.
+//!
+//! `FATHOM_KILLS=50` kills so often, `FATHOM_SEED=7` at the points of seed 7.
+
+use std::env;
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fathom_process::ledger::undo_dead_in;
+use fathom_stats::Seeded;
+use fathom_testkit::{Bytes, Cap, CapLimits, Filesystem, RealDisk, is_root, leftovers};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::compare::{Place, names, processes};
+
+/// Kills unless `$FATHOM_KILLS` says how many.
+const USUAL: u64 = 6;
+/// Every so many kills the study is gone on with.
+const RESUMED: u64 = 3;
+
+const LOAD: &str = "\
+name: killed-load
+question: What is left of servers?
+measures: load
+factors:
+  engine: [wiredTiger, rocksdb]
+settings: {records: 200, operations: 1000000, time: 1s, threads: 4, cache: 256M}
+design: {blocks: 1, twin: false}
+";
+
+const PROBE: &str = "\
+name: killed-probe
+question: What is left of an array?
+measures: probe
+factors:
+  depth: [1, 8]
+settings: {filesystem: btrfs, array: btrfs-raid0, disks: 2, disk_size: 128M, file_size: 16M, probe_time: 500ms}
+design: {blocks: 2, twin: false}
+";
+
+/// A study that is killed again and again.
+struct Killed {
+    place: Place,
+    length: Duration,
+    trials: u64,
+}
+
+impl Killed {
+    /// Runs it once to its end, to know how long that takes.
+    fn new(text: &str, trials: u64) -> Killed {
+        let place = Place::new(text);
+        fs::write(place.path("work/theirs"), "theirs").unwrap();
+        let start = Instant::now();
+        place.compare(&[]).run().expect_code(0);
+        let killed = Killed { place, length: start.elapsed(), trials };
+        killed.assert_clean(None, "whole");
+        killed
+    }
+
+    /// Starts it anew, kills it after a share of its length, and cleans up. The number of the process.
+    fn kill_after(&self, share: f64, with_tools: bool) -> u32 {
+        let _ = fs::remove_dir_all(self.place.path("runs"));
+        let log = |name: &str| File::create(self.place.path(name)).unwrap();
+        let mut running = Running(
+            Command::new(env!("CARGO_BIN_EXE_fathom"))
+                .arg("compare")
+                .arg(self.place.path("study.yaml"))
+                .arg("--dir")
+                .arg(self.place.path("work"))
+                .arg("--runs")
+                .arg(self.place.path("runs"))
+                .env("FATHOM_STATE", self.place.path("state"))
+                .stdin(Stdio::null())
+                .stdout(log("stdout"))
+                .stderr(log("stderr"))
+                .process_group(0)
+                .spawn()
+                .unwrap(),
+        );
+        thread::sleep(self.length.mul_f64(share));
+        running.kill(with_tools);
+        running.0.id()
+    }
+
+    /// What a kill left is undone, and nothing else; how many things that were.
+    fn clean_up(&self, pid: u32, context: &str) -> usize {
+        let cleaned = self.place.fathom(&["cleanup"]).run();
+        assert_eq!(cleaned.code, 0, "{context}:\n{}{}", cleaned.stdout, cleaned.stderr);
+        self.assert_clean(Some(pid), context);
+        cleaned.stdout.matches("undone: ").count()
+    }
+
+    fn assert_clean(&self, pid: Option<u32>, context: &str) {
+        for name in ["work", "state"] {
+            let left = leftovers(&self.place.path(name), pid).unwrap();
+            assert_eq!(left, Vec::<String>::new(), "{context}");
+        }
+        assert_eq!(names(&self.place.path("work")), ["theirs"], "{context}");
+        assert_eq!(processes(&self.place.path("")), Vec::<u32>::new(), "{context}");
+    }
+
+    /// Goes on with it, and holds that each trial ran once; false where it had not begun, or had come to its end.
+    fn resume(&self, context: &str) -> bool {
+        if names(&self.place.path("runs")).is_empty() {
+            return false;
+        }
+        let before = self.place.trials().len() as u64;
+        let output = self.place.compare(&["--resume", "--json"]).run();
+        if output.code == 3 && output.stderr.contains("no study that was broken off") {
+            assert!(
+                before == 0 || before == self.trials,
+                "{context}: {before} trials were left where they are"
+            );
+            return false;
+        }
+        let document = output.expect_code(0).json();
+        assert_eq!(document["state"], "complete", "{context}");
+        let trials = self.place.trials();
+        let mut numbers: Vec<u64> = trials.iter().map(|trial| trial["number"].as_u64().unwrap()).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..self.trials).collect::<Vec<_>>(), "{context}");
+        self.assert_clean(None, context);
+        true
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // After a failure: the folder goes with the test.
+        let _ = undo_dead_in(&self.place.path("state"));
+    }
+}
+
+/// A running study; killed and waited for when this goes.
+struct Running(Child);
+
+impl Running {
+    /// Kills the process alone, whose programs (`mkfs`) then run on; or these with it.
+    fn kill(&mut self, with_tools: bool) {
+        if with_tools {
+            let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw).unwrap();
+            // One that has ended is not collected yet, so the number is still its own.
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        let _ = self.0.kill();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The storage that this machine can make for servers.
+fn storage(disk: Option<&RealDisk>) -> String {
+    let Some(disk) = disk else {
+        println!("not root: servers in a plain folder, and no array");
+        return String::new();
+    };
+    let cap = Cap::new(disk.ledger(), disk.device_number(), CapLimits::iops(1000));
+    let capped = if cap.is_ok() { ", cap: {iops: 20000}" } else { "" };
+    format!(", filesystem: ext4, disk_size: 512M{capped}")
+}
+
+#[test]
+fn a_study_killed_at_random_points_leaves_nothing_and_goes_on() {
+    kill_studies(USUAL);
+}
+
+#[test]
+#[ignore = "the long form of the test above"]
+fn a_study_killed_at_50_points_leaves_nothing_and_goes_on() {
+    kill_studies(50);
+}
+
+fn kill_studies(kills: u64) {
+    let number = |name: &str| env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let kills = number("FATHOM_KILLS").unwrap_or(kills);
+    let seed = number("FATHOM_SEED").unwrap_or(1);
+    println!(
+        "{kills} kills at the points of seed {seed}; again with FATHOM_KILLS={kills} FATHOM_SEED={seed}"
+    );
+    // Somebody else's loop device and mount, by a ledger in another place.
+    let theirs = RealDisk::new(Filesystem::Ext4, Bytes::mib(16)).unwrap();
+    if let Some(disk) = &theirs {
+        fs::write(disk.path().join("theirs"), "theirs").unwrap();
+    }
+    let load = LOAD.replace(", cache: 256M", &format!(", cache: 256M{}", storage(theirs.as_ref())));
+    let mut studies = vec![Killed::new(&load, 2)];
+    if is_root() {
+        studies.push(Killed::new(PROBE, 4));
+    }
+    let mut random = Seeded::from_seed(seed);
+    let (mut owing, mut resumed) = (0_u64, 0_u64);
+    for point in 0..kills {
+        let study = &studies[usize::try_from(point).unwrap() % studies.len()];
+        // A little more than the whole, so that its very end is met too.
+        let share = random.below(1_000_000) as f64 / 1e6 * 1.05;
+        let with_tools = random.below(2) == 1;
+        let context = format!("kill {point} of seed {seed}, at {share:.3} of {:.1?}", study.length);
+        let pid = study.kill_after(share, with_tools);
+        let undone = study.clean_up(pid, &context);
+        owing += u64::from(undone > 0);
+        println!("{context}{}: {undone} things undone", if with_tools { ", its programs too" } else { "" });
+        if point % RESUMED == RESUMED - 1 {
+            resumed += u64::from(study.resume(&context));
+        }
+        if let Some(disk) = &theirs {
+            assert_eq!(fs::read_to_string(disk.path().join("theirs")).unwrap(), "theirs", "{context}");
+            assert!(Path::new("/sys/block").join(disk.device_name()).join("loop").exists(), "{context}");
+        }
+        assert_eq!(fs::read_to_string(study.place.path("work/theirs")).unwrap(), "theirs", "{context}");
+    }
+    println!("{kills} kills; {owing} of them left something, {resumed} studies were gone on with");
+    assert!(owing * 2 >= kills, "most kills should meet a study at work");
+}
