@@ -110,6 +110,9 @@ fn indented(lines: Vec<String>) -> impl Iterator<Item = String> {
     lines.into_iter().map(|line| if line.is_empty() { line } else { format!("  {line}") })
 }
 
+/// Characters of a metric's name beside its figures.
+const METRIC: usize = 18;
+
 fn comparisons(study: &Study, width: usize, lines: &mut Vec<String>) {
     if study.comparisons.is_empty() {
         return;
@@ -126,19 +129,23 @@ fn comparisons(study: &Study, width: usize, lines: &mut Vec<String>) {
     for subject in subjects {
         lines.push(format!("  {}", cut(&printable(&subject), width.saturating_sub(2))));
         let alike = study.comparisons.iter().filter(|one| versus(one) == subject);
-        lines.extend(alike.map(|one| cut(&comparison_row(one), width)));
+        lines.extend(alike.flat_map(comparison_rows).map(|row| cut(&row, width)));
     }
 }
 
-fn comparison_row(one: &StudyComparison) -> String {
+/// A line, or two where the metric's name is long.
+fn comparison_rows(one: &StudyComparison) -> Vec<String> {
     let verdict = match one.needs_blocks.filter(|_| one.verdict == StudyVerdict::Undecided) {
         Some(blocks) => format!("? needs {blocks}"),
         None => format!("{} {}", sign(one.verdict), one.verdict.word()),
     };
-    let name = cut(&printable(&spaced(&one.metric)), 18);
+    let name = printable(&spaced(&one.metric));
+    let (above, name) =
+        if name.chars().count() > METRIC { (Some(name), String::new()) } else { (None, name) };
     let interval = one.interval.map_or_else(|| "-".to_owned(), |_| effect_interval(one.interval));
     let chance = chance(one.adjusted_p);
-    format!("    {name:<18} {:>10}  {interval:<20} {chance:>7}  {verdict}", effect(one.ratio))
+    let row = format!("    {name:<METRIC$} {:>10}  {interval:<20} {chance:>7}  {verdict}", effect(one.ratio));
+    above.map(|name| format!("    {name}")).into_iter().chain([row]).collect()
 }
 
 fn scaling(one: &StudyScaling, width: usize, lines: &mut Vec<String>) {
