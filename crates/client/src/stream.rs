@@ -86,7 +86,7 @@ impl Stream {
         self.transport.set_nonblocking(nonblocking).map_err(failed)
     }
 
-    /// Takes what has come and says whether a frame is whole; for sockets that do not wait.
+    /// Reads until a frame is whole; false where the socket has no more now and does not wait.
     pub(crate) fn has_frame(&mut self) -> Result<bool> {
         loop {
             let have = self.end - self.start;
@@ -118,30 +118,13 @@ impl Stream {
 
     /// The next frame, whole.
     pub(crate) fn receive(&mut self) -> Result<&[u8]> {
-        self.fill(Header::BYTES)?;
-        let length = self.length()?;
-        self.fill(length)?;
-        let frame = self.start..self.start + length;
+        // A socket that waits has nothing now only when its time is up.
+        if !self.has_frame()? {
+            return Err(self.failed("receive from", io::ErrorKind::WouldBlock.into()));
+        }
+        let frame = self.start..self.start + self.length()?;
         self.start = frame.end;
         Ok(self.buffer.get(frame).unwrap_or_default())
-    }
-
-    /// Reads until `wanted` bytes are there.
-    fn fill(&mut self, wanted: usize) -> Result<()> {
-        if self.end - self.start >= wanted {
-            return Ok(());
-        }
-        self.make_room(wanted);
-        while self.end < wanted {
-            let place = self.buffer.get_mut(self.end..).unwrap_or_default();
-            match self.transport.read(place) {
-                Ok(0) => return Err(self.closed()),
-                Ok(count) => self.end += count,
-                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-                Err(cause) => return Err(self.failed("receive from", cause)),
-            }
-        }
-        Ok(())
     }
 
     /// Makes room for a frame of `wanted` bytes behind those that are there.

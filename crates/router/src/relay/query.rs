@@ -6,7 +6,7 @@ use fathom_service::Incoming;
 use fathom_service::parse::Listed;
 
 use crate::backend::Backend;
-use crate::commands::{Command, find, for_shard, shards_of};
+use crate::commands::{for_shard, shards_of};
 use crate::dispatch::{Request, request_of};
 use crate::instance::Instance;
 use crate::outgoing::Outgoing;
@@ -47,9 +47,4 @@ impl<'a> Query<'a> {
         let outgoing = for_shard(&request, &route, shard).ok()?;
         Some(Query { request, backend, outgoing, no_timeout })
     }
-}
-
-/// The command that these queries are, for who counts them.
-pub(super) fn command() -> Option<&'static Command> {
-    find("find")
 }

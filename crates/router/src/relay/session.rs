@@ -10,10 +10,10 @@ use fathom_wire::DocumentWriter;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 
-use super::query::{self, Query};
+use super::query::Query;
 use super::shards::ShardConnections;
 use super::{BELL, Loop};
-use crate::commands::pass_cursor_on;
+use crate::commands::{Command, pass_cursor_on};
 use crate::dispatch::count;
 use crate::instance::Instance;
 use crate::waits::Waited;
@@ -33,6 +33,7 @@ struct Session {
 
 /// A query that a shard was asked.
 struct Asked {
+    command: &'static Command,
     shard: u64,
     /// Bytes of the request.
     length: usize,
@@ -153,8 +154,8 @@ impl<'l> Sessions<'l> {
             self.shards.discard(shard);
             return None;
         }
-        let database = request.database.to_owned();
-        session.asked = Some(Asked { shard, length, begun, sent, database, no_timeout });
+        let (command, database) = (request.command, request.database.to_owned());
+        session.asked = Some(Asked { command, shard, length, begun, sent, database, no_timeout });
         Some(())
     }
 
@@ -209,10 +210,8 @@ impl<'l> Sessions<'l> {
         let counters = &self.instance.counters;
         counters.queries.add(1);
         counters.relayed.add(1);
-        if let Some(command) = query::command() {
-            let us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
-            count(self.instance, command, asked.begun, Waited { us, shards: 1 }, false);
-        }
+        let us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        count(self.instance, asked.command, asked.begun, Waited { us, shards: 1 }, false);
     }
 
     /// Gives a client a thread of its own again.
