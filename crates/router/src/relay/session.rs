@@ -10,6 +10,7 @@ use fathom_wire::DocumentWriter;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 
+use super::load::{Load, Meter, excess};
 use super::query::Query;
 use super::shards::ShardConnections;
 use super::{BELL, Loop};
@@ -50,12 +51,15 @@ pub(super) struct Sessions<'l> {
     sessions: HashMap<u64, Session>,
     shards: ShardConnections<'l>,
     next: u64,
+    meter: Meter,
+    /// Of the loop before this one, which has its connections once both have little to do.
+    before: Option<&'l Load>,
 }
 
 impl<'l> Sessions<'l> {
-    pub(super) fn new(instance: &'l Arc<Instance>, own: &'l Loop) -> Sessions<'l> {
+    pub(super) fn new(instance: &'l Arc<Instance>, own: &'l Loop, before: Option<&'l Load>) -> Sessions<'l> {
         let shards = ShardConnections::new(&own.epoll);
-        Sessions { instance, own, sessions: HashMap::new(), shards, next: 0 }
+        Sessions { instance, own, sessions: HashMap::new(), shards, next: 0, meter: Meter::new(), before }
     }
 
     pub(super) fn run(mut self) {
@@ -86,7 +90,17 @@ impl<'l> Sessions<'l> {
                     number => self.client_spoke(number),
                 }
             }
+            if let Some(percent) = self.meter.measure(&self.own.load) {
+                self.give_up(excess(percent, self.before.map(Load::percent), self.sessions.len()));
+            }
         }
+    }
+
+    /// Gives so many clients threads, from where the first loop with room takes them: those that ask nothing at the moment.
+    fn give_up(&mut self, most: usize) {
+        let rests = |(number, session): (&u64, &Session)| session.asked.is_none().then_some(*number);
+        let resting: Vec<u64> = self.sessions.iter().filter_map(rests).take(most).collect();
+        resting.into_iter().for_each(|number| self.hand_back(number));
     }
 
     fn welcome(&mut self) {
