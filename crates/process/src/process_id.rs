@@ -25,16 +25,18 @@ impl ProcessId {
         let pid = std::process::id();
         let path = format!("/proc/{pid}/stat");
         let text = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
-        let (_, start_time) = parse_stat(&text)
+        let stat = parse_stat(&text)
             .ok_or_else(|| Error::new(Kind::Malformed, format!("{path} has fewer than 22 fields")))?;
-        Ok(ProcessId { pid, start_time })
+        Ok(ProcessId { pid, start_time: stat.start_time })
     }
 
-    /// The process that has `pid` now; `None` where there is none, or only what its parent has yet to collect.
+    /// The process that has `pid` now; `None` where there is none, or only what its parent has yet to collect. One whose first thread
+    /// has ended before the others still has its files and ports.
     pub fn of(pid: u32) -> Option<ProcessId> {
         let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        let (state, start_time) = parse_stat(&String::from_utf8_lossy(&text))?;
-        (!matches!(state, 'Z' | 'X')).then_some(ProcessId { pid, start_time })
+        let Stat { state, threads, start_time } = parse_stat(&String::from_utf8_lossy(&text))?;
+        let is_over = state == 'X' || state == 'Z' && threads <= 1;
+        (!is_over).then_some(ProcessId { pid, start_time })
     }
 
     /// Sends it a signal; `false` where it has ended. The kernel's handle (pidfd_open(2)) makes sure that a later process with
@@ -64,13 +66,24 @@ impl ProcessId {
     }
 }
 
-/// The state letter (field 3) and the start time (field 22). The name in field 2 may itself hold spaces and
-/// brackets, so fields are counted from its last closing one.
-fn parse_stat(text: &str) -> Option<(char, u64)> {
+/// What is read of `/proc/PID/stat`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stat {
+    /// Field 3.
+    state: char,
+    /// Field 20; of a process that has ended, at most the one that its parent has yet to collect.
+    threads: u64,
+    /// Field 22.
+    start_time: u64,
+}
+
+/// The name in field 2 may itself hold spaces and brackets, so fields are counted from its last closing one.
+fn parse_stat(text: &str) -> Option<Stat> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
-    Some((state, fields.nth(18)?.parse().ok()?))
+    let threads = fields.nth(16)?.parse().ok()?;
+    Some(Stat { state, threads, start_time: fields.nth(1)?.parse().ok()? })
 }
 
 /// A name for this boot of the machine (`random(4)`), by which start times and loop devices are known to be stale.
@@ -88,6 +101,9 @@ pub(crate) fn pid_namespace() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
@@ -99,9 +115,29 @@ mod tests {
     }
 
     #[test]
+    fn a_process_lives_until_its_last_thread_has_ended() {
+        // Only the first thread ends, as one does first when a server of many threads is killed.
+        let script = "import ctypes, platform, threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); \
+            ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[platform.machine()], 0)";
+        let Ok(mut child) = Command::new("python3").args(["-c", script]).spawn() else {
+            eprintln!("skipped: no python3");
+            return;
+        };
+        let stat = format!("/proc/{}/stat", child.id());
+        let until = Instant::now() + Duration::from_secs(30);
+        while !fs::read_to_string(&stat).unwrap().contains(") Z ") && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let lives = ProcessId::of(child.id()).is_some();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(lives && ProcessId::of(child.id()).is_none());
+    }
+
+    #[test]
     fn a_name_with_brackets_and_spaces_does_not_shift_the_fields() {
         let text = "7 (a) b (c) S 1 7 7 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 1 0 4242 0 0";
-        assert_eq!(parse_stat(text), Some(('S', 4242)));
+        assert_eq!(parse_stat(text), Some(Stat { state: 'S', threads: 1, start_time: 4242 }));
         assert_eq!(parse_stat("7 (short) S 1"), None);
     }
 }
