@@ -148,8 +148,8 @@ impl Coordinator {
         }
     }
 
-    /// Takes a commit point that somebody else knows. From the sync source it holds for us up to our own newest entry, since our log is
-    /// a part of its log; from anybody else only where our newest entry is of the same term, and so of the same history
+    /// Takes a commit point that somebody else knows. From a sync source whose log ours is a part of, it holds for us up to our own newest
+    /// entry; from anybody else only where our newest entry is of the same term, and so of the same history
     /// (SERVER-39831, which closed this in 4.2).
     fn learn_commit_point(&mut self, optime: OpTime, from_source: bool) {
         let Some(own) = self.own_member() else { return };
@@ -181,17 +181,19 @@ impl Coordinator {
     }
 
     /// The sync source answered a fetch with these beside its entries. To be called after the entries were put into the log and reported
-    /// by `applied_advanced`, or before; never with those of a source whose log was not yet compared with ours.
+    /// by `applied_advanced`, or before; never with those of a source whose log was not yet compared with ours. `is_ours` says whether its
+    /// log has the entry that we applied last: one that we wrote as primary after the logs were compared, it has not.
     pub fn source_answered(
         &mut self,
         now: Moment,
         metadata: &ReplicationMetadata,
         query: Option<&OplogQueryMetadata>,
+        is_ours: bool,
     ) {
         self.note_term(now, metadata.term);
-        self.learn_commit_point(metadata.last_committed, true);
+        self.learn_commit_point(metadata.last_committed, is_ours);
         if let Some(query) = query {
-            self.learn_commit_point(query.last_committed, true);
+            self.learn_commit_point(query.last_committed, is_ours);
         }
         if metadata.term == self.term
             && query.map_or(metadata.primary_index, |query| query.primary_index).is_some()

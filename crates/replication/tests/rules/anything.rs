@@ -172,7 +172,7 @@ fn no_message_breaks_a_member() {
                 let _ = desk.c.positions_received(desk.now, &update);
             }
             if let Ok(metadata) = ReplicationMetadata::from_document(&spoilt) {
-                desk.c.source_answered(desk.now, &metadata, None);
+                desk.c.source_answered(desk.now, &metadata, None, true);
             }
             if let Ok(reply) = HeartbeatReply::from_document(&spoilt) {
                 desk.replies[1] = Some(reply);

@@ -113,7 +113,10 @@ fn a_secondary_takes_the_commit_point_of_others_with_care() {
         primary_index: Some(1),
         sync_source_index: None,
     };
-    desk.c.source_answered(desk.now, &metadata(2, at(1010, 2)), Some(&query));
+    // But not while our newest entry is one that the source lacks: we led, and wrote it after the logs were compared.
+    desk.c.source_answered(desk.now, &metadata(2, at(1010, 2)), Some(&query), false);
+    assert_eq!(desk.c.last_committed(), at(1005, 1));
+    desk.c.source_answered(desk.now, &metadata(2, at(1010, 2)), Some(&query), true);
     assert_eq!(desk.c.last_committed(), at(1007, 1));
 }
 
@@ -122,7 +125,7 @@ fn a_source_that_knows_a_primary_puts_off_an_election() {
     let mut desk = Desk::new(&plain(3));
     for _ in 0..30 {
         desk.run(1_000);
-        desk.c.source_answered(desk.now, &metadata(1, at(1000, 1)), None);
+        desk.c.source_answered(desk.now, &metadata(1, at(1000, 1)), None, true);
     }
     assert!(desk.vote_requests().is_empty());
     desk.run(11_500);

@@ -338,7 +338,7 @@ impl Member {
         if let Some(last) = entries.last() {
             self.coordinator.applied_advanced(now, *last);
         }
-        self.coordinator.source_answered(now, &answer.metadata, Some(&answer.query));
+        self.coordinator.source_answered(now, &answer.metadata, Some(&answer.query), true);
         if self.coordinator.should_change_sync_source(now, &answer.metadata, Some(&answer.query)) {
             self.coordinator.choose_sync_source(now, self.top());
         }

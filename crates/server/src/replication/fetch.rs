@@ -123,6 +123,23 @@ impl Buffer {
     }
 }
 
+/// Entries that are in the source's log as well as in ours, or will be in ours once they are applied.
+///
+/// A fetch may begin before the last writes of an office that just ended are reported, and its answers may come after another one has
+/// begun and ended: what the source says of its log then says nothing of ours.
+#[derive(Debug)]
+struct Shared(VecDeque<OpTime>);
+
+impl Shared {
+    /// Whether the entry that we applied last is one of them. Those before it are forgotten.
+    fn has(&mut self, applied: OpTime) -> bool {
+        while self.0.front().is_some_and(|first| *first < applied) {
+            self.0.pop_front();
+        }
+        self.0.front() == Some(&applied)
+    }
+}
+
 /// Why a fetch ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ended {
@@ -192,9 +209,11 @@ fn try_follow(instance: &Arc<Instance>, set: &ReplicaSet, buffer: &Buffer, sourc
     }
     let rollback_id = rollback_id_of(&reply)?;
     let mut after = last;
+    let mut shared = Shared(VecDeque::from([last]));
     let go_on = || !instance.is_stopping() && set.ask(|one| one.sync_source() == Some(source));
     loop {
-        let stays = learn(set, &reply)?;
+        let stays = learn(set, &reply, &mut shared)?;
+        shared.0.extend(entries.iter().map(|entry| entry.at));
         let newest = entries.last().map_or(after, |entry| entry.at);
         if !buffer.push(after, entries, &go_on) || !stays || cursor == 0 || !go_on() {
             return Ok(Ended::Elsewhere);
@@ -255,11 +274,14 @@ fn batch_of(reply: &RawDocument, name: &str) -> Result<(i64, Vec<Entry>)> {
 }
 
 /// Hears what the source knows of the set; false if another source is better.
-fn learn(set: &ReplicaSet, reply: &RawDocument) -> Result<bool> {
+fn learn(set: &ReplicaSet, reply: &RawDocument, shared: &mut Shared) -> Result<bool> {
     let reply = metadata_fields(reply)?;
     let Some(metadata) = ReplicationMetadata::beside(&reply)? else { return Ok(true) };
     let query = OplogQueryMetadata::beside(&reply)?;
-    set.tell(|coordinator, now| coordinator.source_answered(now, &metadata, query.as_ref()));
+    set.tell(|coordinator, now| {
+        let is_ours = shared.has(coordinator.own_progress().applied);
+        coordinator.source_answered(now, &metadata, query.as_ref(), is_ours);
+    });
     let now = set.now();
     Ok(!set.ask(|coordinator| coordinator.should_change_sync_source(now, &metadata, query.as_ref())))
 }
@@ -307,4 +329,22 @@ pub(super) fn entry_before(connection: &mut Connection, filter: Document) -> Res
     let newest = connection.cursor("local", &find).map_err(failure_of)?.next();
     let newest = newest.transpose().map_err(failure_of)?;
     Entry::parse(newest.ok_or_else(|| Failure::new(Code::NoSuchKey, "the source's oplog is empty"))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_here_meanwhile_is_not_shared() {
+        let at = |timestamp, term| OpTime::new(timestamp, term);
+        let mut shared = Shared(VecDeque::from([at(10, 3)]));
+        assert!(shared.has(at(10, 3)));
+        shared.0.extend([at(11, 4), at(12, 4), at(13, 4)]);
+        // As primary of term 3, after the entry at which the logs were compared, and reported only now.
+        assert!(!Shared(shared.0.clone()).has(at(15, 3)));
+        // Applied batch by batch.
+        assert!(shared.has(at(12, 4)) && shared.has(at(13, 4)));
+        assert!(!shared.has(at(14, 4)));
+    }
 }
