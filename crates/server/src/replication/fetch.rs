@@ -208,12 +208,10 @@ fn try_follow(instance: &Arc<Instance>, set: &ReplicaSet, buffer: &Buffer, sourc
         _ => return Ok(Ended::Diverged(source.clone())),
     }
     let rollback_id = rollback_id_of(&reply)?;
-    let mut after = last;
-    let mut shared = Shared(VecDeque::from([last]));
+    let (mut after, mut shared) = (last, Shared(VecDeque::from([last])));
     let go_on = || !instance.is_stopping() && set.ask(|one| one.sync_source() == Some(source));
     loop {
-        let stays = learn(set, &reply, &mut shared)?;
-        shared.0.extend(entries.iter().map(|entry| entry.at));
+        let stays = learn(set, &reply, &mut shared, &entries)?;
         let newest = entries.last().map_or(after, |entry| entry.at);
         if !buffer.push(after, entries, &go_on) || !stays || cursor == 0 || !go_on() {
             return Ok(Ended::Elsewhere);
@@ -273,8 +271,9 @@ fn batch_of(reply: &RawDocument, name: &str) -> Result<(i64, Vec<Entry>)> {
     Ok((cursor.get_i64("id").map_err(bad)?, entries))
 }
 
-/// Hears what the source knows of the set; false if another source is better.
-fn learn(set: &ReplicaSet, reply: &RawDocument, shared: &mut Shared) -> Result<bool> {
+/// Hears what the source knows of the set, and notes the entries that came; false if another source is better.
+fn learn(set: &ReplicaSet, reply: &RawDocument, shared: &mut Shared, entries: &[Entry]) -> Result<bool> {
+    shared.0.extend(entries.iter().map(|entry| entry.at));
     let reply = metadata_fields(reply)?;
     let Some(metadata) = ReplicationMetadata::beside(&reply)? else { return Ok(true) };
     let query = OplogQueryMetadata::beside(&reply)?;
