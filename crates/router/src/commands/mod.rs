@@ -112,33 +112,32 @@ pub(crate) fn pass_cursor_on(
     answer: &RawDocument,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
+    let Some(cursor) = parse::document(answer, "cursor")? else {
+        pass_on(answer, reply);
+        return Ok(());
+    };
+    let id = parse::integer(cursor, "id")?.unwrap_or(0);
+    if id == 0 {
+        pass_on(answer, reply);
+        return Ok(());
+    }
+    let namespace = parse::string(cursor, "ns")?.unwrap_or_default();
+    let (database, collection) = namespace.split_once('.').unwrap_or((database, namespace));
+    let source = Source::Single {
+        backend: Arc::clone(backend),
+        id,
+        database: database.to_owned(),
+        collection: collection.to_owned(),
+    };
+    let own = instance.cursors.add(Cursor { namespace: namespace.to_owned(), source, no_timeout });
     for (name, value) in fields_of(answer) {
-        let cursor = match value {
-            RawBsonRef::Document(cursor) if name == "cursor" => cursor,
-            _ => {
-                if !OF_THE_HOP.contains(&name) {
-                    reply.value(name, value);
-                }
-                continue;
-            }
-        };
-        let id = parse::integer(cursor, "id")?.unwrap_or(0);
-        if id == 0 {
-            reply.document("cursor", cursor);
-            continue;
+        if name == "cursor" {
+            let mut out = reply.begin_document("cursor");
+            copy(cursor, &mut out, |name| name != "id");
+            out.i64("id", own);
+        } else if !OF_THE_HOP.contains(&name) {
+            reply.value(name, value);
         }
-        let namespace = parse::string(cursor, "ns")?.unwrap_or_default();
-        let (database, collection) = namespace.split_once('.').unwrap_or((database, namespace));
-        let source = Source::Single {
-            backend: Arc::clone(backend),
-            id,
-            database: database.to_owned(),
-            collection: collection.to_owned(),
-        };
-        let own = instance.cursors.add(Cursor { namespace: namespace.to_owned(), source, no_timeout });
-        let mut out = reply.begin_document("cursor");
-        copy(cursor, &mut out, |name| name != "id");
-        out.i64("id", own);
     }
     Ok(())
 }
