@@ -204,7 +204,8 @@ impl Stub {
             let mut noted = command.clone();
             ["$db", "lsid", "pwd"].iter().for_each(|field| drop(noted.remove(*field)));
             let mut file = OpenOptions::new().create(true).append(true).open(&self.record).unwrap();
-            writeln!(file, "command {} {noted}", self.port).unwrap();
+            // In one write: several servers append to the same file at the same time.
+            file.write_all(format!("command {} {noted}\n", self.port).as_bytes()).unwrap();
         }
         let mut state = self.state.lock().unwrap();
         match name.as_str() {
