@@ -103,3 +103,59 @@ fn a_sharded_cluster_of_ours_holds_data_on_every_shard() {
     place.run("start", &[]).expect_code(0);
     assert_eq!(count(&mut connect(&place)), 100);
 }
+
+/// Where a chunk has gone, its documents stay for as long as somebody reads them. A secondary, which is told of no migration, once took
+/// all that it has for its shard's own if the collection was empty when it was asked first.
+#[test]
+fn a_secondary_counts_no_documents_that_have_gone_to_another_shard() {
+    if !has("serve", "--replSet") || !has("route", "--configdb") {
+        return;
+    }
+    let place = Place::new(6);
+    let arguments = [
+        "--replicaset",
+        "--sharded",
+        "2",
+        "--nodes",
+        "2",
+        "--binarypath",
+        "fathom",
+        "--wiredTigerCacheSizeGB",
+        "0.25",
+        "--shard-collection",
+        "test.c={k: 1}",
+    ];
+    place.init(&arguments).run().expect_code(0);
+    let mut router = connect(&place);
+    let secondary = || doc! { "count": "c", "$readPreference": { "mode": "secondary" } };
+    let counted = |router: &mut Connection| router.run("test", &secondary()).unwrap().get_i32("n").unwrap();
+    assert_eq!(counted(&mut router), 0);
+    let documents: Vec<Document> = (0..200).map(|k| doc! { "_id": k, "k": k }).collect();
+    let insert = doc! { "insert": "c", "documents": documents, "writeConcern": { "w": 2 } };
+    router.run("test", &insert).unwrap();
+    let chunk = router.cursor("config", &doc! { "find": "chunks" }).unwrap().next().unwrap().unwrap();
+    let (from, to, first) = if chunk.get_str("shard").unwrap() == "shard01" {
+        ("shard01", "shard02", 1)
+    } else {
+        ("shard02", "shard01", 3)
+    };
+    let mut reader = connect(&place);
+    let open = reader.run("test", &doc! { "find": "c", "batchSize": 1 }).unwrap();
+    router.run("admin", &doc! { "split": "test.c", "middle": { "k": 100 } }).unwrap();
+    router.run("admin", &doc! { "moveChunk": "test.c", "find": { "k": 150 }, "to": to }).unwrap();
+    let begun = Instant::now();
+    while counted(&mut router) != 200 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{} of 200, from {from}", counted(&mut router));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // They are still there.
+    let direct = |at: u16| {
+        let mut member = crate::serve_run::connect(place.port + at);
+        let there =
+            member.run("test", &doc! { "count": "c", "$readPreference": { "mode": "nearest" } }).unwrap();
+        there.get_i32("n").unwrap()
+    };
+    assert_eq!((direct(first), direct(first + 1)), (200, 200), "of {from}");
+    let cursor = open.get_document("cursor").unwrap().get_i64("id").unwrap();
+    reader.run("test", &doc! { "killCursors": "c", "cursors": [cursor] }).unwrap();
+}

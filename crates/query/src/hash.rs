@@ -3,8 +3,9 @@
 //! MD5 over a seed and the value: its class, within another value its name, and its bytes, all numbers as 64-bit integers.
 //! Below the depth that documents may have, values are left out, so that no input exhausts the stack.
 use crate::decimal::{DIGITS, Decimal};
+use crate::expression::value::scalar;
 use crate::order::{MAX_DEPTH, canonical_type, db_pointer_bytes};
-use bson::{RawBsonRef, spec::BinarySubtype};
+use bson::{Bson, RawBson, RawBsonRef, spec::BinarySubtype};
 use md5::{Digest, Md5};
 
 /// Ends an object and an array: the class of an element that is none, without name and bytes.
@@ -20,6 +21,14 @@ pub fn hash64(value: RawBsonRef<'_>) -> i64 {
     let digest: [u8; 16] = digest.finalize().into();
     let (first, _) = digest.split_first_chunk().unwrap_or((&[0; 8], &[]));
     i64::from_le_bytes(*first)
+}
+
+/// The same of an owned value; none of one that has no raw form, such as a name with a NUL in it.
+pub fn hash64_owned(value: &Bson) -> Option<i64> {
+    match scalar(value) {
+        Some(raw) => Some(hash64(raw)),
+        None => RawBson::try_from(value.clone()).ok().map(|raw| hash64(raw.as_raw_bson_ref())),
+    }
 }
 
 fn add(digest: &mut Md5, name: Option<&str>, value: RawBsonRef<'_>, depth: u32) {

@@ -31,7 +31,7 @@ pub use arithmetic::{
 pub use expression::Expression;
 pub use fathom_wire::{Code, Failure};
 pub use filter::{Filter, Matched};
-pub use hash::hash64;
+pub use hash::{hash64, hash64_owned};
 pub use index::{IndexKeys, KeyExtractor};
 pub use key_pattern::{FieldKind, KeyField, KeyPattern};
 pub use keystring::{Bound, KeyBuilder, KeyString, decode, leading_record_id, record_id_of, split_record_id};

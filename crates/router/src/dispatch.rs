@@ -45,14 +45,9 @@ impl<'a> Request<'a> {
         self.fields.document()
     }
 
-    /// The collection that the command names.
-    pub(crate) fn collection(&self) -> Result<&'a str> {
-        parse::collection_name(self.database, self.target)
-    }
-
     /// `database.collection`.
     pub(crate) fn namespace(&self) -> Result<String> {
-        Ok(format!("{}.{}", self.database, self.collection()?))
+        parse::namespace(self.database, self.target)
     }
 
     /// The `database.collection` that an administrative command names whole.

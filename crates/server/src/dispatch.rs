@@ -57,19 +57,9 @@ impl<'a> Request<'a> {
         self.fields.document()
     }
 
-    /// The collection that the command names.
-    pub(crate) fn collection(&self) -> Result<&'a str> {
-        crate::parse::collection_name(self.database, self.target)
-    }
-
     /// `database.collection`.
     pub(crate) fn namespace(&self) -> Result<String> {
-        let collection = self.collection()?;
-        let mut namespace = String::with_capacity(self.database.len() + 1 + collection.len());
-        namespace.push_str(self.database);
-        namespace.push('.');
-        namespace.push_str(collection);
-        Ok(namespace)
+        crate::parse::namespace(self.database, self.target)
     }
 
     /// A field of the body.

@@ -292,8 +292,7 @@ impl<'a> Operation<'a> {
     /// Whether a document of this `_id` is the shard's own, where the `_id` alone says so; none where it does not.
     pub(crate) fn owns_id(&self, id: &Bson) -> Option<bool> {
         let Some(owned) = &self.ownership else { return Some(true) };
-        let raw = bson::RawBson::try_from(id.clone()).ok()?;
-        owned.key().key_of_id(raw.as_raw_bson_ref()).map(|key| owned.owns_key(&key))
+        owned.key().key_of_id(id).map(|key| owned.owns_key(&key))
     }
 
     /// How many tickets it took.

@@ -5,7 +5,7 @@
 //! array in a field of the key is refused, as no chunk could hold its document.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
-use fathom_query::{Bound, FieldKind, Filter, KeyBuilder, KeyField, KeyPattern, hash64};
+use fathom_query::{Bound, FieldKind, Filter, KeyBuilder, KeyField, KeyPattern, hash64, hash64_owned};
 use fathom_wire::{Code, Failure};
 
 use crate::Result;
@@ -109,13 +109,13 @@ impl ShardKey {
     }
 
     /// The key of an `_id`, if that is all of the key.
-    pub fn key_of_id(&self, id: RawBsonRef<'_>) -> Option<Vec<u8>> {
+    pub fn key_of_id(&self, id: &Bson) -> Option<Vec<u8>> {
         let [field] = self.pattern.fields.as_slice() else { return None };
-        if field.path != "_id" || matches!(id, RawBsonRef::Array(_) | RawBsonRef::RegularExpression(_)) {
+        if field.path != "_id" || matches!(id, Bson::Array(_) | Bson::RegularExpression(_)) {
             return None;
         }
         let mut builder = KeyBuilder::new();
-        append(&mut builder, field, id);
+        append_owned(&mut builder, field, id)?;
         Some(builder.finish(Bound::Exact).bytes)
     }
 
@@ -137,15 +137,13 @@ impl ShardKey {
     /// The key that all matches of a filter have, if it holds every field of it to one value.
     pub fn key_of_filter(&self, filter: &Filter) -> Option<Vec<u8>> {
         if let (Some(id), true) = (filter.only_id(), self.is_id()) {
-            let raw = bson::RawBson::try_from(id.clone()).ok()?;
-            return self.key_of_id(raw.as_raw_bson_ref());
+            return self.key_of_id(id);
         }
         let equalities = filter.equalities();
         let mut builder = KeyBuilder::new();
         for field in &self.pattern.fields {
             let value = held(&equalities, &field.path)?;
-            let raw = bson::RawBson::try_from(value).ok()?;
-            append(&mut builder, field, raw.as_raw_bson_ref());
+            append_owned(&mut builder, field, &value)?;
         }
         Some(builder.finish(Bound::Exact).bytes)
     }
@@ -189,6 +187,15 @@ fn append(builder: &mut KeyBuilder, field: &KeyField, value: RawBsonRef<'_>) {
         FieldKind::Hashed => builder.append(RawBsonRef::Int64(hash64(value)), false),
         _ => builder.append(value, false),
     }
+}
+
+/// The same of an owned value; none of one that has no raw form.
+fn append_owned(builder: &mut KeyBuilder, field: &KeyField, value: &Bson) -> Option<()> {
+    match field.kind {
+        FieldKind::Hashed => builder.append(RawBsonRef::Int64(hash64_owned(value)?), false),
+        _ => builder.append_owned(value, false),
+    }
+    builder.check().ok()
 }
 
 /// The value under a dotted path, null if it is missing; an error if there is an array on the way or at its end.
@@ -264,7 +271,7 @@ mod tests {
         let key = ShardKey::of(&doc! { "_id": "hashed" }).unwrap();
         let of_document = key.key_of(&rawdoc! { "_id": "user5", "x": 1 }).unwrap();
         assert_eq!(key.key_of_filter(&filter(rawdoc! { "_id": "user5" })), Some(of_document.clone()));
-        assert_eq!(key.key_of_id(RawBsonRef::String("user5")), Some(of_document.clone()));
+        assert_eq!(key.key_of_id(&Bson::from("user5")), Some(of_document.clone()));
         let hash = hash64(RawBsonRef::String("user5"));
         assert_eq!(key.values_of(&rawdoc! { "_id": "user5" }).unwrap(), doc! { "_id": hash });
         let (at, after) = (doc! { "_id": hash }, doc! { "_id": hash.wrapping_add(1) });

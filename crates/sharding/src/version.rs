@@ -6,7 +6,7 @@ use std::fmt;
 
 use bson::oid::ObjectId;
 use bson::{Bson, RawBsonRef, Timestamp};
-use fathom_wire::{Code, Failure};
+use fathom_wire::{Code, DocumentWriter, Failure};
 
 use crate::Result;
 
@@ -78,10 +78,13 @@ impl ShardVersion {
         }
     }
 
-    /// `[Timestamp, ObjectId]`.
-    pub fn to_bson(self) -> Bson {
+    /// Writes `[Timestamp, ObjectId]` as a field.
+    pub fn write(self, document: &mut DocumentWriter<'_>, name: &str) {
         let (timestamp, epoch) = self.parts();
-        Bson::Array(vec![Bson::Timestamp(timestamp), Bson::ObjectId(epoch)])
+        let mut array = document.begin_array(name);
+        array.bson(&Bson::Timestamp(timestamp));
+        array.bson(&Bson::ObjectId(epoch));
+        array.end();
     }
 
     /// Reads the field `shardVersion`.
@@ -136,7 +139,7 @@ pub fn stale_config(namespace: &str, received: ShardVersion, wanted: ShardVersio
 
 #[cfg(test)]
 mod tests {
-    use bson::raw::RawBson;
+    use bson::RawDocumentBuf;
 
     use super::*;
 
@@ -144,10 +147,15 @@ mod tests {
     fn versions_travel_and_compare_by_epoch_and_migrations() {
         let (one, other) = (ObjectId::new(), ObjectId::new());
         let sent = ShardVersion::Sharded(ChunkVersion::new(3, 7, one));
-        let raw = RawBson::try_from(sent.to_bson()).unwrap();
-        assert_eq!(ShardVersion::parse(raw.as_raw_bson_ref()).unwrap(), sent);
-        let raw = RawBson::try_from(ShardVersion::Unsharded.to_bson()).unwrap();
-        assert_eq!(ShardVersion::parse(raw.as_raw_bson_ref()).unwrap(), ShardVersion::Unsharded);
+        for version in [sent, ShardVersion::Unsharded] {
+            let mut bytes = Vec::new();
+            let mut document = DocumentWriter::new(&mut bytes);
+            version.write(&mut document, "shardVersion");
+            document.end();
+            let read = RawDocumentBuf::from_bytes(bytes).unwrap();
+            let value = read.get("shardVersion").unwrap().unwrap();
+            assert_eq!(ShardVersion::parse(value).unwrap(), version);
+        }
         for (owned, compatible) in [
             (ShardVersion::Sharded(ChunkVersion::new(3, 0, one)), true),
             (ShardVersion::Sharded(ChunkVersion::new(4, 7, one)), false),

@@ -43,6 +43,9 @@ pub enum Bound {
     After,
 }
 
+/// What most keys of one field fit into, with the end of the key and a record id behind it.
+const USUAL_BYTES: usize = 48;
+
 /// Builds one key, value by value.
 #[derive(Clone, Debug, Default)]
 pub struct KeyBuilder {
@@ -52,9 +55,9 @@ pub struct KeyBuilder {
 }
 
 impl KeyBuilder {
-    /// An empty key.
+    /// An empty key, with room for a usual one.
     pub fn new() -> Self {
-        KeyBuilder::default()
+        KeyBuilder { bytes: Vec::with_capacity(USUAL_BYTES), ..KeyBuilder::default() }
     }
 
     /// An empty key in the memory of one that is no longer needed.

@@ -2,15 +2,15 @@
 //!
 //! A loop on a processor that others use too never looks full, and rightly: a second one would only take turns with it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Between two measurements.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// After that a measurement is of a time before the loop went to sleep.
-const STALE_MS: u64 = 1000;
+const STALE: Duration = Duration::from_secs(1);
 /// Percent of a processor up to which a loop takes more connections.
 const ROOMY: u64 = 75;
 /// Above this it gives some up.
@@ -18,27 +18,22 @@ const FULL: u64 = 90;
 /// Up to which a loop and the one before it together are left to the latter.
 const SPARE: u64 = 60;
 
-/// What is noted of a loop that has ended: it has no room, and never again.
-const ENDED: u64 = u64::MAX;
-
 /// A loop's last measurement, for everybody.
 #[derive(Debug)]
 pub(super) struct Load {
-    created: Instant,
-    /// Milliseconds since then, and in the lowest eight bits percent of a processor.
-    noted: AtomicU64,
+    /// When it was, and percent of a processor.
+    noted: Mutex<(Instant, u64)>,
 }
 
 impl Load {
     pub(super) fn new() -> Load {
-        Load { created: Instant::now(), noted: AtomicU64::new(0) }
+        Load { noted: Mutex::new((Instant::now(), 0)) }
     }
 
     /// Percent of a processor; none for a loop that sleeps.
     pub(super) fn percent(&self) -> u64 {
-        let noted = self.noted.load(Ordering::Relaxed);
-        let fresh = self.now_ms().saturating_sub(noted >> 8) <= STALE_MS;
-        if fresh { noted & 0xff } else { 0 }
+        let (at, percent) = *self.noted.lock();
+        if at.elapsed() <= STALE { percent } else { 0 }
     }
 
     /// Whether the loop takes more connections.
@@ -46,18 +41,9 @@ impl Load {
         self.percent() < ROOMY
     }
 
-    /// The loop has ended.
-    pub(super) fn end(&self) {
-        self.noted.store(ENDED, Ordering::Relaxed);
-    }
-
     /// Notes a measurement.
     pub(super) fn note(&self, percent: u64) {
-        self.noted.store(self.now_ms() << 8 | percent.min(100), Ordering::Relaxed);
-    }
-
-    fn now_ms(&self) -> u64 {
-        u64::try_from(self.created.elapsed().as_millis()).unwrap_or(u64::MAX)
+        *self.noted.lock() = (Instant::now(), percent);
     }
 }
 
@@ -126,13 +112,12 @@ mod tests {
 
     #[test]
     fn what_was_measured_before_a_sleep_counts_no_more() {
-        let load = Load { created: Instant::now() - Duration::from_secs(5), noted: AtomicU64::new(0) };
+        let load = Load::new();
         load.note(95);
         assert!(!load.has_room());
-        load.noted.store(3_500 << 8 | 95, Ordering::Relaxed);
+        let before = Instant::now().checked_sub(2 * STALE).unwrap();
+        *load.noted.lock() = (before, 95);
         assert_eq!(load.percent(), 0);
-        load.end();
-        assert!(!load.has_room());
     }
 
     #[test]

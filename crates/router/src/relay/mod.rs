@@ -53,6 +53,11 @@ impl Loop {
         Ok(Loop { epoll, bell, load: Load::new(), arrived: Mutex::new(Some(Vec::new())) })
     }
 
+    /// Whether it takes more connections.
+    fn has_room(&self) -> bool {
+        self.load.has_room() && self.arrived.lock().is_some()
+    }
+
     fn ring(&self) {
         // A bell that is full rings already.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
@@ -78,7 +83,7 @@ impl Relay {
 
     /// The first loop that is not busy, so that few are awake.
     fn with_room(&self) -> Option<&Loop> {
-        self.loops.iter().find(|one| one.load.has_room())
+        self.loops.iter().find(|one| one.has_room())
     }
 
     /// Takes a connection over.
@@ -112,7 +117,6 @@ struct Ending<'l>(&'l Loop);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.0.load.end();
         // Dropped without the lock, since a connection that ends takes others.
         let arrived = self.0.arrived.lock().take();
         drop(arrived);

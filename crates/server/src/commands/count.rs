@@ -57,7 +57,8 @@ fn count(op: &mut Operation<'_>, query: FindQuery, body: &RawDocument) -> Result
         let asked = on_view(&op.figures.namespace, body)?;
         return count_rows(op, &asked);
     }
-    let others = op.ownership.is_some() && !op.instance.sharding.known.is_clean(&op.figures.namespace);
+    let others =
+        op.ownership.is_some() && !op.instance.sharding.known.is_clean(op.instance, &op.figures.namespace);
     if is_counter_enough(&query) && !others {
         op.figures.plan = Some("RECORD_STORE_COUNT".into());
         let count = collection.records().unsigned_abs().saturating_sub(query.skip);

@@ -59,7 +59,8 @@ fn collect(op: &mut Operation<'_>, query: FindQuery, body: &RawDocument, values:
         }
         return Ok(());
     }
-    let all_own = op.ownership.is_none() || op.instance.sharding.known.is_clean(&op.figures.namespace);
+    let all_own =
+        op.ownership.is_none() || op.instance.sharding.known.is_clean(op.instance, &op.figures.namespace);
     if all_own
         && query.filter.is_empty()
         && query.hint.is_none()

@@ -83,7 +83,7 @@ impl Known {
             Some(table) => Collection::Sharded(self.issue(namespace, table.ownership(&identity.shard))),
         };
         let empty = instance.catalog.get(namespace).is_none_or(|found| found.records() == 0);
-        if empty && matches!(collection, Collection::Sharded(_)) {
+        if empty && leads(instance) && matches!(collection, Collection::Sharded(_)) {
             self.clean.lock().entry(namespace.to_owned()).or_insert(true);
         }
         let mut collections = self.collections.lock();
@@ -112,13 +112,14 @@ impl Known {
         entry.forgotten += 1;
     }
 
-    /// Forgets all: what is known may be of a time when this member did not lead.
+    /// Forgets all: what is known may be of a time when this member did not lead, and was told of no migration.
     pub(crate) fn forget_all(&self) {
         for entry in self.collections.lock().values_mut() {
             entry.known = None;
             entry.forgotten += 1;
         }
         self.databases.lock().clear();
+        self.clean.lock().clear();
     }
 
     /// The collections that are known, with their versions.
@@ -137,9 +138,9 @@ impl Known {
         self.databases.lock().remove(database);
     }
 
-    /// Whether there can be documents of a collection that are not the shard's own.
-    pub(crate) fn is_clean(&self, namespace: &str) -> bool {
-        self.clean.lock().get(namespace).copied().unwrap_or(false)
+    /// Whether there cannot be documents of a collection that are not the shard's own. Only who leads the shard is told of migrations.
+    pub(crate) fn is_clean(&self, instance: &Instance, namespace: &str) -> bool {
+        leads(instance) && self.clean.lock().get(namespace).copied().unwrap_or(false)
     }
 
     /// There can be such documents from now on.
@@ -197,6 +198,11 @@ impl Known {
         }
         Err(failure)
     }
+}
+
+/// Whether this server takes the shard's writes.
+fn leads(instance: &Instance) -> bool {
+    instance.set.as_ref().is_none_or(|set| set.is_writable())
 }
 
 /// Whether two `{uuid, lastMod}` are the same.

@@ -209,6 +209,16 @@ pub fn collection_name<'a>(database: &str, target: RawBsonRef<'a>) -> Result<&'a
     }
 }
 
+/// `database.collection`, where the collection is what a command's first field names.
+pub fn namespace(database: &str, target: RawBsonRef<'_>) -> Result<String> {
+    let collection = collection_name(database, target)?;
+    let mut namespace = String::with_capacity(database.len() + 1 + collection.len());
+    namespace.push_str(database);
+    namespace.push('.');
+    namespace.push_str(collection);
+    Ok(namespace)
+}
+
 /// A raw value as an owned one.
 pub fn owned_value(value: RawBsonRef<'_>) -> Result<Bson> {
     Bson::try_from(value).map_err(|error| malformed(&error))
