@@ -11,7 +11,7 @@ use crate::plan::combinations;
 use crate::{Metric, Plan, Study};
 
 use super::table::Table;
-use super::{Noise, words};
+use super::{Noise, fewest_blocks, words};
 
 /// Levels of some factors, as places: under these a comparison holds.
 type Given = Vec<(usize, usize)>;
@@ -45,7 +45,13 @@ pub(super) fn all(study: &Study, plan: &Plan, table: &Table, noise: &[Noise]) ->
         }
     }
     let adjusted = adjusted(study, &raw);
-    raw.into_iter().zip(adjusted).map(|(raw, p)| finished(study, raw, p, noise)).collect()
+    let of_primary = raw.iter().filter(|one| is_primary(study, one)).count();
+    raw.into_iter().zip(adjusted).map(|(raw, p)| finished(study, raw, p, (noise, of_primary))).collect()
+}
+
+/// Whether the answer rests on a comparison.
+fn is_primary(study: &Study, one: &Raw) -> bool {
+    study.metrics.get(one.metric).is_some_and(|(_, primary)| *primary)
 }
 
 /// The conditions under which a factor is compared: over all of them together, and under each by itself.
@@ -73,30 +79,40 @@ fn holds(cell: &[usize], given: &Given) -> bool {
 
 /// p of each after all had their chance: Holm over those that the answer rests on, Benjamini and Hochberg over the rest.
 fn adjusted(study: &Study, raw: &[Raw]) -> Vec<f64> {
-    let is_primary = |one: &Raw| study.metrics.get(one.metric).is_some_and(|(_, primary)| *primary);
     let ps = |primary: bool| {
-        raw.iter().filter(|one| is_primary(one) == primary).map(|one| one.effect.p).collect::<Vec<_>>()
+        let wanted = raw.iter().filter(|one| is_primary(study, one) == primary);
+        wanted.map(|one| one.effect.p).collect::<Vec<_>>()
     };
     let mut primary = holm(&ps(true)).into_iter();
     let mut others = benjamini_hochberg(&ps(false)).into_iter();
     raw.iter()
-        .map(|one| if is_primary(one) { primary.next() } else { others.next() }.unwrap_or(1.0))
+        .map(|one| if is_primary(study, one) { primary.next() } else { others.next() }.unwrap_or(1.0))
         .collect()
 }
 
-fn finished(study: &Study, raw: Raw, adjusted_p: f64, noise: &[Noise]) -> StudyComparison {
+/// One comparison with its verdict, from the noise and the number of comparisons that the answer rests on.
+fn finished(
+    study: &Study,
+    raw: Raw,
+    adjusted_p: f64,
+    (noise, of_primary): (&[Noise], usize),
+) -> StudyComparison {
+    let is_primary = is_primary(study, &raw);
     let Raw { factor, level, given, metric, pairs, effect } = raw;
     let better = study.metrics.get(metric).map_or(Better::Higher, |(metric, _)| metric.better);
     let metric = study.metrics.get(metric).map_or("", |(metric, _)| metric.name);
     let floor = noise.iter().find(|noise| noise.metric == metric).map(|noise| &noise.floor);
     let limits = Limits::of(floor, effect.pairs, study.design.margin);
+    // A p that the correction brought to one no longer tells by how much it was corrected.
+    let differs = effect.ratio.ln().abs() > limits.differs.ln_1p();
+    let fewest = if is_primary && differs && adjusted_p >= 1.0 { fewest_blocks(of_primary) } else { 0 };
     let (answer, needs_blocks) = match verdict(&effect, adjusted_p, better == Better::Higher, limits) {
         Verdict::Better => (StudyVerdict::Better, None),
         Verdict::Worse => (StudyVerdict::Worse, None),
         Verdict::Same => (StudyVerdict::Same, None),
         Verdict::Undecided { needs_pairs } => (
             StudyVerdict::Undecided,
-            needs_pairs.map(|needs| needs.saturating_sub(effect.pairs)).filter(|more| *more > 0),
+            needs_pairs.map(|needs| needs.max(fewest).saturating_sub(effect.pairs)).filter(|more| *more > 0),
         ),
     };
     let mut comparison = StudyComparison {
@@ -180,5 +196,25 @@ fn interaction(
         p: effect.p,
         adjusted_p: effect.p,
         words: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_more_blocks_are_named_that_all_comparisons_together_can_be_told() {
+        let text = "name: two\nquestion: q\nmeasures: load\nsettings: {records: 10, time: 1s}\nfactors: {shards: [1, 2]}\ncompare: [shards]\nmetrics: {primary: [throughput]}\ndesign: {blocks: 2}\n";
+        let study = Study::parse(text, None).unwrap();
+        let finish = |logs: &[f64], adjusted_p: f64, of_primary: usize| {
+            let effect = effect(logs, &mut Seeded::from_seed(1)).unwrap();
+            let pairs = logs.iter().copied().enumerate().collect();
+            let raw = Raw { factor: 0, level: 1, given: Vec::new(), metric: 0, pairs, effect };
+            finished(&study, raw, adjusted_p, (&[], of_primary)).needs_blocks
+        };
+        // Two pairs that are far from equal and near each other: no p of fewer than ten is small enough for 24 comparisons.
+        assert_eq!(finish(&[-0.5, -0.51], 1.0, 24), Some(fewest_blocks(24) - 2));
+        assert_eq!(finish(&[-0.5, -0.51], 0.5, 1), Some(fewest_blocks(1) - 2));
     }
 }
