@@ -51,6 +51,31 @@ impl SchedStat {
     }
 }
 
+/// What a thread does at the moment, and how often it went to sleep (proc(5), `/proc/PID/task/TID/status`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadStatus {
+    /// `R` runs or could, `S` sleeps, `D` waits for a device, and rarer ones.
+    pub state: char,
+    /// Times it gave its CPU up because it had to wait.
+    pub voluntary_switches: u64,
+}
+
+impl ThreadStatus {
+    /// Of one of our threads, by its kernel id; none once it has ended.
+    pub fn read(tid: i32) -> Option<ThreadStatus> {
+        ThreadStatus::parse(&fs::read_to_string(format!("/proc/self/task/{tid}/status")).ok()?)
+    }
+
+    /// Parses a status file.
+    pub fn parse(text: &str) -> Option<ThreadStatus> {
+        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        Some(ThreadStatus {
+            state: field("State:")?.chars().next()?,
+            voluntary_switches: field("voluntary_ctxt_switches:")?.parse().ok()?,
+        })
+    }
+}
+
 /// The account of one of our threads (its kernel id), or of the calling thread. A thread that has ended, and a
 /// kernel without the file, have none.
 pub fn thread_wait(tid: Option<i32>) -> Option<SchedStat> {
@@ -175,6 +200,29 @@ mod tests {
         assert!(thread_wait(Some(tid)).unwrap().ran_ns > before.ran_ns);
         assert!(process_wait().unwrap().ran_ns >= before.ran_ns);
         assert!(thread_wait(Some(i32::MAX)).is_none());
+    }
+
+    #[test]
+    fn a_thread_that_waits_sleeps_and_is_seen_to() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (go, gone) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+            let _ = gone.recv();
+        });
+        let tid = told.recv().unwrap();
+        let asleep = || ThreadStatus::read(tid).is_some_and(|status| status.state == 'S');
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !asleep() && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert!(asleep() && ThreadStatus::read(tid).unwrap().voluntary_switches > 0);
+        drop(go);
+        thread.join().unwrap();
+        assert_eq!(ThreadStatus::read(i32::MAX), None);
+        assert_eq!(ThreadStatus::parse("State:\tD (disk sleep)\n"), None);
+        let whole = "Name:\tState:\nState:\tD (disk sleep)\nvoluntary_ctxt_switches:\t7\n";
+        assert_eq!(ThreadStatus::parse(whole), Some(ThreadStatus { state: 'D', voluntary_switches: 7 }));
     }
 
     #[test]

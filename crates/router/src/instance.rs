@@ -44,7 +44,7 @@ impl Instance {
             clients: Clients::default(),
             counters: Counters::default(),
             balancer: BalancerState::default(),
-            relay: Relay::new(),
+            relay: Relay::default(),
             started: Instant::now(),
             port: OnceLock::new(),
             stopping: AtomicBool::new(false),

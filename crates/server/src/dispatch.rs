@@ -15,6 +15,7 @@ use crate::auth::{Access, Conversation};
 use crate::client::{Beginning, Client};
 use crate::commands::{self, Command, GENERIC_FIELDS, Kind};
 use crate::diagnostics::Finished;
+use crate::executor;
 use crate::instance::Instance;
 use crate::operation::Operation;
 use crate::parse::Listed;
@@ -28,6 +29,16 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) instance: &'a Arc<Instance>,
     pub(crate) session: &'a dyn Session,
     pub(crate) client: &'a Arc<Client>,
+    /// Whether an event loop runs it, which leaves alone what is not brief.
+    pub(crate) in_loop: bool,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ran {
+    pub(crate) answer: Answer,
+    /// Whether it was one that event loops run.
+    pub(crate) brief: bool,
 }
 
 /// A command with its arguments.
@@ -62,6 +73,11 @@ impl<'a> Request<'a> {
         crate::parse::namespace(self.database, self.target)
     }
 
+    /// Bytes of the documents that it came as.
+    pub(crate) fn bytes(&self) -> usize {
+        self.message.map_or(self.body().as_bytes().len(), OpMsg::bytes)
+    }
+
     /// A field of the body.
     pub(crate) fn field(&self, name: &str) -> Option<RawBsonRef<'a>> {
         crate::parse::field(self.fields, name)
@@ -90,10 +106,11 @@ pub(crate) fn run(
     incoming: &Incoming<'_>,
     conversation: &mut Option<Conversation>,
     out: &mut Vec<u8>,
-) -> Answer {
+) -> Ran {
     let start = out.len();
     let mut op = Operation::new(place.instance, place.session, place.client);
     let listed = body_of(incoming).and_then(Listed::of);
+    let mut brief = false;
     let (request, failure) = match listed
         .as_ref()
         .map_err(Failure::clone)
@@ -101,6 +118,11 @@ pub(crate) fn run(
     {
         Err(failure) => (None, Some(failure)),
         Ok(request) => {
+            brief = executor::is_brief(&request, place.instance);
+            if place.in_loop && !brief {
+                place.client.end();
+                return Ran { answer: Answer::Unanswered, brief };
+            }
             let failure = answer(&mut op, &request, conversation, out).err();
             let failure = failure.map(|failure| crate::read_concern::labelled(failure, &request));
             (Some(request), failure)
@@ -120,11 +142,12 @@ pub(crate) fn run(
     place.session.end_operation();
     place.client.end();
     let closes = failure.as_ref().is_some_and(|failure| failure.labels().contains(&CLOSE_CONNECTION));
-    match command {
+    let answer = match command {
         _ if closes => Answer::Close,
         Some(command) if !command.secret => Answer::MayCompress,
         _ => Answer::Plain,
-    }
+    };
+    Ran { answer, brief: brief && executor::was_brief(&op.figures) }
 }
 
 /// The label that a fail point puts on a failure to have the connection closed instead of answered.

@@ -65,7 +65,12 @@ impl Harness {
         if self.commands > COMMANDS || self.instance.is_stopping() {
             *self = Harness::new(self.auth)?;
         }
-        let place = Surroundings { instance: &self.instance, session: &*self.session, client: &self.client };
+        let place = Surroundings {
+            instance: &self.instance,
+            session: &*self.session,
+            client: &self.client,
+            in_loop: false,
+        };
         let mut reply = Vec::new();
         dispatch::run(&place, &Incoming::Message(&message), &mut self.conversation, &mut reply);
         // What a server answers must be BSON, whatever it was asked.

@@ -14,6 +14,7 @@ use crate::client::Clients;
 use crate::config::Config;
 use crate::diagnostics::{Counters, Profiler};
 use crate::execution::CursorTable;
+use crate::executor::Executor;
 use crate::fail_points::FailPoints;
 use crate::log::{Log, Severity};
 use crate::parameters::Parameters;
@@ -38,6 +39,7 @@ pub(crate) struct Instance {
     pub(crate) write_gate: WriteGate,
     pub(crate) cursors: CursorTable,
     pub(crate) clients: Clients,
+    pub(crate) executor: Executor,
     pub(crate) parameters: Parameters,
     pub(crate) counters: Counters,
     pub(crate) profiler: Profiler,
@@ -92,6 +94,7 @@ impl Instance {
             write_gate: WriteGate::default(),
             cursors: CursorTable::default(),
             clients: Clients::default(),
+            executor: Executor::new(config.net.service_executor),
             counters: Counters::default(),
             profiler: Profiler::new(&config),
             fail_points: FailPoints::new(&config),
@@ -134,6 +137,7 @@ impl Instance {
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.bell.ring();
+        self.executor.ring();
         self.set.iter().for_each(|set| set.stop_fetching());
     }
 

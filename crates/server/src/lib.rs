@@ -13,6 +13,7 @@ mod diagnostics;
 mod dispatch;
 mod engines;
 mod execution;
+mod executor;
 mod fail_points;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

@@ -10,6 +10,7 @@ use fathom_errors::{Error, Kind};
 use fathom_service::{Limits, Listener, bind};
 
 use crate::config::{Config, EngineName, TlsMode, TlsOptions};
+use crate::executor::Executor;
 use crate::instance::Instance;
 use crate::log::{Log, Severity};
 use crate::parameters;
@@ -93,6 +94,7 @@ impl Server {
         }
         let mut threads = background::start(&instance)?;
         threads.extend(replication::start(&instance)?);
+        threads.extend(Executor::start(&instance)?);
         let counting = count_again(&instance, uncounted);
         if instance.config.storage.rocksdb.crash_safe_counters {
             counting.into_iter().for_each(|thread| drop(thread.join()));

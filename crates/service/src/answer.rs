@@ -23,6 +23,8 @@ pub enum Answer {
     Plain,
     /// There is none; the connection ends.
     Close,
+    /// There is none yet: of an event loop, which leaves the request to a thread of the connection's own.
+    Unanswered,
 }
 
 /// The command's own document; an OP_QUERY that is no command is refused.

@@ -188,23 +188,34 @@ impl<S: Service> Connection<S> {
 
     /// Answers the frame at the start of the input; false ends the connection.
     fn answer(&mut self, length: usize) -> bool {
-        let input = std::mem::take(&mut self.input);
-        let result = self.answer_frame(input.get(..length).unwrap_or_default());
-        self.input = input;
-        match result {
-            Ok(true) => {
-                self.service.traffic().sent(self.output.len());
+        match self.write_answer(length) {
+            // There is nowhere else to leave it to.
+            Answer::Close | Answer::Unanswered => false,
+            Answer::MayCompress | Answer::Plain => {
                 self.output.is_empty() || self.stream.write_all(&self.output).is_ok()
-            }
-            Ok(false) => false,
-            Err(failure) => {
-                self.protest(&failure);
-                false
             }
         }
     }
 
-    fn answer_frame(&mut self, frame: &[u8]) -> Result<bool> {
+    /// Writes the reply to the frame at the start of the input into the output, compressed as it is to be.
+    pub(super) fn write_answer(&mut self, length: usize) -> Answer {
+        let input = std::mem::take(&mut self.input);
+        let result = self.answer_frame(input.get(..length).unwrap_or_default());
+        self.input = input;
+        match result {
+            Ok(Answer::Unanswered) => Answer::Unanswered,
+            Ok(answer) => {
+                self.service.traffic().sent(self.output.len());
+                answer
+            }
+            Err(failure) => {
+                self.protest(&failure);
+                Answer::Close
+            }
+        }
+    }
+
+    fn answer_frame(&mut self, frame: &[u8]) -> Result<Answer> {
         self.output.clear();
         let header = Header::of_frame(frame)?;
         self.compressed = header.op_code == OpCode::COMPRESSED;
@@ -226,7 +237,7 @@ impl<S: Service> Connection<S> {
         frame: &[u8],
         request_id: i32,
         compressor: Option<Compressor>,
-    ) -> Result<bool> {
+    ) -> Result<Answer> {
         match Message::parse(frame)? {
             Message::Msg(message) => self.answer_message(&message, request_id, compressor),
             Message::Query(query) => self.answer_query(&query, request_id),
@@ -239,7 +250,7 @@ impl<S: Service> Connection<S> {
         message: &OpMsg<'_>,
         request_id: i32,
         compressor: Option<Compressor>,
-    ) -> Result<bool> {
+    ) -> Result<Answer> {
         self.requests = self.requests.wrapping_add(1);
         let mut output = std::mem::take(&mut self.output);
         let mut writer = OpMsgWriter::begin(&mut output, self.requests, request_id);
@@ -247,8 +258,12 @@ impl<S: Service> Connection<S> {
         let finished = writer.finish();
         self.output = output;
         let length = finished?;
-        if answer == Answer::Close {
-            return Ok(false);
+        if answer == Answer::Unanswered {
+            self.requests = self.requests.wrapping_sub(1);
+        }
+        if matches!(answer, Answer::Close | Answer::Unanswered) {
+            self.output.clear();
+            return Ok(answer);
         }
         if message.more_to_come() {
             self.output.clear();
@@ -260,10 +275,10 @@ impl<S: Service> Connection<S> {
             std::mem::swap(&mut self.output, &mut packed);
             self.plain = packed;
         }
-        Ok(true)
+        Ok(answer)
     }
 
-    fn answer_query(&mut self, query: &OpQuery<'_>, request_id: i32) -> Result<bool> {
+    fn answer_query(&mut self, query: &OpQuery<'_>, request_id: i32) -> Result<Answer> {
         self.requests = self.requests.wrapping_add(1);
         let mut output = std::mem::take(&mut self.output);
         let mut writer = OpReplyWriter::begin(&mut output, self.requests, request_id, 0);
@@ -271,7 +286,7 @@ impl<S: Service> Connection<S> {
         let finished = writer.finish();
         self.output = output;
         finished?;
-        Ok(answer != Answer::Close)
+        Ok(answer)
     }
 
     fn run(&mut self, incoming: &Incoming<'_>, out: &mut Vec<u8>) -> Result<Answer> {

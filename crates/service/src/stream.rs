@@ -58,6 +58,14 @@ impl Stream {
         }
     }
 
+    /// The same, shared.
+    pub(super) fn shared_socket(&self) -> Arc<TcpStream> {
+        match self {
+            Stream::Plain(socket) => Arc::clone(&socket.0),
+            Stream::Tls(stream) => Arc::clone(&stream.sock.0),
+        }
+    }
+
     /// Reads what is there, at least one byte; 0 at the end.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {

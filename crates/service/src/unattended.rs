@@ -5,7 +5,9 @@
 //! poll does not see what is left in its buffers.
 
 use std::fmt;
+use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use fathom_wire::{Header, Message, OpCode, OpMsg, OpMsgWriter};
 use rustix::io::Errno;
@@ -13,7 +15,7 @@ use rustix::net::{RecvFlags, SendFlags};
 
 use crate::connection::Connection;
 use crate::listener::spawn;
-use crate::{Result, Service};
+use crate::{Answer, Result, Service};
 
 /// What has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,17 @@ pub enum Received {
     /// Less than a message; more will be told by a poll.
     Part,
     /// The peer has gone, or sent what is no message.
+    End,
+}
+
+/// What became of a message that [`Unattended::answer`] was to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// Its reply is sent.
+    Whole,
+    /// A thread has to send the rest of its reply, or to answer it at all ([`Unattended::attend`]).
+    NotWhole,
+    /// The connection is to end.
     End,
 }
 
@@ -46,7 +59,17 @@ impl<S: Service> Unattended<S> {
         &self.connection.peer
     }
 
-    /// A poll, one that tells edges, has seen something.
+    /// The same, to be changed.
+    pub fn peer_mut(&mut self) -> &mut S::Peer {
+        &mut self.connection.peer
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> Arc<TcpStream> {
+        self.connection.stream.shared_socket()
+    }
+
+    /// A poll has seen something.
     pub fn wake(&mut self) {
         self.drained = false;
     }
@@ -108,20 +131,46 @@ impl<S: Service> Unattended<S> {
         let traffic = connection.service.traffic();
         traffic.received(length);
         traffic.sent(connection.output.len());
-        self.sent = send(connection.stream.socket().as_fd(), &connection.output);
+        Ok(self.send(length))
+    }
+
+    /// Answers the message of `length` bytes as a thread of its own would, but sends only what goes without waiting.
+    pub fn answer(&mut self, length: usize) -> Answered {
+        let answer = self.connection.write_answer(length);
+        if answer == Answer::Unanswered {
+            return Answered::NotWhole;
+        }
+        self.connection.service.traffic().received(length);
+        if answer == Answer::Close {
+            return Answered::End;
+        }
+        if !self.send(length) {
+            return Answered::NotWhole;
+        }
+        let connection = &self.connection;
+        if connection.service.is_over(&connection.peer) { Answered::End } else { Answered::Whole }
+    }
+
+    /// Sends what goes of the reply to the message of `length` bytes, which is done with; whether all went.
+    fn send(&mut self, length: usize) -> bool {
+        let connection = &mut self.connection;
+        self.sent = 0;
+        if !connection.output.is_empty() {
+            self.sent = send(connection.stream.socket().as_fd(), &connection.output);
+        }
         connection.use_up(length);
         let all = self.sent == connection.output.len();
         if all {
             connection.spare_output();
             self.sent = connection.output.len();
         }
-        Ok(all)
+        all
     }
 
     /// Goes on by a thread of its own, which sends what is not sent and answers what is not answered.
     pub fn attend(self) {
         let Unattended { mut connection, sent, .. } = self;
-        let service = std::sync::Arc::clone(&connection.service);
+        let service = Arc::clone(&connection.service);
         spawn(&*service, connection.id(), move || {
             let rest = connection.output.get(sent..).unwrap_or_default();
             if rest.is_empty() || connection.stream.write_all(rest).is_ok() {

@@ -42,6 +42,11 @@ pub struct Sequence<'a> {
 }
 
 impl<'a> OpMsg<'a> {
+    /// Bytes of its documents.
+    pub fn bytes(&self) -> usize {
+        self.body.as_bytes().len() + self.sequences().map(|one| one.documents.len()).sum::<usize>()
+    }
+
     /// Reads a whole frame whose header says OP_MSG.
     pub(crate) fn parse(frame: &'a [u8]) -> Result<Self, Failure> {
         let mut reader = Reader::new(frame);

@@ -4,16 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fathom_service::event_loop::{BELL, EventLoop, Load, Meter, excess};
 use fathom_service::parse::Listed;
 use fathom_service::{Incoming, Received, Unattended, body_of};
 use fathom_wire::DocumentWriter;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 
-use super::load::{Load, Meter, excess};
 use super::query::Query;
 use super::shards::ShardConnections;
-use super::{BELL, Loop};
 use crate::commands::{Command, pass_cursor_on};
 use crate::dispatch::count;
 use crate::instance::Instance;
@@ -47,7 +46,7 @@ struct Asked {
 /// The clients of a loop. Numbers that events carry are never used again: even ones for clients, odd ones for shards.
 pub(super) struct Sessions<'l> {
     instance: &'l Arc<Instance>,
-    own: &'l Loop,
+    own: &'l EventLoop<Instance>,
     sessions: HashMap<u64, Session>,
     shards: ShardConnections<'l>,
     next: u64,
@@ -57,8 +56,12 @@ pub(super) struct Sessions<'l> {
 }
 
 impl<'l> Sessions<'l> {
-    pub(super) fn new(instance: &'l Arc<Instance>, own: &'l Loop, before: Option<&'l Load>) -> Sessions<'l> {
-        let shards = ShardConnections::new(&own.epoll);
+    pub(super) fn new(
+        instance: &'l Arc<Instance>,
+        own: &'l EventLoop<Instance>,
+        before: Option<&'l Load>,
+    ) -> Sessions<'l> {
+        let shards = ShardConnections::new(own.epoll());
         Sessions { instance, own, sessions: HashMap::new(), shards, next: 0, meter: Meter::new(), before }
     }
 
@@ -76,7 +79,7 @@ impl<'l> Sessions<'l> {
             events.clear();
             // An interrupted wait is as good as one without events; any other failure would only come again.
             let waited = epoll::wait(
-                &self.own.epoll,
+                self.own.epoll(),
                 spare_capacity(&mut events),
                 stopped.is_some().then_some(&STOP_POLL),
             );
@@ -90,7 +93,7 @@ impl<'l> Sessions<'l> {
                     number => self.client_spoke(number),
                 }
             }
-            if let Some(percent) = self.meter.measure(&self.own.load) {
+            if let Some(percent) = self.meter.measure(self.own.load()) {
                 self.give_up(excess(percent, self.before.map(Load::percent), self.sessions.len()));
             }
         }
@@ -104,13 +107,10 @@ impl<'l> Sessions<'l> {
     }
 
     fn welcome(&mut self) {
-        let mut rung = [0; 8];
-        let _ = rustix::io::read(&self.own.bell, &mut rung);
-        let arrived = self.own.arrived.lock().as_mut().map(std::mem::take);
-        for connection in arrived.into_iter().flatten() {
+        for connection in self.own.arrivals() {
             let number = self.number();
             let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
-            if epoll::add(&self.own.epoll, &connection, epoll::EventData::new_u64(number), flags).is_err() {
+            if epoll::add(self.own.epoll(), &connection, epoll::EventData::new_u64(number), flags).is_err() {
                 leave(connection);
                 continue;
             }
@@ -231,7 +231,7 @@ impl<'l> Sessions<'l> {
     /// Gives a client a thread of its own again.
     fn hand_back(&mut self, number: u64) {
         let Some(Session { connection, .. }) = self.sessions.remove(&number) else { return };
-        let _ = epoll::delete(&self.own.epoll, &connection);
+        let _ = epoll::delete(self.own.epoll(), &connection);
         // What comes next should find an idle connection to its shard.
         self.shards.give_back(self.sessions.len());
         leave(connection);

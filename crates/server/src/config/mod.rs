@@ -87,6 +87,28 @@ pub struct NetOptions {
     pub compressors: Vec<String>,
     /// TLS, if it is not disabled.
     pub tls: TlsOptions,
+    /// Who runs operations.
+    pub service_executor: ServiceExecutor,
+}
+
+/// Who runs operations, as mongod's `net.serviceExecutor` had it from 3.6 to 4.2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServiceExecutor {
+    /// Event loops for many connections while operations are brief and wait for nothing, else a thread for each.
+    #[default]
+    Adaptive,
+    /// A thread for each connection.
+    Synchronous,
+}
+
+impl ServiceExecutor {
+    /// As `serverStatus` names it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            ServiceExecutor::Adaptive => "adaptive",
+            ServiceExecutor::Synchronous => "passthrough",
+        }
+    }
 }
 
 /// Whether connections are encrypted.
@@ -231,6 +253,7 @@ impl Default for Config {
                 max_connections: 65_536,
                 compressors: ["snappy", "zstd", "zlib"].map(str::to_owned).to_vec(),
                 tls: TlsOptions::default(),
+                service_executor: ServiceExecutor::default(),
             },
             storage: StorageOptions {
                 db_path: PathBuf::from("/data/db"),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use fathom_errors::Error;
 
 use super::setting::{Flag, Sets, Setting, Shape, boolean, list, natural, number, path, text};
-use super::{EngineName, LogRotate, TlsMode};
+use super::{EngineName, LogRotate, ServiceExecutor, TlsMode};
 use crate::sharding::ClusterRole;
 
 macro_rules! flag {
@@ -102,6 +102,23 @@ pub static SETTINGS: &[Setting] = &[
                 )));
             }
             config.net.compressors = names;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "net.serviceExecutor",
+        shape: Shape::Choice(&["adaptive", "synchronous"]),
+        default: "adaptive",
+        flags: &[flag!(
+            "serviceExecutor",
+            Sets::Value("EXECUTOR"),
+            "Who runs operations: adaptive (event loops while they are brief) or synchronous (a thread for each connection) [default: adaptive]"
+        )],
+        set: |config, value| {
+            config.net.service_executor = match text(value).as_str() {
+                "synchronous" => ServiceExecutor::Synchronous,
+                _ => ServiceExecutor::Adaptive,
+            };
             Ok(())
         },
     },

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
+pub(crate) mod executor;
+
 use std::path::Path;
 
 use bson::{Document, RawDocumentBuf, doc};

@@ -70,7 +70,7 @@ fn writes_and_reads_of_documents_of_1_kb() {
         let (instance, _) = Instance::new(config, engine, None, log).unwrap();
         let session = instance.engine.session().unwrap();
         let client = Client::internal();
-        let place = Surroundings { instance: &instance, session: &*session, client: &client };
+        let place = Surroundings { instance: &instance, session: &*session, client: &client, in_loop: false };
         let each = |make: &dyn Fn(i32) -> Document| -> Vec<Vec<u8>> {
             (0..DOCUMENTS).map(|n| frame(&make(n))).collect()
         };

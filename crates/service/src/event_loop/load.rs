@@ -20,7 +20,7 @@ const SPARE: u64 = 60;
 
 /// A loop's last measurement, for everybody.
 #[derive(Debug)]
-pub(super) struct Load {
+pub struct Load {
     /// When it was, and percent of a processor.
     noted: Mutex<(Instant, u64)>,
 }
@@ -31,37 +31,44 @@ impl Load {
     }
 
     /// Percent of a processor; none for a loop that sleeps.
-    pub(super) fn percent(&self) -> u64 {
+    pub fn percent(&self) -> u64 {
         let (at, percent) = *self.noted.lock();
         if at.elapsed() <= STALE { percent } else { 0 }
     }
 
     /// Whether the loop takes more connections.
-    pub(super) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         self.percent() < ROOMY
     }
 
     /// Notes a measurement.
-    pub(super) fn note(&self, percent: u64) {
+    pub fn note(&self, percent: u64) {
         *self.noted.lock() = (Instant::now(), percent);
     }
 }
 
 /// Measures the loop whose thread has it.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub struct Meter {
     begun: Instant,
     /// Processor time of the thread then.
     spent: Duration,
 }
 
+impl Default for Meter {
+    fn default() -> Meter {
+        Meter::new()
+    }
+}
+
 impl Meter {
-    pub(super) fn new() -> Meter {
+    /// Measures the calling thread from now on.
+    pub fn new() -> Meter {
         Meter { begun: Instant::now(), spent: processor_time() }
     }
 
     /// Notes the loop's load if that is due; then percent of a processor.
-    pub(super) fn measure(&mut self, load: &Load) -> Option<u64> {
+    pub fn measure(&mut self, load: &Load) -> Option<u64> {
         let wall = self.begun.elapsed();
         if wall < INTERVAL {
             return None;
@@ -81,7 +88,7 @@ fn processor_time() -> Duration {
 }
 
 /// How many of its connections a loop gives up: a quarter when it is full, all when the loop before it has room for both.
-pub(super) fn excess(percent: u64, before: Option<u64>, connections: usize) -> usize {
+pub fn excess(percent: u64, before: Option<u64>, connections: usize) -> usize {
     match before {
         _ if percent > FULL => connections.div_ceil(4),
         Some(before) if before + percent < SPARE => connections,

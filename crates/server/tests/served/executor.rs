@@ -1,0 +1,43 @@
+//! What a server says of its event loops, and how connections are brought to them.
+
+use std::time::{Duration, Instant};
+
+use bson::{Document, doc};
+use fathom_client::Connection;
+use fathom_server::Server;
+
+use super::{connect, run};
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What `serverStatus` says of who runs operations. It is asked on a connection that no loop ever has.
+pub(crate) fn figures(server: &Server) -> Document {
+    let status = run(&mut connect(server), "admin", &doc! { "serverStatus": 1 });
+    let network = status.get_document("network").unwrap();
+    network.get_document("serviceExecutorTaskStats").unwrap().clone()
+}
+
+pub(crate) fn figure(server: &Server, name: &str) -> i64 {
+    figures(server).get_i64(name).unwrap()
+}
+
+pub(crate) fn in_loops(server: &Server) -> i64 {
+    figure(server, "connectionsInEventLoops")
+}
+
+/// Has connections send brief queries until loops have all of them.
+pub(crate) fn brought(server: &Server, connections: &mut [Connection]) {
+    let until = Instant::now() + PATIENCE;
+    while in_loops(server) < i64::try_from(connections.len()).unwrap() {
+        assert!(Instant::now() < until, "loops did not take the connections: {:?}", figures(server));
+        for connection in connections.iter_mut() {
+            (0..4).for_each(|id| read(connection, id));
+        }
+    }
+}
+
+pub(crate) fn read(connection: &mut Connection, id: i32) {
+    let reply = run(connection, "test", &doc! { "find": "c", "filter": { "_id": id }, "limit": 1 });
+    let batch = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
+    assert_eq!(batch, &bson::Array::from([doc! { "_id": id, "square": id * id }.into()]), "{reply}");
+}
