@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bson::{Document, doc};
 use fathom_client::{Code, Connection};
 use fathom_server::Server;
-use fathom_server::config::ServiceExecutor;
+use fathom_server::config::{EngineName, ServiceExecutor};
 use fathom_wire::{Header, Message, OpMsgWriter, flag};
 use served::executor::{PATIENCE, brought, figure, figures, in_loops, read};
 use served::{code, connect, in_memory, insert, run};
@@ -150,6 +150,24 @@ fn a_server_stops_while_loops_have_connections() {
     assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
     let find = doc! { "find": "c", "limit": 1 };
     assert!(crowd.iter_mut().all(|connection| connection.run("test", &find).is_err()));
+}
+
+#[test]
+fn where_tickets_are_scarce_operations_wait_for_them_in_threads() {
+    let directory = tempfile::tempdir().unwrap();
+    let (server, mut first) = served::start(directory.path(), EngineName::WiredTiger);
+    let mut crowd = crowd(&server, 6);
+    let name = "wiredTigerConcurrentReadTransactions";
+    run(&mut first, "admin", &doc! { "setParameter": 1, name: 4 });
+    let until = Instant::now() + PATIENCE;
+    while in_loops(&server) > 0 {
+        assert!(Instant::now() < until, "{:?}", figures(&server));
+        crowd.iter_mut().for_each(|connection| read(connection, 2));
+    }
+    run(&mut first, "admin", &doc! { "setParameter": 1, name: 128 });
+    brought(&server, &mut crowd);
+    drop((first, crowd));
+    server.stop().unwrap();
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Opens the way to the loops, and sees when their operations wait.
 //!
 //! Three signs: the process reads from its devices, as it does when data are not in memory; an operation does not end while its thread
-//! sleeps; a loop's thread goes to sleep more often than for want of work. Then all connections get threads of their own. While the
-//! loops rest and nobody asks for them, the watch rests too.
+//! sleeps; a loop's thread goes to sleep more often than for want of work. Then all connections get threads of their own; so they do where
+//! tickets are fewer than usual, since who made them fewer wants to see operations wait for them. While the loops rest and
+//! nobody asks for them, the watch rests too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ use fathom_host::process::ProcessIo;
 use fathom_host::sched::ThreadStatus;
 use parking_lot::{Condvar, Mutex};
 
-use super::{Executor, Stage};
+use super::Stage;
 use crate::instance::Instance;
 
 /// Between two looks. An operation that sleeps is found after one to two of them.
@@ -123,7 +124,7 @@ impl Reads {
 
 /// Watches until the server stops.
 pub(super) fn watch(instance: &Arc<Instance>) {
-    let mut watch = Watch::new(&instance.executor);
+    let mut watch = Watch::new(instance);
     while !instance.is_stopping() {
         std::thread::sleep(TICK);
         if let Some(why) = watch.look() {
@@ -141,8 +142,8 @@ pub(super) fn watch(instance: &Arc<Instance>) {
     }
 }
 
-struct Watch<'e> {
-    executor: &'e Executor,
+struct Watch<'i> {
+    instance: &'i Instance,
     seen: Vec<Seen>,
     reads: Reads,
     ticks: u32,
@@ -151,16 +152,16 @@ struct Watch<'e> {
 }
 
 impl Watch<'_> {
-    fn new(executor: &Executor) -> Watch<'_> {
-        let seen = vec![Seen::default(); executor.stages.len()];
-        Watch { executor, seen, reads: Reads::default(), ticks: 0, idle: 0 }
+    fn new(instance: &Instance) -> Watch<'_> {
+        let seen = vec![Seen::default(); instance.executor.stages.len()];
+        Watch { instance, seen, reads: Reads::default(), ticks: 0, idle: 0 }
     }
 
     /// Looks at everything, and opens the gate if it may be. Says why the loops are to be dissolved, if they are.
     fn look(&mut self) -> Option<&'static str> {
         self.ticks += 1;
         let counts = self.ticks.is_multiple_of(COUNT_TICKS);
-        let executor = self.executor;
+        let executor = &self.instance.executor;
         let (mut waits, mut works) = (false, executor.gate.is_asked());
         for (seen, stage) in self.seen.iter_mut().zip(&executor.stages) {
             works |= seen.works(stage);
@@ -171,6 +172,7 @@ impl Watch<'_> {
         match few_reads {
             _ if waits => return Some("operations wait"),
             Some(false) => return Some("devices are read"),
+            Some(true) if self.instance.parameters.tickets_are_scarce() => return Some("tickets are scarce"),
             Some(true) if executor.gate.was_asked_by_many() => executor.gate.open(),
             _ => {}
         }
@@ -179,13 +181,13 @@ impl Watch<'_> {
 
     /// Sleeps until there is something to watch. What was counted before says nothing after it, so the gate is shut.
     fn rest(&mut self, is_over: impl Fn() -> bool) {
-        let executor = self.executor;
+        let executor = &self.instance.executor;
         executor.gate.shut();
         let works = || {
             let mut loops = self.seen.iter().zip(&executor.stages);
             executor.gate.is_asked() || loops.any(|(seen, stage)| seen.works(stage))
         };
         executor.bell.sleep(|| is_over() || works());
-        *self = Watch::new(executor);
+        *self = Watch::new(self.instance);
     }
 }

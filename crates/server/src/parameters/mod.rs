@@ -52,6 +52,9 @@ impl Parameter {
     }
 }
 
+/// Readers and writers in the engine at once, as mongod has them to 6.0.
+const USUAL_TICKETS: i64 = 128;
+
 /// The values now.
 #[derive(Debug)]
 pub(crate) struct Parameters {
@@ -84,8 +87,8 @@ impl Parameters {
             journal_commit_interval_ms: AtomicU64::new(config.storage.journal_commit_interval_ms),
             cursor_timeout_ms: AtomicU64::new(600_000),
             cursor_monitor_secs: AtomicU64::new(4),
-            read_tickets: AtomicI64::new(128),
-            write_tickets: AtomicI64::new(128),
+            read_tickets: AtomicI64::new(USUAL_TICKETS),
+            write_tickets: AtomicI64::new(USUAL_TICKETS),
             ttl_monitor_enabled: AtomicBool::new(true),
             ttl_monitor_sleep_secs: AtomicU64::new(60),
             no_table_scan: AtomicBool::new(false),
@@ -128,6 +131,11 @@ impl Parameters {
     /// Writers in the engine at once.
     pub(crate) fn write_tickets(&self) -> i64 {
         self.write_tickets.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody has made tickets scarcer than they usually are.
+    pub(crate) fn tickets_are_scarce(&self) -> bool {
+        self.read_tickets().min(self.write_tickets()) < USUAL_TICKETS
     }
 
     /// Threads that apply what other members logged (`replWriterThreadCount`).
