@@ -12,6 +12,7 @@ use bson::doc;
 use fathom_storage::Filesystem;
 use fathom_testkit::{LabServer, RealDisk, fill};
 use fathom_units::Bytes;
+use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::serve_durability::{PROGRAM, assert_consistent, assert_loud, run};
 use crate::serve_writers::{COLLECTION, Load, Wish, Writers, check, read_back};
@@ -41,7 +42,11 @@ fn rocksdb_stops_on_a_full_ext4_and_keeps_everything() {
 }
 
 fn fill_under(engine: &str, filesystem: Filesystem) {
-    let Some(disk) = RealDisk::new(filesystem, Bytes::mib(512)).unwrap() else { return };
+    let Some(disk) = RealDisk::new(filesystem, Bytes::gib(1)).unwrap() else { return };
+    // Room for the end, whatever the writers take while the disk is being filled: each start makes another journal file of 100 MB.
+    let reserve = disk.path().join("reserve");
+    let file = fs::File::create_new(&reserve).unwrap();
+    fallocate(file, FallocateFlags::empty(), 0, 512 << 20).unwrap();
     let db_path = disk.path().join("db");
     let server = start(engine, &db_path);
     let mut connection = server.connect().unwrap();
@@ -69,6 +74,7 @@ fn fill_under(engine: &str, filesystem: Filesystem) {
     }
 
     fs::remove_file(disk.path().join("filler")).unwrap();
+    fs::remove_file(reserve).unwrap();
     let server = start(engine, &db_path);
     let mut connection = server.connect().unwrap();
     let there = read_back(&mut connection);

@@ -28,7 +28,7 @@ EXAMPLES:
 
 SIGTERM or Ctrl-C stops it with a last checkpoint, a second one at once;
 SIGUSR1 or SIGHUP begins a new log file.
-Exit codes: 0 stopped cleanly, 1 it had to stop, 2 usage, 3 environment.";
+Exit codes: 0 stopped cleanly, 2 usage, 3 environment, or it had to stop.";
 
 /// What the command line says.
 #[derive(Debug)]
