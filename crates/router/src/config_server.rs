@@ -55,10 +55,10 @@ impl Backend {
         }
     }
 
-    /// Runs a command that changes something, with a majority.
+    /// Runs a command that changes something, with a majority where it does not say otherwise.
     pub(crate) fn change(&self, database: &str, command: Document) -> Result<Document> {
         let mut command = command;
-        command.insert("writeConcern", doc! { "w": "majority" });
+        command.entry("writeConcern".to_owned()).or_insert_with(|| doc! { "w": "majority" }.into());
         let reply = self.command(database, &command, &Sending::write())?;
         if let Some(Bson::Document(error)) =
             reply.get_array("writeErrors").ok().and_then(|errors| errors.first())

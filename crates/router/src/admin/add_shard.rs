@@ -112,7 +112,10 @@ fn databases_of(backend: &Backend) -> Result<Vec<String>> {
     Ok(names.filter(|name| !matches!(*name, "local" | "admin" | "config")).map(str::to_owned).collect())
 }
 
-/// Tells the server which shard of which cluster it is.
+/// How long the members of a new shard may take to know that they are one.
+const MAJORITY_MS: i32 = 60_000;
+
+/// Tells the server which shard of which cluster it is, so that no failover makes it forget.
 fn identify(instance: &Instance, backend: &Backend, name: &str) -> Result<()> {
     let version = instance.cluster.config().config_get("version", 1)?;
     let cluster = version.and_then(|version: Document| version.get_object_id("clusterId").ok());
@@ -124,6 +127,7 @@ fn identify(instance: &Instance, backend: &Backend, name: &str) -> Result<()> {
         "clusterId": cluster,
         "configsvrConnectionString": instance.config.config_db.to_string(),
     };
-    backend.command("admin", &doc! { "_addShard": 1, "shardIdentity": identity }, &Sending::write())?;
-    Ok(())
+    let majority = doc! { "w": "majority", "wtimeout": MAJORITY_MS };
+    let command = doc! { "_addShard": 1, "shardIdentity": identity, "writeConcern": majority };
+    backend.change("admin", command).map(drop)
 }

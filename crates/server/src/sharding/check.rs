@@ -1,17 +1,24 @@
 //! Whether a command that a router sends addresses what this shard owns: the hook in dispatch.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use bson::{RawBsonRef, RawDocument};
 use fathom_query::{Code, Failure};
 use fathom_sharding::{ShardVersion, stale_config};
 
-use super::ClusterRole;
 use super::gate::Inside;
 use super::known::Collection;
+use super::{ClusterRole, Identity};
 use crate::Result;
 use crate::commands::Kind;
 use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+
+/// How long a secondary waits to be told which shard it belongs to.
+const IDENTITY: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Compares the versions that a command carries, and gives the operation what the shard owns of its collection. A write holds the
 /// gate until the guard goes, so that no chunk can leave meanwhile.
@@ -22,7 +29,7 @@ pub(crate) fn check(op: &mut Operation<'_>, request: &Request<'_>) -> Result<Opt
     }
     let received = ShardVersion::parse(received)?;
     let namespace = namespace_of(request)?;
-    let identity = op.instance.sharding.must_be_shard(op.instance)?;
+    let identity = identity(op)?;
     let inside = match request.command.kind {
         Kind::Write => Some(op.instance.sharding.gates.enter(&namespace, &|| op.check_interrupt())?),
         _ => None,
@@ -44,6 +51,24 @@ pub(crate) fn check(op: &mut Operation<'_>, request: &Request<'_>) -> Result<Opt
         op.ownership = Some(owned);
     }
     Ok(inside)
+}
+
+/// Which shard this is. A secondary is told by replication, and the router that asks it may be quicker.
+fn identity(op: &Operation<'_>) -> Result<Arc<Identity>> {
+    let instance = op.instance;
+    let until = Instant::now() + IDENTITY;
+    loop {
+        let failure = match instance.sharding.must_be_shard(instance) {
+            Err(failure) if failure.code() == Code::NoShardingEnabled => failure,
+            result => return result,
+        };
+        let follows = instance.set.as_ref().is_some_and(|set| !set.is_writable());
+        if !follows || Instant::now() >= until {
+            return Err(failure);
+        }
+        op.check_interrupt()?;
+        std::thread::sleep(PAUSE);
+    }
 }
 
 /// Whether a router's version is one that the shard has left behind for sure.

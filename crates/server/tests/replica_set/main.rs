@@ -6,6 +6,7 @@ mod basics;
 mod elections;
 mod retryable;
 mod set;
+mod shard;
 
 #[path = "../served/mod.rs"]
 mod served;

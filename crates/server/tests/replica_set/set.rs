@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bson::{Bson, Document, doc};
 use fathom_client::{Address, Connection, Target};
 use fathom_server::config::EngineName;
-use fathom_server::{Config, Server};
+use fathom_server::{ClusterRole, Config, Server};
 
 use crate::served;
 
@@ -18,6 +18,7 @@ pub(crate) struct Set {
     pub(crate) members: Vec<Option<Server>>,
     pub(crate) ports: Vec<u16>,
     engines: Vec<EngineName>,
+    role: ClusterRole,
     /// `electionTimeoutMillis` of the set.
     pub(crate) election_timeout_ms: i32,
 }
@@ -25,12 +26,18 @@ pub(crate) struct Set {
 impl Set {
     /// Members on these engines, not yet a set.
     pub(crate) fn start(engines: &[EngineName]) -> Set {
+        Set::start_as(ClusterRole::None, engines)
+    }
+
+    /// The same for members of a sharded cluster.
+    pub(crate) fn start_as(role: ClusterRole, engines: &[EngineName]) -> Set {
         let directory = tempfile::tempdir().unwrap();
         let mut set = Set {
             directory,
             members: Vec::new(),
             ports: Vec::new(),
             engines: engines.to_vec(),
+            role,
             election_timeout_ms: 1000,
         };
         for place in 0..engines.len() {
@@ -52,6 +59,7 @@ impl Set {
     fn config(&self, place: usize, port: u16) -> Config {
         let mut config = served::config(&self.path(place), self.engines[place]);
         config.net.port = port;
+        config.cluster_role = self.role;
         config.replication.set_name = Some("rs".to_owned());
         config.replication.oplog_size_mb = Some(64);
         config
