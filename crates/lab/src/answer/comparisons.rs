@@ -3,7 +3,7 @@
 use fathom_record::figure::Better;
 use fathom_record::study::{StudyComparison, StudyInteraction, StudyVerdict};
 use fathom_stats::experiment::{
-    Effect, Limits, Verdict, effect, interaction_contrasts, main_contrasts, verdict,
+    Adjusted, Effect, Limits, Verdict, effect, interaction_contrasts, main_contrasts, verdict,
 };
 use fathom_stats::{Seeded, benjamini_hochberg, holm};
 
@@ -11,7 +11,7 @@ use crate::plan::combinations;
 use crate::{Metric, Plan, Study};
 
 use super::table::Table;
-use super::{Noise, fewest_blocks, words};
+use super::{Noise, words};
 
 /// Levels of some factors, as places: under these a comparison holds.
 type Given = Vec<(usize, usize)>;
@@ -45,8 +45,7 @@ pub(super) fn all(study: &Study, plan: &Plan, table: &Table, noise: &[Noise]) ->
         }
     }
     let adjusted = adjusted(study, &raw);
-    let of_primary = raw.iter().filter(|one| is_primary(study, one)).count();
-    raw.into_iter().zip(adjusted).map(|(raw, p)| finished(study, raw, p, (noise, of_primary))).collect()
+    raw.into_iter().zip(adjusted).map(|(raw, adjusted)| finished(study, raw, adjusted, noise)).collect()
 }
 
 /// Whether the answer rests on a comparison.
@@ -78,41 +77,37 @@ fn holds(cell: &[usize], given: &Given) -> bool {
 }
 
 /// p of each after all had their chance: Holm over those that the answer rests on, Benjamini and Hochberg over the rest.
-fn adjusted(study: &Study, raw: &[Raw]) -> Vec<f64> {
+fn adjusted(study: &Study, raw: &[Raw]) -> Vec<Adjusted> {
     let ps = |primary: bool| {
         let wanted = raw.iter().filter(|one| is_primary(study, one) == primary);
         wanted.map(|one| one.effect.p).collect::<Vec<_>>()
     };
-    let mut primary = holm(&ps(true)).into_iter();
-    let mut others = benjamini_hochberg(&ps(false)).into_iter();
+    let together = |ps: Vec<f64>| {
+        let comparisons = ps.len();
+        ps.into_iter().map(move |p| Adjusted { p, comparisons })
+    };
+    let mut primary = together(holm(&ps(true)));
+    let mut others = together(benjamini_hochberg(&ps(false)));
     raw.iter()
-        .map(|one| if is_primary(study, one) { primary.next() } else { others.next() }.unwrap_or(1.0))
+        .map(|one| if is_primary(study, one) { primary.next() } else { others.next() })
+        .map(|adjusted| adjusted.unwrap_or(Adjusted::alone(1.0)))
         .collect()
 }
 
-/// One comparison with its verdict, from the noise and the number of comparisons that the answer rests on.
-fn finished(
-    study: &Study,
-    raw: Raw,
-    adjusted_p: f64,
-    (noise, of_primary): (&[Noise], usize),
-) -> StudyComparison {
-    let is_primary = is_primary(study, &raw);
+/// One comparison with its verdict.
+fn finished(study: &Study, raw: Raw, adjusted: Adjusted, noise: &[Noise]) -> StudyComparison {
     let Raw { factor, level, given, metric, pairs, effect } = raw;
     let better = study.metrics.get(metric).map_or(Better::Higher, |(metric, _)| metric.better);
     let metric = study.metrics.get(metric).map_or("", |(metric, _)| metric.name);
     let floor = noise.iter().find(|noise| noise.metric == metric).map(|noise| &noise.floor);
     let limits = Limits::of(floor, effect.pairs, study.design.margin);
-    // A p that the correction brought to one no longer tells by how much it was corrected.
-    let differs = effect.ratio.ln().abs() > limits.differs.ln_1p();
-    let fewest = if is_primary && differs && adjusted_p >= 1.0 { fewest_blocks(of_primary) } else { 0 };
-    let (answer, needs_blocks) = match verdict(&effect, adjusted_p, better == Better::Higher, limits) {
+    let (answer, needs_blocks) = match verdict(&effect, adjusted, better == Better::Higher, limits) {
         Verdict::Better => (StudyVerdict::Better, None),
         Verdict::Worse => (StudyVerdict::Worse, None),
         Verdict::Same => (StudyVerdict::Same, None),
         Verdict::Undecided { needs_pairs } => (
             StudyVerdict::Undecided,
-            needs_pairs.map(|needs| needs.max(fewest).saturating_sub(effect.pairs)).filter(|more| *more > 0),
+            needs_pairs.map(|needs| needs.saturating_sub(effect.pairs)).filter(|more| *more > 0),
         ),
     };
     let mut comparison = StudyComparison {
@@ -127,7 +122,7 @@ fn finished(
         ratio: effect.ratio,
         interval: effect.interval.map(|interval| (interval.low, interval.high)),
         p: effect.p,
-        adjusted_p,
+        adjusted_p: adjusted.p,
         smallest_p: effect.smallest_p,
         pairs: pairs.into_iter().map(|(block, log)| (block, log.exp())).collect(),
         verdict: answer,
@@ -201,20 +196,19 @@ fn interaction(
 
 #[cfg(test)]
 mod tests {
+    use fathom_stats::experiment::fewest_pairs;
+
     use super::*;
 
     #[test]
     fn so_many_more_blocks_are_named_that_all_comparisons_together_can_be_told() {
         let text = "name: two\nquestion: q\nmeasures: load\nsettings: {records: 10, time: 1s}\nfactors: {shards: [1, 2]}\ncompare: [shards]\nmetrics: {primary: [throughput]}\ndesign: {blocks: 2}\n";
         let study = Study::parse(text, None).unwrap();
-        let finish = |logs: &[f64], adjusted_p: f64, of_primary: usize| {
-            let effect = effect(logs, &mut Seeded::from_seed(1)).unwrap();
-            let pairs = logs.iter().copied().enumerate().collect();
-            let raw = Raw { factor: 0, level: 1, given: Vec::new(), metric: 0, pairs, effect };
-            finished(&study, raw, adjusted_p, (&[], of_primary)).needs_blocks
-        };
-        // Two pairs that are far from equal and near each other: no p of fewer than ten is small enough for 24 comparisons.
-        assert_eq!(finish(&[-0.5, -0.51], 1.0, 24), Some(fewest_blocks(24) - 2));
-        assert_eq!(finish(&[-0.5, -0.51], 0.5, 1), Some(fewest_blocks(1) - 2));
+        let logs = [-0.5, -0.51];
+        let effect = effect(&logs, &mut Seeded::from_seed(1)).unwrap();
+        let pairs = logs.iter().copied().enumerate().collect();
+        let raw = Raw { factor: 0, level: 1, given: Vec::new(), metric: 0, pairs, effect };
+        let comparison = finished(&study, raw, Adjusted { p: 1.0, comparisons: 24 }, &[]);
+        assert_eq!(comparison.needs_blocks, Some(fewest_pairs(24) - 2));
     }
 }

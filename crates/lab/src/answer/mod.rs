@@ -10,7 +10,9 @@ mod words;
 
 use fathom_errors::Result;
 use fathom_record::study::{Study as StudyRecord, StudyCell, StudyFactor, StudyNoise};
-use fathom_stats::experiment::{self, LEVEL, NoiseFloor, minimum_detectable, noise_floor, planned_looks};
+use fathom_stats::experiment::{
+    self, NoiseFloor, fewest_pairs, minimum_detectable, noise_floor, planned_looks,
+};
 
 use crate::journal::{Journal, TrialRecord, TrialResult};
 use crate::{Plan, Study};
@@ -140,12 +142,6 @@ fn cells(study: &Study, plan: &Plan, records: &[TrialRecord], table: &Table) -> 
     plan.cells.iter().enumerate().map(cell).collect()
 }
 
-/// The fewest blocks whose smallest p, 2 / 2^n, is below 5 percent after so many comparisons had their chance.
-fn fewest_blocks(comparisons: usize) -> usize {
-    let level = LEVEL / comparisons.max(1) as f64;
-    (1.0 - level.log2()).ceil() as usize
-}
-
 /// The study's own, and what this run of it does not bear.
 fn cautions(study: &Study, plan: &Plan, table: &Table, comparisons: usize) -> Vec<String> {
     let mut cautions = study.cautions.clone();
@@ -153,7 +149,7 @@ fn cautions(study: &Study, plan: &Plan, table: &Table, comparisons: usize) -> Ve
     if blocks < study.design.blocks {
         cautions.push(format!("Only {blocks} of {} blocks are complete.", study.design.blocks));
     }
-    let fewest = fewest_blocks(comparisons);
+    let fewest = fewest_pairs(comparisons);
     if blocks < fewest {
         cautions.push(format!(
             "With {} and {comparisons} comparisons no difference can be told from chance at 5 percent; {fewest} blocks are the fewest that could: \
@@ -198,14 +194,4 @@ fn unmeasured(study: &Study, plan: &Plan, table: &Table) -> Option<String> {
          one that can be told from others ('fathom explain' on a trial says what it lacks).",
         names.join(", ")
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn more_comparisons_need_more_blocks() {
-        assert_eq!([0, 1, 2, 6, 12].map(fewest_blocks), [6, 6, 7, 8, 9]);
-    }
 }

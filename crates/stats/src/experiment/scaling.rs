@@ -8,7 +8,7 @@
 
 use fathom_errors::Result;
 
-use super::verdict::{Limits, Verdict, verdict};
+use super::verdict::{Adjusted, Limits, Verdict, verdict};
 use super::{Effect, effect, main_contrasts};
 use crate::{Comparison, Interval, Level, Seeded, fit, holm};
 
@@ -67,8 +67,10 @@ pub fn levels_that_pay(by_level: &[Vec<Option<f64>>], limits: Limits, stream: &m
         let effects: Option<Vec<Effect>> =
             (level + 1..by_level.len()).map(|above| effect_of(level, above)).collect();
         let effects = effects?;
+        let comparisons = effects.len();
         let ps = holm(&effects.iter().map(|effect| effect.p).collect::<Vec<_>>());
-        let better = |(effect, p)| verdict(effect, p, true, limits) == Verdict::Better;
+        let better =
+            |(effect, p)| verdict(effect, Adjusted { p, comparisons }, true, limits) == Verdict::Better;
         Some(effects.iter().zip(ps).any(better))
     };
     for level in 0..by_level.len() {

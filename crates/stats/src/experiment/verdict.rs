@@ -6,7 +6,7 @@
 
 use super::effect::Effect;
 use super::noise_floor::{NoiseFloor, pairs_for};
-use super::{LEVEL, POWER};
+use super::{LEVEL, POWER, pairs_that_reach};
 use crate::distribution::normal_quantile;
 
 /// More pairs than this are no plan but a no: at ten minutes a pair, a week.
@@ -15,6 +15,29 @@ const MOST_PAIRS: usize = 1_000;
 /// Where equal runs differ by more than this share, none of them tells that two things are the same: a margin that noise widened
 /// further would call everything equal.
 const WIDEST_SAME: f64 = 0.10;
+
+/// A p of several comparisons that are told together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Adjusted {
+    /// The p after the correction for all of them.
+    pub p: f64,
+    /// How many there are, this one among them.
+    pub comparisons: usize,
+}
+
+impl Adjusted {
+    /// The p of a comparison that stands alone.
+    pub fn alone(p: f64) -> Adjusted {
+        Adjusted { p, comparisons: 1 }
+    }
+
+    /// The level that is demanded of a comparison whose own p is `p`. A correction that ended at one no longer tells how much it was;
+    /// at most it is the number of comparisons.
+    fn level(self, p: f64) -> f64 {
+        let corrected = if self.p < 1.0 { p / self.p.max(p) } else { 1.0 / self.comparisons.max(1) as f64 };
+        LEVEL * corrected.clamp(1e-6, 1.0)
+    }
+}
 
 /// What may be said of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +82,11 @@ impl Limits {
     }
 }
 
-/// The verdict on `effect`. `adjusted_p` is its p after the correction for many metrics.
-pub fn verdict(effect: &Effect, adjusted_p: f64, higher_is_better: bool, limits: Limits) -> Verdict {
+/// The verdict on `effect`, whose p is `adjusted` for all that is told beside it.
+pub fn verdict(effect: &Effect, adjusted: Adjusted, higher_is_better: bool, limits: Limits) -> Verdict {
     let (differs, same) = (limits.differs.ln_1p(), limits.same.ln_1p());
     let size = effect.ratio.ln();
-    if adjusted_p < LEVEL && size.abs() > differs {
+    if adjusted.p < LEVEL && size.abs() > differs {
         return if (size > 0.0) == higher_is_better { Verdict::Better } else { Verdict::Worse };
     }
     if effect.interval_90.is_some_and(|interval| -same <= interval.low.ln() && interval.high.ln() <= same) {
@@ -72,17 +95,16 @@ pub fn verdict(effect: &Effect, adjusted_p: f64, higher_is_better: bool, limits:
     // Between the two nothing tells, however many pairs there are: the noise itself must shrink.
     let told = size.abs() > differs || size.abs() < same;
     Verdict::Undecided {
-        needs_pairs: told.then(|| needs(effect, adjusted_p, size.abs(), (differs, same))).flatten(),
+        needs_pairs: told.then(|| needs(effect, adjusted, size.abs(), (differs, same))).flatten(),
     }
 }
 
 /// How many pairs tell an effect of `size` from nothing, if it is beyond what `differs`, or show that it lies within the `same`.
-fn needs(effect: &Effect, adjusted_p: f64, size: f64, (differs, same): (f64, f64)) -> Option<usize> {
+fn needs(effect: &Effect, adjusted: Adjusted, size: f64, (differs, same): (f64, f64)) -> Option<usize> {
     let (errors, distance, fewest) = if size > differs {
-        // The correction for many metrics demands as much more of each, and of the smallest p that pairs can give.
-        let level = LEVEL * (effect.p / adjusted_p.max(effect.p)).clamp(1e-6, 1.0);
-        let fewest = (1.0 - level.log2()).ceil() as usize;
-        (normal_quantile(1.0 - level / 2.0) + normal_quantile(POWER), size, fewest)
+        // The correction demands as much more of each, and of the smallest p that pairs can give.
+        let level = adjusted.level(effect.p);
+        (normal_quantile(1.0 - level / 2.0) + normal_quantile(POWER), size, pairs_that_reach(level))
     } else {
         // Both ends must come within: each fails in half of what may fail.
         (normal_quantile(1.0 - LEVEL) + normal_quantile((1.0 + POWER) / 2.0), same - size, 0)
@@ -95,7 +117,12 @@ fn needs(effect: &Effect, adjusted_p: f64, size: f64, (differs, same): (f64, f64
 mod tests {
     use super::*;
     use crate::Seeded;
-    use crate::experiment::effect;
+    use crate::experiment::{effect, fewest_pairs};
+
+    /// The verdict on a comparison that stands alone, but for what its p says.
+    fn verdict(effect: &Effect, p: f64, higher_is_better: bool, limits: Limits) -> Verdict {
+        super::verdict(effect, Adjusted::alone(p), higher_is_better, limits)
+    }
 
     /// Eight pairs around `center`, each way in turn.
     fn around(center: f64, spread: f64) -> Effect {
@@ -163,5 +190,27 @@ mod tests {
         assert_eq!(needs(&around(0.0, 5.0), 1.0, 0.02), None, "nobody runs so many");
         let one = effect(&[0.5], &mut Seeded::from_seed(2)).unwrap();
         assert_eq!(needs(&one, 1.0, 0.02), None);
+    }
+
+    #[test]
+    fn so_many_pairs_are_named_that_all_comparisons_can_be_told() {
+        let needs = |effect: &Effect, p: f64, comparisons: usize| match super::verdict(
+            effect,
+            Adjusted { p, comparisons },
+            true,
+            Limits::plain(0.02),
+        ) {
+            Verdict::Undecided { needs_pairs } => needs_pairs.unwrap(),
+            other => panic!("{other:?}"),
+        };
+        // Two pairs far from equal and near each other: no p of theirs is small enough, and the corrected one is cut off at one.
+        let clear = effect(&[-0.5, -0.51], &mut Seeded::from_seed(1)).unwrap();
+        assert_eq!(needs(&clear, 0.5, 1), fewest_pairs(1));
+        assert_eq!(needs(&clear, 1.0, 24), fewest_pairs(24));
+        // The same with pairs that differ: more comparisons want more of them, and as many as where the correction shows.
+        let noisy = around(0.03, 0.06);
+        let shown = needs(&noisy, 2.0 * noisy.p, 2);
+        assert!(noisy.p > 0.05 && 3.0 * noisy.p < 1.0 && needs(&noisy, 1.0, 2) == shown, "{}", noisy.p);
+        assert!(needs(&noisy, 1.0, 24) > shown);
     }
 }

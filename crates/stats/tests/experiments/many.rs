@@ -1,6 +1,6 @@
 //! Many metrics at once, and how often "same" is said of what differs.
 
-use fathom_stats::experiment::{Limits, Verdict, effect, verdict};
+use fathom_stats::experiment::{Adjusted, Limits, Verdict, effect, verdict};
 use fathom_stats::{Seeded, benjamini_hochberg, holm, sign_flip};
 
 use crate::worlds::{Noise, World};
@@ -46,7 +46,7 @@ fn same_is_rarely_said_of_what_differs() {
             for index in 0..STUDIES / 2 {
                 let mut stream = Seeded::from_seed(85).split(index);
                 let effect = effect(&world.pairs(shift, pairs, &mut stream), &mut stream).unwrap();
-                match verdict(&effect, effect.p, true, Limits::plain(0.02)) {
+                match verdict(&effect, Adjusted::alone(effect.p), true, Limits::plain(0.02)) {
                     Verdict::Same => same += 1,
                     Verdict::Undecided { needs_pairs } => {
                         undecided += 1;

@@ -1,6 +1,6 @@
 //! False alarms, coverage, power and verdicts of eight pairs in each regime of noise.
 
-use fathom_stats::experiment::{Limits, Verdict, effect, noise_floor, secondary, verdict};
+use fathom_stats::experiment::{Adjusted, Limits, Verdict, effect, noise_floor, secondary, verdict};
 use fathom_stats::{Seeded, sign_flip};
 
 use crate::worlds::{Noise, World, regimes};
@@ -49,7 +49,7 @@ fn outcomes(world: &World, shift: f64, studies: u64, seed: u64) -> Outcomes {
             Limits::of(Some(&floor), PAIRS, MARGIN),
         ];
         for (place, limits) in limits.into_iter().enumerate() {
-            match verdict(&effect, effect.p, true, limits) {
+            match verdict(&effect, Adjusted::alone(effect.p), true, limits) {
                 Verdict::Better | Verdict::Worse => counts.decided[place] += 1,
                 Verdict::Same => counts.same[place] += 1,
                 Verdict::Undecided { .. } => {}
