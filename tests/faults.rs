@@ -22,5 +22,7 @@ mod network;
 mod pair;
 #[path = "faults/processor.rs"]
 mod processor;
+#[path = "faults/stall.rs"]
+mod stall;
 #[path = "faults/study.rs"]
 mod study;

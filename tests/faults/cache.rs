@@ -29,7 +29,7 @@ fn a_small_cache_shows_as_reads_of_pages() {
     let share = judged.share("reads", "page_read");
     println!("{share:.2} of the mean reads pages");
     assert!(share > 0.2, "{:#?}", judged.document);
-    assert!(judged.finding("cache-misses-on-path").is_some(), "{:#?}", judged.document["findings"]);
+    assert!(judged.finding("cache-misses-on-path").is_some(), "{:#?}", judged.document);
     study.stop();
 }
 
@@ -47,7 +47,7 @@ fn a_small_cache_full_of_changes_shows_as_eviction() {
     let (reads, evicts) = (judged.share("writes", "page_read"), judged.share("writes", "evict"));
     println!("{reads:.2} of the mean reads pages, {evicts:.2} evicts");
     assert!(evicts > 0.02, "{:#?}", judged.document);
-    assert!(judged.finding("eviction-by-operations").is_some(), "{:#?}", judged.document["findings"]);
+    assert!(judged.finding("eviction-by-operations").is_some(), "{:#?}", judged.document);
     study.stop();
     disk.undo().unwrap();
 }

@@ -60,11 +60,11 @@ impl Study {
     }
 
     /// A watched run through `port` for some seconds, with the flags in `words`, and its judgement. Where somebody else's work on the machine withholds
-    /// it, there is a second run and a third.
+    /// it, or a stop of the machine made the mean, there is a second run and a third.
     pub(crate) fn watched(&self, port: u16, seconds: u64, words: &str) -> Judged {
         let mut judged = self.watched_once(port, seconds, words);
         for _ in 0..2 {
-            if !judged.is_disturbed() {
+            if !judged.is_disturbed() && !judged.stood_still() {
                 break;
             }
             judged = self.watched_once(port, seconds, words);
@@ -160,6 +160,15 @@ impl Judged {
             println!("skipped: somebody else's work keeps the processors busy");
         }
         disturbed
+    }
+
+    /// Whether operations stood still in a few seconds that make the mean, by the tool's own finding; no test here makes them.
+    fn stood_still(&self) -> bool {
+        let stalls = self.finding("stalls");
+        if let Some(stalls) = stalls {
+            println!("once more: {stalls:#}");
+        }
+        stalls.is_some()
     }
 
     /// What a series of the run adds up to.

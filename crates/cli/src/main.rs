@@ -1,8 +1,8 @@
 //! The door: parse, hand over to one verb, turn its outcome into an exit code. The only place that exits.
 
+mod allocator;
 mod background;
 mod explaining;
-mod huge_pages;
 mod lab_server;
 mod live;
 mod loading;

@@ -25,6 +25,7 @@ mod rules;
 mod run_noise;
 mod seconds;
 mod spikes;
+mod stalls;
 mod windows;
 
 pub use amplification::member_rows;

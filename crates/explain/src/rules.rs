@@ -2,6 +2,7 @@
 
 use crate::{
     Evidence, Judgement, amplification, caps, cluster, device, guard, ladder, layers, little, queue, spikes,
+    stalls,
 };
 
 /// One way of judging a run.
@@ -86,6 +87,12 @@ pub static RULES: &[Rule] = &[
             "server.{member}.parameter.syncdelay_s",
         ],
         judge: spikes::judge,
+    },
+    // After the spikes: what a rhythm explains is none.
+    Rule {
+        name: "stalls",
+        needs: &["client.{operation}.per_s", "client.{operation}.response.mean_ns", "host.cpu.idle_pct"],
+        judge: stalls::judge,
     },
 ];
 

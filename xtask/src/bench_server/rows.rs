@@ -23,6 +23,8 @@ const READ_TARGET: f64 = 0.5;
 const CPU_TARGETS: [(&str, &str, f64); 2] = [("C", "1", 0.5), ("A", "0.5", 0.7)];
 /// The longest time without any insert, seconds.
 const STALL_TARGET_S: f64 = 1.0;
+/// What memory beside the engine's cache may grow by in the last three minutes, of what is resident ("memory steady").
+const STEADY: f64 = 0.02;
 
 /// One engine's server under the bench.
 pub(super) struct Bench<'a> {
@@ -213,10 +215,20 @@ impl<'a> Bench<'a> {
         if last.cache_mib == 0.0 {
             return Ok(());
         }
-        let rest = Memory::row(&seen, |one| one.resident_mib - one.cache_mib);
+        let rest = Memory::row(&seen, Memory::rest_mib);
         self.say(&format!(
             "the engine's cache of it: {:.0} to {:.0}; the rest: {rest}",
             first.cache_mib, last.cache_mib
+        ))?;
+        let Some(before) = seen.iter().rev().nth(3) else { return Ok(()) };
+        // The cache may grow to its limit; what stands beside it may not go on growing.
+        let grown_mib = last.rest_mib() - before.rest_mib();
+        let grown = grown_mib / last.resident_mib;
+        self.say(&format!(
+            "the rest grew by {grown_mib:.0} MiB in the last three minutes, {:.1} % of what is resident, target {:.0}: {}",
+            100.0 * grown,
+            100.0 * STEADY,
+            verdict(grown <= STEADY)
         ))
     }
 
@@ -247,6 +259,11 @@ impl Memory {
         let cache = number(&server.status()?, &["wiredTiger", "cache", "bytes currently in the cache"]);
         let resident_mib = mib(resident_bytes(server.pid())? as f64);
         Ok(Memory { minute, resident_mib, cache_mib: cache.map_or(0.0, mib) })
+    }
+
+    /// What is not the engine's cache.
+    fn rest_mib(&self) -> f64 {
+        self.resident_mib - self.cache_mib
     }
 
     /// The values, and how they grow.

@@ -16,7 +16,7 @@ use fathom_server::config::{Flag, Given, SETTINGS, Sets, Setting, Shape};
 
 use super::Outcome;
 use crate::background;
-use crate::{huge_pages, output};
+use crate::{allocator, output};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -123,7 +123,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         return Ok(Outcome::Clean);
     }
     // Before anything is open, and before a background process leaves the folder that its arguments start from.
-    huge_pages::ask();
+    allocator::settle();
     if !config.server.fork {
         return serve(config.server, || ());
     }

@@ -14,13 +14,13 @@ use crate::client::{Client, points};
 const NS_PER_S: f64 = 1e9;
 
 /// Latency over time, in microseconds.
-pub(super) struct Latency {
+pub(crate) struct Latency {
     /// In the order of their windows.
-    pub(super) readings: Vec<LatencyReading>,
+    pub(crate) readings: Vec<LatencyReading>,
     /// Whose latency it is, for sentences.
-    pub(super) of: &'static str,
+    pub(crate) of: &'static str,
     /// The series that it was computed from.
-    pub(super) series: Vec<String>,
+    pub(crate) series: Vec<String>,
 }
 
 /// Sums of waiting and of operations, by window.
@@ -33,9 +33,14 @@ struct Sums {
 impl Latency {
     /// Of the operations of `member`, one of `members` servers; `None` where nothing was read.
     pub(super) fn of(evidence: &Evidence, member: &str, members: usize) -> Option<Latency> {
-        let client = || Sums::of_client(evidence).into_latency("latency at the client");
+        let client = || Sums::of_client(evidence, "service").into_latency("latency at the client");
         let server = || Sums::of_server(evidence, member).into_latency("latency within the server");
         if members <= 1 { client().or_else(server) } else { server().or_else(client) }
+    }
+
+    /// At the client from when operations were due, so that what a stall held up counts; `None` where no client was watched.
+    pub(crate) fn since_due(evidence: &Evidence) -> Option<Latency> {
+        Sums::of_client(evidence, "response").into_latency("time since operations were due")
     }
 
     /// The values of each second from the first reading on, as logarithms, and when they begin; `None` where readings
@@ -71,13 +76,14 @@ impl Latency {
 }
 
 impl Sums {
-    /// All operations of the load, weighted by their counts.
-    fn of_client(evidence: &Evidence) -> Sums {
+    /// All operations of the load by one of its clocks, weighted by their counts.
+    fn of_client(evidence: &Evidence, clock: &str) -> Sums {
         let mut sums = Sums::default();
         for operation in Client::of(evidence).iter().flat_map(|client| &client.operations) {
-            sums.add(&operation.counts(evidence), &operation.times_us(evidence, "service"));
-            sums.series
-                .extend(["per_s", "service.mean_ns"].map(|last| format!("{}.{last}", operation.prefix)));
+            sums.add(&operation.counts(evidence), &operation.times_us(evidence, clock));
+            let names =
+                [format!("{}.per_s", operation.prefix), format!("{}.{clock}.mean_ns", operation.prefix)];
+            sums.series.extend(names);
         }
         sums
     }

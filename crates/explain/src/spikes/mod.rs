@@ -20,8 +20,8 @@ use fathom_record::{Confidence, Finding};
 use fathom_stats::{EventCycle, EventVerdict, Seeded, paired_events};
 
 use crate::{Evidence, Judgement};
-use latency::Latency;
 
+pub(crate) use latency::Latency;
 pub(crate) use rhythm::latency_rhythms;
 pub(crate) use superposed::superposed_cycles;
 

@@ -7,4 +7,5 @@ mod members;
 mod path;
 mod routed;
 mod seconds;
+mod stalls;
 mod stations;

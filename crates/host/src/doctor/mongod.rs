@@ -52,12 +52,16 @@ impl Mongod {
 /// `GLIBC_TUNABLES` of a process.
 pub(super) fn tunables(view: &View, pid: u32) -> Tunables {
     let Some(environment) = view.text(&format!("proc/{pid}/environ")) else { return Tunables::Unreadable };
-    tunables_in(&environment).map_or(Tunables::Unset, |value| Tunables::Set(value.to_owned()))
+    tunables_in(&environment).map_or(Tunables::Unset, Tunables::Set)
 }
 
-/// The value of `GLIBC_TUNABLES` in an environment.
-pub(super) fn tunables_in(environment: &str) -> Option<&str> {
-    environment.split(['\0', '\n']).find_map(|entry| entry.strip_prefix("GLIBC_TUNABLES="))
+/// The value of `GLIBC_TUNABLES` in an environment. Some versions of glibc (2.36 is one) end each tunable with a null where its colon was,
+/// in the memory that `/proc` shows: what follows and is a tunable belongs to it.
+pub(super) fn tunables_in(environment: &str) -> Option<String> {
+    let mut entries = environment.split(['\0', '\n']);
+    let first = entries.find_map(|entry| entry.strip_prefix("GLIBC_TUNABLES="))?;
+    let more = entries.take_while(|entry| entry.starts_with("glibc.") && entry.contains('='));
+    Some(std::iter::once(first).chain(more).collect::<Vec<_>>().join(":"))
 }
 
 fn link(view: &View, pid: u32, name: &str) -> Option<PathBuf> {
@@ -131,6 +135,9 @@ fn package_version(status: &str) -> Option<MongoVersion> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -152,5 +159,30 @@ mod tests {
     fn the_package_list_tells_the_version() {
         let status = "Package: zlib\nVersion: 1.3\n\nPackage: mongodb-org-server\nVersion: 7.0.14\n";
         assert_eq!(package_version(status), Some(MongoVersion((7, 0, 14))));
+    }
+
+    #[test]
+    fn tunables_that_glibc_took_apart_are_one_value() {
+        let both = "glibc.malloc.arena_max=2:glibc.pthread.rseq=0";
+        let seen = "A=1\0GLIBC_TUNABLES=glibc.malloc.arena_max=2\0glibc.pthread.rseq=0\0B=glibc.x=1\0";
+        assert_eq!(tunables_in(seen).as_deref(), Some(both));
+        assert_eq!(tunables_in("A=1\0B=2\0"), None);
+        assert_eq!(tunables_in("GLIBC_TUNABLES=").as_deref(), Some(""));
+    }
+
+    /// Of a real process, whatever this machine's C library does to it.
+    #[test]
+    fn tunables_of_a_running_process_are_read_whole() {
+        let both = "glibc.malloc.arena_max=2:glibc.malloc.tcache_count=3";
+        let mut command = Command::new("cat");
+        command.env("GLIBC_TUNABLES", both).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // It runs once it answers; before that the environment may still be ours.
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let environment = fs::read_to_string(format!("/proc/{}/environ", child.id())).unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(tunables_in(&environment).as_deref(), Some(both));
     }
 }

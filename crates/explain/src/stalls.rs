@@ -1,0 +1,189 @@
+//! Seconds in which operations stood still: few of them, and yet most of what the clients waited.
+//!
+//! A stop of half a second makes the mean of a whole minute where load arrives at a rate, because everything that was due
+//! meanwhile waits for its end (G. Tene's coordinated omission, seen from the right side). Every share of that mean is then a
+//! share of the stop: the budget says "schedule", and what holds operations back in all other seconds stays unsaid. So this
+//! says which seconds they are, what the mean is without them, and whose clockwork stood still with them. It does not say why.
+
+use fathom_record::{Finding, Severity};
+use fathom_stats::{LatencyReading, quantile};
+
+use crate::client::points;
+use crate::spikes::Latency;
+use crate::{Evidence, Judgement};
+
+/// In fewer seconds the worst is no exception.
+const FEWEST_READINGS: usize = 15;
+/// At most this part of the seconds may be stalled; more is how the system is.
+const MOST_OF_SECONDS: f64 = 0.2;
+/// A stalled second's mean is so many times the median second's, and longer by so much.
+const FACTOR: f64 = 10.0;
+const LEAST_US: f64 = 1000.0;
+/// What stalled seconds add must be this part of all that was waited.
+const LEAST_SHARE: f64 = 0.5;
+/// So many stalls are no accident.
+const REPEATED: usize = 3;
+/// A sampler's reading that is so many times as long as the others came late.
+const LATE: f64 = 1.3;
+/// How many stalls are told with their moments.
+const MOST_TOLD: usize = 5;
+const NS_PER_S: f64 = 1e9;
+
+/// Judges what the client saw.
+pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
+    let Some(latency) = Latency::since_due(evidence) else { return };
+    // The first and the last second are seldom whole.
+    let inner = latency.readings.get(1..latency.readings.len().saturating_sub(1)).unwrap_or(&[]);
+    let Some(stalled) = Stalled::of(inner, judgement) else { return };
+    let mut finding = stalled.finding(latency.of);
+    for sentence in [host(evidence, &stalled.stalls), checkpoints(judgement, &stalled.stalls)] {
+        finding.evidence.extend(sentence);
+    }
+    judgement.add_unless_withheld(finding.series(latency.series));
+}
+
+/// The seconds that make the mean.
+struct Stalled {
+    /// Begin and end of each stall, in seconds since the run's start; neighbours are one.
+    stalls: Vec<(f64, f64)>,
+    seconds: usize,
+    of_seconds: usize,
+    /// What they add, of all that was waited.
+    share: f64,
+    /// The mean in them, in the others, and in all, in microseconds.
+    inside_us: f64,
+    outside_us: f64,
+    whole_us: f64,
+}
+
+impl Stalled {
+    fn of(readings: &[LatencyReading], judgement: &Judgement) -> Option<Stalled> {
+        let means: Vec<f64> = readings.iter().map(|reading| reading.mean).collect();
+        let median_us = quantile(&means, 0.5).filter(|_| means.len() >= FEWEST_READINGS)?;
+        let is_stalled = |reading: &&LatencyReading| {
+            reading.mean >= FACTOR * median_us
+                && reading.mean >= median_us + LEAST_US
+                && !is_explained(reading, judgement)
+        };
+        let (inside, outside): (Vec<_>, Vec<_>) = readings.iter().partition(is_stalled);
+        if inside.is_empty() || inside.len() as f64 > MOST_OF_SECONDS * readings.len() as f64 {
+            return None;
+        }
+        let sums = |readings: &[&LatencyReading]| {
+            readings.iter().fold((0.0, 0.0), |sums, reading| {
+                (sums.0 + reading.mean * reading.operations, sums.1 + reading.operations)
+            })
+        };
+        let ((inside_us, inside_count), (outside_us, outside_count)) = (sums(&inside), sums(&outside));
+        let calm_us = outside_us / outside_count;
+        let share = (inside_us - calm_us * inside_count) / (inside_us + outside_us);
+        (share >= LEAST_SHARE).then(|| Stalled {
+            stalls: stretches(&inside),
+            seconds: inside.len(),
+            of_seconds: readings.len(),
+            share,
+            inside_us: inside_us / inside_count,
+            outside_us: calm_us,
+            whole_us: (inside_us + outside_us) / (inside_count + outside_count),
+        })
+    }
+
+    fn finding(&self, of: &str) -> Finding {
+        let count = self.stalls.len();
+        let severity = if count >= REPEATED { Severity::Warning } else { Severity::Note };
+        let claim = format!(
+            "Operations stood still {}: {:.0} % of all that clients waited lies in {} of {} seconds.",
+            times(count),
+            100.0 * self.share,
+            self.seconds,
+            self.of_seconds
+        );
+        let moments: Vec<String> = self
+            .stalls
+            .iter()
+            .take(MOST_TOLD)
+            .map(|(begin_s, end_s)| format!("{begin_s:.0} to {end_s:.0} s"))
+            .collect();
+        let more = if count > MOST_TOLD { " and later" } else { "" };
+        let finding = Finding::new("stalls", severity, claim)
+            .evidence(format!(
+                "The mean {of} is {:.2} ms in those seconds and {:.2} ms in the others; {:.2} ms in all.",
+                self.inside_us / 1000.0,
+                self.outside_us / 1000.0,
+                self.whole_us / 1000.0
+            ))
+            .evidence(format!("When: {}{more} after the run's start.", moments.join(", ")))
+            .advice(
+                "Judge the layers of the mean on a run without such a stop: here their shares are those of the stop, and most of it \
+                 is the wait to be sent.",
+            )
+            .next_look(
+                "Look what the server, its host and its storage did at these moments: the server's log of slow operations, the \
+                 kernel's log, snapshots, backups, a pause of the virtual machine; and whether it comes again.",
+            );
+        let ns = |at_s: f64| (at_s.max(0.0) * NS_PER_S) as u64;
+        self.stalls.iter().fold(finding, |finding, stall| finding.window((ns(stall.0), ns(stall.1))))
+    }
+}
+
+fn times(count: usize) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        count => format!("{count} times"),
+    }
+}
+
+/// Whether a finding on spikes says already what makes that second slow.
+fn is_explained(reading: &LatencyReading, judgement: &Judgement) -> bool {
+    let (begin_ns, end_ns) = ((reading.begin_s * NS_PER_S) as u64, (reading.end_s * NS_PER_S) as u64);
+    let spikes =
+        judgement.findings.iter().filter(|finding| finding.is_alarm() && finding.id.ends_with("-spikes"));
+    spikes.flat_map(|finding| &finding.windows_ns).any(|window| window.0 < end_ns && begin_ns < window.1)
+}
+
+/// Neighbours as one.
+fn stretches(readings: &[&LatencyReading]) -> Vec<(f64, f64)> {
+    let mut stretches: Vec<(f64, f64)> = Vec::new();
+    for reading in readings {
+        match stretches.last_mut() {
+            Some(last) if reading.begin_s <= last.1 + 0.1 => last.1 = reading.end_s,
+            _ => stretches.push((reading.begin_s, reading.end_s)),
+        }
+    }
+    stretches
+}
+
+/// Whether the samplers of the host came late too; `None` where the host was not read once a second or so.
+fn host(evidence: &Evidence, stalls: &[(f64, f64)]) -> Option<String> {
+    let length_s = |begin_ns: u64, end_ns: u64| end_ns.saturating_sub(begin_ns) as f64 / NS_PER_S;
+    let read = points(evidence, "host.cpu.idle_pct");
+    let lengths_s: Vec<f64> = read.iter().map(|point| length_s(point.begin_ns, point.end_ns)).collect();
+    let usual_s = quantile(&lengths_s, 0.5).filter(|usual_s| (0.5..2.0).contains(usual_s))?;
+    let longest_s = |stall: &(f64, f64)| {
+        let within = read.iter().zip(&lengths_s).filter(|(point, _)| {
+            (point.begin_ns as f64) < stall.1 * NS_PER_S && stall.0 * NS_PER_S < point.end_ns as f64
+        });
+        within.map(|(_, length_s)| *length_s).fold(0.0, f64::max)
+    };
+    let late: Vec<f64> = stalls.iter().map(longest_s).filter(|length_s| *length_s > LATE * usual_s).collect();
+    let worst_s = late.iter().copied().fold(0.0, f64::max) - usual_s;
+    Some(if late.is_empty() {
+        "The samplers on this host were on time meanwhile: the host itself did not stand still.".to_owned()
+    } else {
+        format!(
+            "The samplers on this host came late in {} of them too, by up to {worst_s:.1} s: the whole host stood still, not the \
+             server alone.",
+            late.len()
+        )
+    })
+}
+
+/// How many of them a checkpoint ran in, if any.
+fn checkpoints(judgement: &Judgement, stalls: &[(f64, f64)]) -> Option<String> {
+    let met = |stall: &&(f64, f64)| {
+        judgement.checkpoints.values().flatten().any(|ran| ran.0 < stall.1 && stall.0 < ran.1)
+    };
+    let count = stalls.iter().filter(met).count();
+    (count > 0).then(|| format!("A checkpoint ran in {count} of them."))
+}
