@@ -28,6 +28,7 @@ const LATE: f64 = 1.3;
 /// How many stalls are told with their moments.
 const MOST_TOLD: usize = 5;
 const NS_PER_S: f64 = 1e9;
+const US_PER_S: f64 = 1e6;
 
 /// Judges what the client saw.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
@@ -46,8 +47,8 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
 struct Stalled {
     /// Begin and end of each stall, in seconds since the run's start; neighbours are one.
     stalls: Vec<(f64, f64)>,
-    seconds: usize,
-    of_seconds: usize,
+    stalled_s: f64,
+    of_s: f64,
     /// What they add, of all that was waited.
     share: f64,
     /// The mean in them, in the others, and in all, in microseconds.
@@ -58,6 +59,7 @@ struct Stalled {
 
 impl Stalled {
     fn of(readings: &[LatencyReading], judgement: &Judgement) -> Option<Stalled> {
+        let readings = with_silence_before(readings);
         let means: Vec<f64> = readings.iter().map(|reading| reading.mean).collect();
         let median_us = quantile(&means, 0.5).filter(|_| means.len() >= FEWEST_READINGS)?;
         let is_stalled = |reading: &&LatencyReading| {
@@ -66,7 +68,10 @@ impl Stalled {
                 && !is_explained(reading, judgement)
         };
         let (inside, outside): (Vec<_>, Vec<_>) = readings.iter().partition(is_stalled);
-        if inside.is_empty() || inside.len() as f64 > MOST_OF_SECONDS * readings.len() as f64 {
+        let stalls = stretches(&inside);
+        let stalled_s: f64 = stalls.iter().map(|(begin_s, end_s)| end_s - begin_s).sum();
+        let of_s = readings.last()?.end_s - readings.first()?.begin_s;
+        if inside.is_empty() || stalled_s > MOST_OF_SECONDS * of_s {
             return None;
         }
         let sums = |readings: &[&LatencyReading]| {
@@ -78,9 +83,9 @@ impl Stalled {
         let calm_us = outside_us / outside_count;
         let share = (inside_us - calm_us * inside_count) / (inside_us + outside_us);
         (share >= LEAST_SHARE).then(|| Stalled {
-            stalls: stretches(&inside),
-            seconds: inside.len(),
-            of_seconds: readings.len(),
+            stalls,
+            stalled_s,
+            of_s,
             share,
             inside_us: inside_us / inside_count,
             outside_us: calm_us,
@@ -92,11 +97,11 @@ impl Stalled {
         let count = self.stalls.len();
         let severity = if count >= REPEATED { Severity::Warning } else { Severity::Note };
         let claim = format!(
-            "Operations stood still {}: {:.0} % of all that clients waited lies in {} of {} seconds.",
+            "Operations stood still {}: {:.0} % of all that clients waited lies in {:.0} of {:.0} seconds.",
             times(count),
             100.0 * self.share,
-            self.seconds,
-            self.of_seconds
+            self.stalled_s,
+            self.of_s
         );
         let moments: Vec<String> = self
             .stalls
@@ -126,6 +131,19 @@ impl Stalled {
     }
 }
 
+/// Where nothing ended there is no reading: the seconds of silence before one belong to it, as far back as its operations waited. They became
+/// due evenly over a stop, so it was about twice as long as their mean.
+fn with_silence_before(readings: &[LatencyReading]) -> Vec<LatencyReading> {
+    let mut before_s = f64::INFINITY;
+    let longer = |reading: &LatencyReading| {
+        let waited_from_s = reading.begin_s - 2.0 * reading.mean / US_PER_S;
+        let begin_s = reading.begin_s.min(before_s.max(waited_from_s));
+        before_s = reading.end_s;
+        LatencyReading { begin_s, ..*reading }
+    };
+    readings.iter().map(longer).collect()
+}
+
 fn times(count: usize) -> String {
     match count {
         1 => "once".to_owned(),
@@ -134,7 +152,7 @@ fn times(count: usize) -> String {
     }
 }
 
-/// Whether a finding on spikes says already what makes that second slow.
+/// Whether a finding on spikes says already what makes that reading slow.
 fn is_explained(reading: &LatencyReading, judgement: &Judgement) -> bool {
     let (begin_ns, end_ns) = ((reading.begin_s * NS_PER_S) as u64, (reading.end_s * NS_PER_S) as u64);
     let spikes =

@@ -64,6 +64,17 @@ fn one_stop_of_half_a_second_is_found_where_it_was() {
     }
 }
 
+/// In its middle nothing ends, so there is no reading.
+#[test]
+fn a_stop_of_several_seconds_is_told_from_its_begin() {
+    for seed in 1..=50 {
+        let finding = stalls(&simulate(400.0, 2000.0, &[(9.3e6, 13.6e6)], seed)).unwrap();
+        let [(begin_ns, end_ns)] = finding.windows_ns[..] else { panic!("{finding:#?}") };
+        let (begin_s, end_s) = (begin_ns as f64 / 1e9, end_ns as f64 / 1e9);
+        assert!((9.0..=10.0).contains(&begin_s) && (14.0..=15.0).contains(&end_s), "{finding:#?}");
+    }
+}
+
 #[test]
 fn stops_that_come_again_are_an_alarm() {
     let stops_us: Vec<(f64, f64)> = [5.1e6, 13.2e6, 22.3e6].map(|at_us| (at_us, at_us + 400_000.0)).to_vec();
