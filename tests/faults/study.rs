@@ -162,7 +162,7 @@ impl Judged {
         disturbed
     }
 
-    /// Whether operations stood still in a few seconds that make the mean, by the tool's own finding; no test here makes them.
+    /// Whether operations stood still in a few seconds that make the mean, by the tool's own finding; no study that is watched so makes them.
     fn stood_still(&self) -> bool {
         let stalls = self.finding("stalls");
         if let Some(stalls) = stalls {

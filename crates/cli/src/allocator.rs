@@ -5,12 +5,14 @@
 //! ("madvise"), glibc asks if told to. MongoDB wants huge pages from 8.0 on.
 //!
 //! glibc gives eight arenas for each processor to as many threads, and what one thread takes from its arena and another gives
-//! back (an update, and eviction that frees it) leaves holes there that the other arenas cannot fill: the memory beside the
-//! cache grew for seven minutes, to nearly three times what two arenas leave on two processors, which also get far more of it
-//! onto huge pages (docs/journal/2026-11-23-lab-server-memory.md). So there are as many arenas as processors.
+//! back (an update, and eviction that frees it) leaves holes there that the other arenas cannot fill: under updates the memory
+//! beside WiredTiger's cache still grew after ten minutes, where with an arena for each of two processors it levels off after
+//! seven, a quarter lower, and far more of it comes onto huge pages (docs/journal/2026-11-23-lab-server-memory.md). So there are
+//! as many arenas as processors.
 //!
 //! Both are read from `GLIBC_TUNABLES` when a program starts, and only then. So the program starts itself once more in its own
-//! place. A value that the user set is left alone: `glibc.malloc.hugetlb=0` keeps small pages, `glibc.malloc.arena_max` or
+//! place, once: a program with file capabilities does not get the tunables that it was started with, so a mark of our own says
+//! that it has been done. A value that the user set is left alone: `glibc.malloc.hugetlb=0` keeps small pages, `glibc.malloc.arena_max` or
 //! `MALLOC_ARENA_MAX` another number of arenas.
 
 use std::ffi::{OsStr, OsString};
@@ -23,12 +25,16 @@ const HUGE_PAGES: &str = "glibc.malloc.hugetlb";
 const ARENAS: &str = "glibc.malloc.arena_max";
 /// The older name of the same setting.
 const ARENAS_OF_OLD: &str = "MALLOC_ARENA_MAX";
+/// Set in the program that was started again.
+const MARK: &str = "FATHOM_ALLOCATOR_SETTLED";
 const POLICY: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// One processor's threads wait for each other in a single arena.
 const FEWEST_ARENAS: usize = 2;
 
 /// What is so on this machine before anything is asked for.
 struct Situation<'a> {
+    /// Whether this is the program that was started again.
+    is_settled: bool,
     /// `GLIBC_TUNABLES`.
     tunables: Option<&'a OsStr>,
     /// Whether the number of arenas is set by its older name.
@@ -44,6 +50,7 @@ pub(crate) fn settle() {
     let policy = std::fs::read_to_string(POLICY).unwrap_or_default();
     let tunables = std::env::var_os(TUNABLES);
     let situation = Situation {
+        is_settled: std::env::var_os(MARK).is_some(),
         tunables: tunables.as_deref(),
         has_arenas_of_old: std::env::var_os(ARENAS_OF_OLD).is_some(),
         policy: &policy,
@@ -56,7 +63,7 @@ pub(crate) fn settle() {
         command.arg0(name);
     }
     // Returns only when it failed.
-    let _ = command.args(words).env(TUNABLES, tunables).exec();
+    let _ = command.args(words).env(TUNABLES, tunables).env(MARK, "1").exec();
 }
 
 impl Situation<'_> {
@@ -71,7 +78,7 @@ impl Situation<'_> {
         if !is_set(HUGE_PAGES) && self.policy.contains("[madvise]") {
             added.push(format!("{HUGE_PAGES}=1"));
         }
-        if !cfg!(target_env = "gnu") || added.is_empty() {
+        if self.is_settled || !cfg!(target_env = "gnu") || added.is_empty() {
             return None;
         }
         let mut all = given.to_owned();
@@ -89,10 +96,13 @@ mod tests {
 
     const MADVISE: &str = "always [madvise] never\n";
 
+    fn situation<'a>(tunables: Option<&'a str>, policy: &'a str) -> Situation<'a> {
+        let tunables = tunables.map(OsStr::new);
+        Situation { is_settled: false, tunables, has_arenas_of_old: false, policy, processors: 6 }
+    }
+
     fn after(tunables: &str, policy: &str) -> Option<String> {
-        let tunables = Some(OsStr::new(tunables));
-        let situation = Situation { tunables, has_arenas_of_old: false, policy, processors: 6 };
-        situation.wanted().map(|all| all.to_string_lossy().into_owned())
+        situation(Some(tunables), policy).wanted().map(|all| all.to_string_lossy().into_owned())
     }
 
     #[test]
@@ -117,13 +127,18 @@ mod tests {
         assert_eq!(after("glibc.malloc.hugetlb=0:glibc.malloc.arena_max=3", MADVISE), None);
         let huge = "glibc.malloc.arena_max=3:glibc.malloc.hugetlb=1";
         assert_eq!(after("glibc.malloc.arena_max=3", MADVISE).as_deref(), Some(huge));
-        let situation = Situation { tunables: None, has_arenas_of_old: true, policy: "", processors: 6 };
-        assert_eq!(situation.wanted(), None);
+        assert_eq!(Situation { has_arenas_of_old: true, ..situation(None, "") }.wanted(), None);
     }
 
     #[test]
     fn one_processor_has_two_arenas() {
-        let situation = Situation { tunables: None, has_arenas_of_old: false, policy: "", processors: 1 };
-        assert_eq!(situation.wanted().unwrap(), "glibc.malloc.arena_max=2");
+        let wanted = Situation { processors: 1, ..situation(None, "") }.wanted();
+        assert_eq!(wanted.unwrap(), "glibc.malloc.arena_max=2");
+    }
+
+    /// glibc keeps tunables from a program with file capabilities; it must not start itself for ever.
+    #[test]
+    fn it_is_started_again_once_whatever_became_of_the_tunables() {
+        assert_eq!(Situation { is_settled: true, ..situation(None, MADVISE) }.wanted(), None);
     }
 }

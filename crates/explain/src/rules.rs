@@ -91,7 +91,12 @@ pub static RULES: &[Rule] = &[
     // After the spikes: what a rhythm explains is none.
     Rule {
         name: "stalls",
-        needs: &["client.{operation}.per_s", "client.{operation}.response.mean_ns", "host.cpu.idle_pct"],
+        needs: &[
+            "client.{operation}.per_s",
+            "client.{operation}.service.mean_ns",
+            "client.{operation}.response.mean_ns",
+            "host.cpu.idle_pct",
+        ],
         judge: stalls::judge,
     },
 ];

@@ -4,6 +4,8 @@
 //! meanwhile waits for its end (G. Tene's coordinated omission, seen from the right side). Every share of that mean is then a
 //! share of the stop: the budget says "schedule", and what holds operations back in all other seconds stays unsaid. So this
 //! says which seconds they are, what the mean is without them, and whose clockwork stood still with them. It does not say why.
+//! A few operations that are slow by themselves hold nobody up and are no stop: most of what was waited must be the wait to be
+//! sent. A client with connections enough for all that becomes due meanwhile does not wait there, and is not judged.
 
 use fathom_record::{Finding, Severity};
 use fathom_stats::{LatencyReading, quantile};
@@ -21,6 +23,8 @@ const FACTOR: f64 = 10.0;
 const LEAST_US: f64 = 1000.0;
 /// What stalled seconds add must be this part of all that was waited.
 const LEAST_SHARE: f64 = 0.5;
+/// This part of what they add must be operations that were held up before they were sent.
+const LEAST_HELD_UP: f64 = 0.5;
 /// So many stalls are no accident.
 const REPEATED: usize = 3;
 /// A sampler's reading that is so many times as long as the others came late.
@@ -35,12 +39,14 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let Some(latency) = Latency::since_due(evidence) else { return };
     // The first and the last second are seldom whole.
     let inner = latency.readings.get(1..latency.readings.len().saturating_sub(1)).unwrap_or(&[]);
-    let Some(stalled) = Stalled::of(inner, judgement) else { return };
+    let Some(sent) = Latency::since_sent(evidence) else { return };
+    let Some(stalled) = Stalled::of(inner, &sent.readings, judgement) else { return };
     let mut finding = stalled.finding(latency.of);
-    for sentence in [host(evidence, &stalled.stalls), checkpoints(judgement, &stalled.stalls)] {
+    for sentence in [host(evidence, &stalled), checkpoints(judgement, &stalled.stalls)] {
         finding.evidence.extend(sentence);
     }
-    judgement.add_unless_withheld(finding.series(latency.series));
+    let more: Vec<String> = sent.series.into_iter().filter(|name| !latency.series.contains(name)).collect();
+    judgement.add_unless_withheld(finding.series(latency.series).series(more));
 }
 
 /// The seconds that make the mean.
@@ -58,7 +64,8 @@ struct Stalled {
 }
 
 impl Stalled {
-    fn of(readings: &[LatencyReading], judgement: &Judgement) -> Option<Stalled> {
+    /// Of readings since operations were due, and those since they were sent.
+    fn of(readings: &[LatencyReading], sent: &[LatencyReading], judgement: &Judgement) -> Option<Stalled> {
         let readings = with_silence_before(readings);
         let means: Vec<f64> = readings.iter().map(|reading| reading.mean).collect();
         let median_us = quantile(&means, 0.5).filter(|_| means.len() >= FEWEST_READINGS)?;
@@ -81,8 +88,10 @@ impl Stalled {
         };
         let ((inside_us, inside_count), (outside_us, outside_count)) = (sums(&inside), sums(&outside));
         let calm_us = outside_us / outside_count;
-        let share = (inside_us - calm_us * inside_count) / (inside_us + outside_us);
-        (share >= LEAST_SHARE).then(|| Stalled {
+        let added_us = inside_us - calm_us * inside_count;
+        let share = added_us / (inside_us + outside_us);
+        let is_held_up = held_up_us(&inside, sent) >= LEAST_HELD_UP * added_us;
+        (share >= LEAST_SHARE && is_held_up).then(|| Stalled {
             stalls,
             stalled_s,
             of_s,
@@ -97,10 +106,10 @@ impl Stalled {
         let count = self.stalls.len();
         let severity = if count >= REPEATED { Severity::Warning } else { Severity::Note };
         let claim = format!(
-            "Operations stood still {}: {:.0} % of all that clients waited lies in {:.0} of {:.0} seconds.",
+            "Operations stood still {}: {:.0} % of all that clients waited was added in {:.0} of {:.0} seconds.",
             times(count),
             100.0 * self.share,
-            self.stalled_s,
+            self.stalled_s.max(1.0),
             self.of_s
         );
         let moments: Vec<String> = self
@@ -129,6 +138,15 @@ impl Stalled {
         let ns = |at_s: f64| (at_s.max(0.0) * NS_PER_S) as u64;
         self.stalls.iter().fold(finding, |finding, stall| finding.window((ns(stall.0), ns(stall.1))))
     }
+}
+
+/// What the operations of these readings waited before they were sent, in microseconds.
+fn held_up_us(inside: &[&LatencyReading], sent: &[LatencyReading]) -> f64 {
+    let waited_us = |due: &&LatencyReading| {
+        let since_sent = sent.iter().find(|sent| sent.end_s == due.end_s)?;
+        Some((due.mean - since_sent.mean) * due.operations)
+    };
+    inside.iter().filter_map(waited_us).sum()
 }
 
 /// Where nothing ended there is no reading: the seconds of silence before one belong to it, as far back as its operations waited. They became
@@ -172,8 +190,9 @@ fn stretches(readings: &[&LatencyReading]) -> Vec<(f64, f64)> {
     stretches
 }
 
-/// Whether the samplers of the host came late too; `None` where the host was not read once a second or so.
-fn host(evidence: &Evidence, stalls: &[(f64, f64)]) -> Option<String> {
+/// Whether the samplers of the host came late too; `None` where the host was not read once a second or so. They are on time through a
+/// stop that falls between two of their moments, so only a long one tells that the host went on.
+fn host(evidence: &Evidence, stalled: &Stalled) -> Option<String> {
     let length_s = |begin_ns: u64, end_ns: u64| end_ns.saturating_sub(begin_ns) as f64 / NS_PER_S;
     let read = points(evidence, "host.cpu.idle_pct");
     let lengths_s: Vec<f64> = read.iter().map(|point| length_s(point.begin_ns, point.end_ns)).collect();
@@ -184,16 +203,21 @@ fn host(evidence: &Evidence, stalls: &[(f64, f64)]) -> Option<String> {
         });
         within.map(|(_, length_s)| *length_s).fold(0.0, f64::max)
     };
-    let late: Vec<f64> = stalls.iter().map(longest_s).filter(|length_s| *length_s > LATE * usual_s).collect();
+    let late: Vec<f64> =
+        stalled.stalls.iter().map(longest_s).filter(|length_s| *length_s > LATE * usual_s).collect();
     let worst_s = late.iter().copied().fold(0.0, f64::max) - usual_s;
-    Some(if late.is_empty() {
-        "The samplers on this host were on time meanwhile: the host itself did not stand still.".to_owned()
-    } else {
+    // Operations become due evenly over a stop, so the mean of what they waited is at most half of it.
+    let stop_s = 2.0 * stalled.inside_us / US_PER_S;
+    Some(if !late.is_empty() {
         format!(
-            "The samplers on this host came late in {} of them too, by up to {worst_s:.1} s: the whole host stood still, not the \
-             server alone.",
+            "The samplers on this host came late in {} of them too, by up to {worst_s:.1} s: this host stood still, or Fathom on \
+             it, not the server alone.",
             late.len()
         )
+    } else if stop_s > LATE * usual_s {
+        "The samplers on this host were on time meanwhile: the host itself did not stand still.".to_owned()
+    } else {
+        "The samplers on this host were on time, but a stop as short as this may fall between two of their moments.".to_owned()
     })
 }
 

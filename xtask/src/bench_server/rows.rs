@@ -23,8 +23,12 @@ const READ_TARGET: f64 = 0.5;
 const CPU_TARGETS: [(&str, &str, f64); 2] = [("C", "1", 0.5), ("A", "0.5", 0.7)];
 /// The longest time without any insert, seconds.
 const STALL_TARGET_S: f64 = 1.0;
-/// What memory beside the engine's cache may grow by in the last three minutes, of what is resident ("memory steady").
-const STEADY: f64 = 0.02;
+/// What memory beside the engine's cache may grow by in a minute at the end, of what is resident ("memory steady").
+const STEADY: f64 = 0.005;
+/// That is the slope of so many readings, one a minute, the last ones.
+const LAST_MINUTES: usize = 4;
+/// In less time it is not to be told ("over 10 minutes").
+const STEADY_AFTER_MINUTES: u64 = 10;
 
 /// One engine's server under the bench.
 pub(super) struct Bench<'a> {
@@ -220,12 +224,17 @@ impl<'a> Bench<'a> {
             "the engine's cache of it: {:.0} to {:.0}; the rest: {rest}",
             first.cache_mib, last.cache_mib
         ))?;
-        let Some(before) = seen.iter().rev().nth(3) else { return Ok(()) };
-        // The cache may grow to its limit; what stands beside it may not go on growing.
-        let grown_mib = last.rest_mib() - before.rest_mib();
-        let grown = grown_mib / last.resident_mib;
+        // The cache may grow to its limit; what stands beside it may not go on growing. It does so for minutes before it levels off.
+        if minutes < STEADY_AFTER_MINUTES {
+            return self.say(&format!(
+                "whether the rest levels off takes {STEADY_AFTER_MINUTES} minutes to tell (BENCH_MINUTES)"
+            ));
+        }
+        let rests: Vec<(f64, f64)> =
+            seen.iter().rev().take(LAST_MINUTES).rev().map(|one| (one.minute, one.rest_mib())).collect();
+        let grown = theil_sen_slope(&rests).unwrap_or(f64::INFINITY) / last.resident_mib;
         self.say(&format!(
-            "the rest grew by {grown_mib:.0} MiB in the last three minutes, {:.1} % of what is resident, target {:.0}: {}",
+            "the rest grows by {:.2} % of what is resident in each of the last minutes, target {:.1}: {}",
             100.0 * grown,
             100.0 * STEADY,
             verdict(grown <= STEADY)

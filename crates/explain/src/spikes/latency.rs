@@ -33,7 +33,7 @@ struct Sums {
 impl Latency {
     /// Of the operations of `member`, one of `members` servers; `None` where nothing was read.
     pub(super) fn of(evidence: &Evidence, member: &str, members: usize) -> Option<Latency> {
-        let client = || Sums::of_client(evidence, "service").into_latency("latency at the client");
+        let client = || Latency::since_sent(evidence);
         let server = || Sums::of_server(evidence, member).into_latency("latency within the server");
         if members <= 1 { client().or_else(server) } else { server().or_else(client) }
     }
@@ -41,6 +41,11 @@ impl Latency {
     /// At the client from when operations were due, so that what a stall held up counts; `None` where no client was watched.
     pub(crate) fn since_due(evidence: &Evidence) -> Option<Latency> {
         Sums::of_client(evidence, "response").into_latency("time since operations were due")
+    }
+
+    /// At the client from when operations were sent.
+    pub(crate) fn since_sent(evidence: &Evidence) -> Option<Latency> {
+        Sums::of_client(evidence, "service").into_latency("latency at the client")
     }
 
     /// The values of each second from the first reading on, as logarithms, and when they begin; `None` where readings

@@ -30,10 +30,16 @@ impl Seconds {
         values[second] = value;
     }
 
-    /// An operation as the client records it: its kind, when it ended, how long it took.
+    /// An operation as the client records it: its kind, when it ended, how long it took; it was sent when it was due.
     pub(crate) fn client(&mut self, kind: &str, ended_us: f64, took_us: f64) {
+        self.client_late(kind, ended_us, took_us, took_us);
+    }
+
+    /// The same of one that was sent later: how long it took since then, and since it was due.
+    pub(crate) fn client_late(&mut self, kind: &str, ended_us: f64, took_us: f64, since_due_us: f64) {
         self.add(&format!("~{kind}"), ended_us, 1.0);
         self.add(&format!("~{kind}.time"), ended_us, took_us);
+        self.add(&format!("~{kind}.due"), ended_us, since_due_us);
         // Under way in each second of its life.
         let mut from_us = ended_us - took_us;
         while from_us < ended_us {
@@ -67,12 +73,13 @@ impl Seconds {
             let mut all = 0.0;
             for kind in &kinds {
                 let count = of(&self.sums, &format!("~{kind}"), second);
-                let mean_ns = 1000.0 * of(&self.sums, &format!("~{kind}.time"), second) / count;
+                let mean_ns =
+                    |clock: &str| 1000.0 * of(&self.sums, &format!("~{kind}.{clock}"), second) / count;
                 all += count;
                 put(&format!("client.{kind}.per_s"), count);
                 if count > 0.0 {
-                    put(&format!("client.{kind}.service.mean_ns"), mean_ns);
-                    put(&format!("client.{kind}.response.mean_ns"), mean_ns);
+                    put(&format!("client.{kind}.service.mean_ns"), mean_ns("time"));
+                    put(&format!("client.{kind}.response.mean_ns"), mean_ns("due"));
                 }
             }
             put("client.operations.per_s", all);
