@@ -12,8 +12,8 @@
 //!
 //! Both are read from `GLIBC_TUNABLES` when a program starts, and only then. So the program starts itself once more in its own
 //! place, once: a program with file capabilities does not get the tunables that it was started with, so a mark of our own says
-//! that it has been done. A value that the user set is left alone: `glibc.malloc.hugetlb=0` keeps small pages, `glibc.malloc.arena_max` or
-//! `MALLOC_ARENA_MAX` another number of arenas.
+//! that it has been done. A value that the user set is left alone: `glibc.malloc.hugetlb=0` keeps small pages,
+//! `glibc.malloc.arena_max` or `MALLOC_ARENA_MAX` another number of arenas.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -69,6 +69,9 @@ pub(crate) fn settle() {
 impl Situation<'_> {
     /// The tunables to start with; none where they would change nothing.
     fn wanted(&self) -> Option<OsString> {
+        if self.is_settled || !cfg!(target_env = "gnu") {
+            return None;
+        }
         let given = self.tunables.unwrap_or_default();
         let is_set = |name: &str| given.as_bytes().windows(name.len()).any(|part| part == name.as_bytes());
         let mut added = Vec::new();
@@ -78,7 +81,7 @@ impl Situation<'_> {
         if !is_set(HUGE_PAGES) && self.policy.contains("[madvise]") {
             added.push(format!("{HUGE_PAGES}=1"));
         }
-        if self.is_settled || !cfg!(target_env = "gnu") || added.is_empty() {
+        if added.is_empty() {
             return None;
         }
         let mut all = given.to_owned();

@@ -12,6 +12,7 @@ use fathom_stats::{LatencyReading, quantile};
 
 use crate::client::points;
 use crate::spikes::Latency;
+use crate::windows::{in_ns, neighbours_as_one, overlap};
 use crate::{Evidence, Judgement};
 
 /// In fewer seconds the worst is no exception.
@@ -39,8 +40,11 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let Some(latency) = Latency::since_due(evidence) else { return };
     // The first and the last second are seldom whole.
     let inner = latency.readings.get(1..latency.readings.len().saturating_sub(1)).unwrap_or(&[]);
+    let Some(stalled) = Stalled::of(inner, judgement) else { return };
     let Some(sent) = Latency::since_sent(evidence) else { return };
-    let Some(stalled) = Stalled::of(inner, &sent.readings, judgement) else { return };
+    if stalled.held_up_us(&sent.readings) < LEAST_HELD_UP * stalled.added_us {
+        return;
+    }
     let mut finding = stalled.finding(latency.of);
     for sentence in [host(evidence, &stalled), checkpoints(judgement, &stalled.stalls)] {
         finding.evidence.extend(sentence);
@@ -51,11 +55,14 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
 
 /// The seconds that make the mean.
 struct Stalled {
+    /// Their readings, in the order of their ends.
+    inside: Vec<LatencyReading>,
     /// Begin and end of each stall, in seconds since the run's start; neighbours are one.
     stalls: Vec<(f64, f64)>,
     stalled_s: f64,
     of_s: f64,
-    /// What they add, of all that was waited.
+    /// What they add, in microseconds, and as a part of all that was waited.
+    added_us: f64,
     share: f64,
     /// The mean in them, in the others, and in all, in microseconds.
     inside_us: f64,
@@ -64,24 +71,24 @@ struct Stalled {
 }
 
 impl Stalled {
-    /// Of readings since operations were due, and those since they were sent.
-    fn of(readings: &[LatencyReading], sent: &[LatencyReading], judgement: &Judgement) -> Option<Stalled> {
+    /// Of readings since operations were due.
+    fn of(readings: &[LatencyReading], judgement: &Judgement) -> Option<Stalled> {
         let readings = with_silence_before(readings);
         let means: Vec<f64> = readings.iter().map(|reading| reading.mean).collect();
         let median_us = quantile(&means, 0.5).filter(|_| means.len() >= FEWEST_READINGS)?;
-        let is_stalled = |reading: &&LatencyReading| {
+        let is_stalled = |reading: &LatencyReading| {
             reading.mean >= FACTOR * median_us
                 && reading.mean >= median_us + LEAST_US
                 && !is_explained(reading, judgement)
         };
-        let (inside, outside): (Vec<_>, Vec<_>) = readings.iter().partition(is_stalled);
-        let stalls = stretches(&inside);
-        let stalled_s: f64 = stalls.iter().map(|(begin_s, end_s)| end_s - begin_s).sum();
         let of_s = readings.last()?.end_s - readings.first()?.begin_s;
+        let (inside, outside): (Vec<_>, Vec<_>) = readings.into_iter().partition(is_stalled);
+        let stalls = neighbours_as_one(inside.iter().map(|reading| (reading.begin_s, reading.end_s)));
+        let stalled_s: f64 = stalls.iter().map(|(begin_s, end_s)| end_s - begin_s).sum();
         if inside.is_empty() || stalled_s > MOST_OF_SECONDS * of_s {
             return None;
         }
-        let sums = |readings: &[&LatencyReading]| {
+        let sums = |readings: &[LatencyReading]| {
             readings.iter().fold((0.0, 0.0), |sums, reading| {
                 (sums.0 + reading.mean * reading.operations, sums.1 + reading.operations)
             })
@@ -90,8 +97,9 @@ impl Stalled {
         let calm_us = outside_us / outside_count;
         let added_us = inside_us - calm_us * inside_count;
         let share = added_us / (inside_us + outside_us);
-        let is_held_up = held_up_us(&inside, sent) >= LEAST_HELD_UP * added_us;
-        (share >= LEAST_SHARE && is_held_up).then(|| Stalled {
+        (share >= LEAST_SHARE).then(|| Stalled {
+            inside,
+            added_us,
             stalls,
             stalled_s,
             of_s,
@@ -100,6 +108,16 @@ impl Stalled {
             outside_us: calm_us,
             whole_us: (inside_us + outside_us) / (inside_count + outside_count),
         })
+    }
+
+    /// What their operations waited before they were sent, in microseconds, by the readings since they were sent.
+    fn held_up_us(&self, sent: &[LatencyReading]) -> f64 {
+        let waited_us = |due: &LatencyReading| {
+            let at = sent.partition_point(|sent| sent.end_s < due.end_s);
+            let since_sent = sent.get(at).filter(|sent| sent.end_s == due.end_s)?;
+            Some((due.mean - since_sent.mean) * due.operations)
+        };
+        self.inside.iter().filter_map(waited_us).sum()
     }
 
     fn finding(&self, of: &str) -> Finding {
@@ -135,18 +153,8 @@ impl Stalled {
                 "Look what the server, its host and its storage did at these moments: the server's log of slow operations, the \
                  kernel's log, snapshots, backups, a pause of the virtual machine; and whether it comes again.",
             );
-        let ns = |at_s: f64| (at_s.max(0.0) * NS_PER_S) as u64;
-        self.stalls.iter().fold(finding, |finding, stall| finding.window((ns(stall.0), ns(stall.1))))
+        self.stalls.iter().fold(finding, |finding, stall| finding.window(in_ns(*stall)))
     }
-}
-
-/// What the operations of these readings waited before they were sent, in microseconds.
-fn held_up_us(inside: &[&LatencyReading], sent: &[LatencyReading]) -> f64 {
-    let waited_us = |due: &&LatencyReading| {
-        let since_sent = sent.iter().find(|sent| sent.end_s == due.end_s)?;
-        Some((due.mean - since_sent.mean) * due.operations)
-    };
-    inside.iter().filter_map(waited_us).sum()
 }
 
 /// Where nothing ended there is no reading: the seconds of silence before one belong to it, as far back as its operations waited. They became
@@ -172,22 +180,10 @@ fn times(count: usize) -> String {
 
 /// Whether a finding on spikes says already what makes that reading slow.
 fn is_explained(reading: &LatencyReading, judgement: &Judgement) -> bool {
-    let (begin_ns, end_ns) = ((reading.begin_s * NS_PER_S) as u64, (reading.end_s * NS_PER_S) as u64);
+    let window = in_ns((reading.begin_s, reading.end_s));
     let spikes =
         judgement.findings.iter().filter(|finding| finding.is_alarm() && finding.id.ends_with("-spikes"));
-    spikes.flat_map(|finding| &finding.windows_ns).any(|window| window.0 < end_ns && begin_ns < window.1)
-}
-
-/// Neighbours as one.
-fn stretches(readings: &[&LatencyReading]) -> Vec<(f64, f64)> {
-    let mut stretches: Vec<(f64, f64)> = Vec::new();
-    for reading in readings {
-        match stretches.last_mut() {
-            Some(last) if reading.begin_s <= last.1 + 0.1 => last.1 = reading.end_s,
-            _ => stretches.push((reading.begin_s, reading.end_s)),
-        }
-    }
-    stretches
+    spikes.flat_map(|finding| &finding.windows_ns).any(|spike| overlap(*spike, window))
 }
 
 /// Whether the samplers of the host came late too; `None` where the host was not read once a second or so. They are on time through a
@@ -198,9 +194,10 @@ fn host(evidence: &Evidence, stalled: &Stalled) -> Option<String> {
     let lengths_s: Vec<f64> = read.iter().map(|point| length_s(point.begin_ns, point.end_ns)).collect();
     let usual_s = quantile(&lengths_s, 0.5).filter(|usual_s| (0.5..2.0).contains(usual_s))?;
     let longest_s = |stall: &(f64, f64)| {
-        let within = read.iter().zip(&lengths_s).filter(|(point, _)| {
-            (point.begin_ns as f64) < stall.1 * NS_PER_S && stall.0 * NS_PER_S < point.end_ns as f64
-        });
+        let within = read
+            .iter()
+            .zip(&lengths_s)
+            .filter(|(point, _)| overlap((point.begin_ns, point.end_ns), in_ns(*stall)));
         within.map(|(_, length_s)| *length_s).fold(0.0, f64::max)
     };
     let late: Vec<f64> =

@@ -70,6 +70,29 @@ pub(crate) fn apart(mut windows: Vec<Window>) -> Vec<Window> {
     windows
 }
 
+/// Neighbours as one, of stretches in seconds that come one after the other; a tenth of a second between two is no gap.
+pub(crate) fn neighbours_as_one(stretches: impl IntoIterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
+    let mut joined: Vec<(f64, f64)> = Vec::new();
+    for (begin_s, end_s) in stretches {
+        match joined.last_mut() {
+            Some(last) if begin_s <= last.1 + 0.1 => last.1 = end_s,
+            _ => joined.push((begin_s, end_s)),
+        }
+    }
+    joined
+}
+
+/// A stretch in seconds since the run's start as a window.
+pub(crate) fn in_ns((begin_s, end_s): (f64, f64)) -> Window {
+    let ns = |at_s: f64| (at_s.max(0.0) * 1e9) as u64;
+    (ns(begin_s), ns(end_s))
+}
+
+/// Whether two windows have any time in common.
+pub(crate) fn overlap(one: Window, other: Window) -> bool {
+    one.0 < other.1 && other.0 < one.1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ use fathom_record::Point;
 
 use crate::Evidence;
 use crate::client::points;
+use crate::windows::neighbours_as_one;
 
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
@@ -36,15 +37,8 @@ pub(crate) fn checkpoints(evidence: &Evidence, member: &str) -> Vec<(f64, f64)> 
 
 /// The windows in which a counter of an LSM engine rose, neighbours as one.
 pub(super) fn busy_windows(evidence: &Evidence, name: &str) -> Vec<(f64, f64)> {
-    let mut windows: Vec<(f64, f64)> = Vec::new();
-    for point in points(evidence, name).iter().filter(|point| point.value > 0.0) {
-        let (begin_s, end_s) = (point.begin_ns as f64 / NS_PER_S, point.end_ns as f64 / NS_PER_S);
-        match windows.last_mut() {
-            Some(last) if begin_s <= last.1 + 0.1 => last.1 = end_s,
-            _ => windows.push((begin_s, end_s)),
-        }
-    }
-    windows
+    let risen = points(evidence, name).iter().filter(|point| point.value > 0.0);
+    neighbours_as_one(risen.map(|point| (point.begin_ns as f64 / NS_PER_S, point.end_ns as f64 / NS_PER_S)))
 }
 
 /// One checkpoint, or several in one window, that ended within the window of `ended` and took `duration_ns` each.

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use fathom_record::{Confidence, Finding};
 use fathom_stats::{EventCycle, EventVerdict, Seeded, paired_events};
 
+use crate::windows::in_ns;
 use crate::{Evidence, Judgement};
 
 pub(crate) use latency::Latency;
@@ -30,7 +31,6 @@ const LSM_EVENTS: [(&str, &str); 2] = [
     ("flush.written_bytes", "flushes its memory to disk"),
     ("compaction.written_bytes", "compacts its files"),
 ];
-const NS_PER_S: f64 = 1e9;
 
 /// What is judged: one server of a run, and the latency of its operations.
 pub(crate) struct Subject<'e> {
@@ -148,9 +148,6 @@ impl Subject<'_> {
         let there: Vec<String> =
             names.into_iter().filter(|name| self.evidence.series.get(name).is_some()).collect();
         let finding = finding.series(self.latency.series.clone()).series(there);
-        cycles.iter().fold(finding, |finding, cycle| {
-            let ns = |at_s: f64| (at_s.max(0.0) * NS_PER_S) as u64;
-            finding.window((ns(cycle.event_s.0), ns(cycle.event_s.1)))
-        })
+        cycles.iter().fold(finding, |finding, cycle| finding.window(in_ns(cycle.event_s)))
     }
 }
