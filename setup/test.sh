@@ -28,7 +28,8 @@ step format format
 step clippy cargo clippy --workspace --all-targets --locked -- -D warnings
 step build cargo test --workspace --locked --no-run
 step tidy cargo xtask tidy
-step test cargo test --workspace --locked
+# To the end even where one fails: a run on a machine that is gone afterwards tells all that does.
+step test cargo test --workspace --locked --no-fail-fast
 RUSTDOCFLAGS='-D warnings' step doc cargo doc --workspace --no-deps --document-private-items --locked
 # Hostile input, a minute for each parser; FUZZ_SECONDS=0 only checks that the targets compile.
 if [ "${FUZZ_SECONDS:-60}" -gt 0 ]; then

@@ -2,7 +2,7 @@
 //!
 //! No finding where the device gives no more at a deeper queue: then the device is what is full, and that is another rule's.
 
-use fathom_record::queue::{ForecastOption, QueueLadder, QueueRung};
+use fathom_record::queue::{ForecastOption, QueueForecast, QueueLadder, QueueRung};
 use fathom_record::{Confidence, Finding, Gain, Severity};
 use fathom_units::{Nanos, count, decimal};
 
@@ -90,28 +90,45 @@ fn of_device(
             ))
         });
     };
-    let known = forecast.options.iter().map(|one| {
+    let known = forecast.options.iter().take_while(|one| one.cap <= option.cap).map(|one| {
         format!("{} with {} ({:.0} % less)", time(one.mean_us), count(one.cap), 100.0 * one.share)
     });
     let measured = forecast.basis.first().is_some_and(|basis| basis.contains("probe"));
     let sure = if measured { Confidence::Certain } else { Confidence::Likely };
+    let more = if option.cap < forecast.flat_from {
+        "more would hardly be used"
+    } else if forecast.flat_seen {
+        "more is of no use to this device"
+    } else {
+        "whether more would help was not measured"
+    };
     let (command, undo) = lines(evidence, device, cap, option.cap);
     let finding = finding
         .confidence(sure)
         .evidence(format!(
-            "A request takes {} by the device's curve and the backlog seen; it would take {}. From {} in flight on the device \
-             gives no more{}, and a deeper queue only moves the wait.",
+            "A request takes {} by the device's curve and the backlog seen; it would take {}. {}.",
             time(forecast.mean_us),
             known.collect::<Vec<_>>().join(", "),
-            count(forecast.flat_from),
-            if forecast.flat_seen { "" } else { " that was measured" }
+            beyond(forecast)
         ))
         .evidence(forecast.basis.join(" "))
-        .advice(format!("Let {} requests through at once; more is of no use to this device", count(option.cap)))
+        .advice(format!("Let {} requests through at once; {more}", count(option.cap)))
         .command(command)
         .undo(undo)
         .next_look("Repeat the run after the change: the mean must fall as forecast, or something else holds it back.");
     Some(finding.gain(gain(judgement, ladder, option, forecast.basis.join(" "))))
+}
+
+/// What is known of queues that are deeper than where the device gives its most.
+fn beyond(forecast: &QueueForecast) -> String {
+    let flat_from = count(forecast.flat_from);
+    if forecast.flat_seen {
+        format!(
+            "From {flat_from} in flight on the device gives no more, and a deeper queue only moves the wait"
+        )
+    } else {
+        format!("More than {flat_from} in flight were not measured, or not with processors enough to tell")
+    }
 }
 
 /// The gain of an option: of the operations' mean where the budget says which part of it waits for pages, else of a request.

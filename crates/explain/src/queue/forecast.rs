@@ -8,6 +8,8 @@
 //! lasts, X_dev(min(N, q)), and the mean is that of requests. It is taken that the backlog comes as it came: bursts, and clients
 //! that wait for their replies, keep their number when they are served faster; work that comes at a rate of its own would gain more.
 
+use std::iter::successors;
+
 use fathom_record::queue::{ForecastOption, QueueForecast};
 use fathom_stats::{Seeded, quantile};
 
@@ -54,15 +56,13 @@ pub fn mean_us(curve: &DeviceCurve, backlog: &[BacklogSecond], cap: f64) -> Opti
     (weights > 0.0 && sum.is_finite()).then(|| sum / weights)
 }
 
-/// The caps worth asking about: twice, four times, and as deep as the device gives more; none beyond that.
+/// The caps worth asking about: each doubling up to where the device gives no more, and that one; none beyond. A plateau begins
+/// where its noise lets it, so what waits must find a cap that is enough for it below.
 fn options(curve: &DeviceCurve, cap: f64) -> Vec<f64> {
-    let (flat_from, _) = curve.flat_from();
-    let mut caps: Vec<f64> = [2.0 * cap, 4.0 * cap, flat_from.ceil()]
-        .into_iter()
-        .filter(|other| *other > cap && *other <= flat_from.ceil())
-        .collect();
-    caps.sort_by(f64::total_cmp);
-    caps.dedup();
+    let flat_from = curve.flat_from().0.ceil();
+    let doublings = successors(Some(2.0 * cap), |other| Some(2.0 * other));
+    let mut caps: Vec<f64> = doublings.take_while(|other| *other < flat_from).collect();
+    caps.extend((flat_from > cap).then_some(flat_from));
     caps
 }
 

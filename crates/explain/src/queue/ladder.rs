@@ -170,7 +170,7 @@ impl Bottom {
 
     /// What another cap would bring; `None` where the cap or the device's curve is not known, or the queue was never full.
     fn forecast(&self, evidence: &Evidence, stream: &mut Seeded) -> Option<QueueForecast> {
-        let cap = self.seen.cap?;
+        let cap = self.seen.cap.filter(|cap| *cap >= 1.0)?;
         let often = self.seen.values.iter().filter(|value| **value >= FULL * cap).count();
         if often == 0 {
             return None;

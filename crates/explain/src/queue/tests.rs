@@ -103,6 +103,16 @@ fn step(depth: u32, parallel: f64, cap: f64) -> Entry {
     })
 }
 
+/// The same step where it gave only a part of its throughput.
+fn short_of(step: Entry, part: f64) -> Entry {
+    let Entry::Step(mut step) = step else { return step };
+    for reads in step.streams.iter_mut().flat_map(|stream| &mut stream.operations) {
+        reads.per_s *= part;
+        reads.latency.mean_ns /= part;
+    }
+    Entry::Step(step)
+}
+
 fn probe(parallel: f64, cap: f64) -> Vec<Entry> {
     (0..9).map(|power| step(1 << power, parallel, cap)).collect()
 }
@@ -128,6 +138,44 @@ fn a_capped_queue_is_named_with_what_lifting_it_brings() {
     let ladder = &judgement.ladders[0];
     assert_eq!(ladder.limiter().map(|rung| rung.name.as_str()), Some("device sdb"));
     assert_eq!(ladder.rungs.len(), 3, "{ladder:#?}");
+}
+
+/// A closed loop of as many requests as a device has servers falls short of its highest throughput, by the gap between two
+/// requests and whatever the machine did in that step: then the device seems to give more still, far beyond all that waits.
+#[test]
+fn no_deeper_queue_is_advised_than_what_waits_asks_for() {
+    let mut results = probe(32.0, f64::INFINITY);
+    results.insert(5, short_of(results[5].clone(), 0.93));
+    results.remove(6);
+    let evidence = Evidence { results, ..closed_loop(24.0, 32.0, 4.0) };
+    let judgement = judged(&evidence);
+    let [finding] = judgement.findings.as_slice() else { panic!("{:#?}", judgement.ladders) };
+    assert_eq!(
+        finding.command.as_deref(),
+        Some("echo 32 > /sys/block/sdb/queue/nr_requests"),
+        "{finding:#?}"
+    );
+    let forecast = judgement.ladders[0].forecast.as_ref().unwrap();
+    let caps: Vec<f64> = forecast.options.iter().map(|option| option.cap).collect();
+    assert_eq!((caps.as_slice(), forecast.flat_from), (&[8.0, 16.0, 32.0, 64.0][..], 64.0));
+}
+
+/// Deeper steps were cut short, or a processor held them back: nothing is claimed of depths that nobody saw.
+#[test]
+fn of_depths_that_the_probe_did_not_reach_nothing_is_claimed() {
+    let results: Vec<Entry> = probe(64.0, f64::INFINITY).into_iter().take(5).collect();
+    let judgement = judged(&Evidence { results, ..closed_loop(64.0, 64.0, 4.0) });
+    let [finding] = judgement.findings.as_slice() else { panic!("{:#?}", judgement.ladders) };
+    let advice = finding.advice.as_deref().unwrap();
+    assert_eq!(advice, "Let 16 requests through at once; whether more would help was not measured");
+    let evidence = finding.evidence.iter().find(|text| text.starts_with("A request takes")).unwrap();
+    assert!(evidence.contains("More than 16 in flight were not measured"), "{evidence}");
+}
+
+#[test]
+fn a_queue_that_lets_nothing_through_has_no_forecast() {
+    let evidence = Evidence { results: probe(32.0, f64::INFINITY), ..closed_loop(24.0, 32.0, 0.0) };
+    assert!(judged(&evidence).ladders.iter().all(|ladder| ladder.forecast.is_none()));
 }
 
 #[test]
