@@ -12,7 +12,7 @@ use fathom_stats::{LatencyReading, quantile};
 
 use crate::client::points;
 use crate::spikes::Latency;
-use crate::windows::{in_ns, neighbours_as_one, overlap};
+use crate::windows::{Window, in_ns, neighbours_as_one, overlap};
 use crate::{Evidence, Judgement};
 
 /// In fewer seconds the worst is no exception.
@@ -46,7 +46,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
         return;
     }
     let mut finding = stalled.finding(latency.of);
-    for sentence in [host(evidence, &stalled), checkpoints(judgement, &stalled.stalls)] {
+    for sentence in [host(evidence, &stalled), checkpoints(evidence, judgement, &stalled.stalls)] {
         finding.evidence.extend(sentence);
     }
     let more: Vec<String> = sent.series.into_iter().filter(|name| !latency.series.contains(name)).collect();
@@ -218,11 +218,17 @@ fn host(evidence: &Evidence, stalled: &Stalled) -> Option<String> {
     })
 }
 
-/// How many of them a checkpoint ran in, if any.
-fn checkpoints(judgement: &Judgement, stalls: &[(f64, f64)]) -> Option<String> {
-    let met = |stall: &&(f64, f64)| {
-        judgement.checkpoints.values().flatten().any(|ran| ran.0 < stall.1 && stall.0 < ran.1)
-    };
+/// How many of them a checkpoint ran in, if any, and how much of the time one ran in: by chance as many would meet one.
+fn checkpoints(evidence: &Evidence, judgement: &Judgement, stalls: &[(f64, f64)]) -> Option<String> {
+    let mut ran: Vec<(f64, f64)> = judgement.checkpoints.values().flatten().copied().collect();
+    ran.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let ran: Vec<Window> = neighbours_as_one(ran).into_iter().map(in_ns).collect();
+    let met = |stall: &&(f64, f64)| ran.iter().any(|ran| overlap(*ran, in_ns(**stall)));
     let count = stalls.iter().filter(met).count();
-    (count > 0).then(|| format!("A checkpoint ran in {count} of them."))
+    let (begin_ns, end_ns) = evidence.window_ns;
+    let within_ns = |(begin, end): &Window| (*end).min(end_ns).saturating_sub((*begin).max(begin_ns));
+    let share = ran.iter().map(within_ns).sum::<u64>() as f64 / end_ns.saturating_sub(begin_ns) as f64;
+    (count > 0).then(|| {
+        format!("A checkpoint ran in {count} of them; one ran in {:.0} % of the whole time.", 100.0 * share)
+    })
 }

@@ -70,12 +70,12 @@ pub(crate) fn apart(mut windows: Vec<Window>) -> Vec<Window> {
     windows
 }
 
-/// Neighbours as one, of stretches in seconds that come one after the other; a tenth of a second between two is no gap.
+/// Neighbours as one, of stretches in seconds with the earliest begin first; a tenth of a second between two is no gap.
 pub(crate) fn neighbours_as_one(stretches: impl IntoIterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut joined: Vec<(f64, f64)> = Vec::new();
     for (begin_s, end_s) in stretches {
         match joined.last_mut() {
-            Some(last) if begin_s <= last.1 + 0.1 => last.1 = end_s,
+            Some(last) if begin_s <= last.1 + 0.1 => last.1 = last.1.max(end_s),
             _ => joined.push((begin_s, end_s)),
         }
     }
@@ -110,6 +110,12 @@ mod tests {
         assert_eq!(spread(&points, &windows), expected);
         assert_eq!(read_in(&points, &windows), [Some(5.0), Some(8.0), Some(8.0), None, Some(2.0), None]);
         assert_eq!(spread(&[point(0, 10, f64::NAN)], &[(0, 10)]), [None]);
+    }
+
+    #[test]
+    fn stretches_that_touch_or_overlap_are_one() {
+        let stretches = [(0.0, 4.0), (1.0, 2.0), (4.05, 5.0), (5.2, 6.0)];
+        assert_eq!(neighbours_as_one(stretches), [(0.0, 5.0), (5.2, 6.0)]);
     }
 
     #[test]

@@ -137,3 +137,16 @@ fn whether_the_host_stood_still_too_is_said_where_it_can_be_told() {
     assert!(said(0.6, 0).contains("may fall between two of their moments"), "{}", said(0.6, 0));
     assert!(said(4.3, 0).contains("the host itself did not stand still"), "{}", said(4.3, 0));
 }
+
+/// One that ran over the stop, and one elsewhere: how often one runs anyway stands beside it.
+#[test]
+fn a_checkpoint_in_a_stop_is_told_with_how_often_one_runs_anyway() {
+    let mut evidence = simulate(400.0, 2000.0, &[(9.3e6, 9.9e6)], 5);
+    for second in 0..SECONDS {
+        let (begin_ns, end_ns) = (second as u64 * 1_000_000_000, (second as u64 + 1) * 1_000_000_000);
+        let running = f64::from(u8::from((8..11).contains(&second) || (20..26).contains(&second)));
+        evidence.series.add("server.0.checkpoint.running", "1", Point { begin_ns, end_ns, value: running });
+    }
+    let said = stalls(&evidence).unwrap().evidence.join(" ");
+    assert!(said.contains("A checkpoint ran in 1 of them; one ran in 30 % of the whole time."), "{said}");
+}
