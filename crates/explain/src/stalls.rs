@@ -26,6 +26,8 @@ const LEAST_US: f64 = 1000.0;
 const LEAST_SHARE: f64 = 0.5;
 /// This part of what they add must be operations that were held up before they were sent.
 const LEAST_HELD_UP: f64 = 0.5;
+/// A second of a known spike that is so many times as slow as the middle one of them is more than that spike.
+const MORE_THAN_A_SPIKE: f64 = 3.0;
 /// So many stalls are no accident.
 const REPEATED: usize = 3;
 /// A sampler's reading that is so many times as long as the others came late.
@@ -76,10 +78,11 @@ impl Stalled {
         let readings = with_silence_before(readings);
         let means: Vec<f64> = readings.iter().map(|reading| reading.mean).collect();
         let median_us = quantile(&means, 0.5).filter(|_| means.len() >= FEWEST_READINGS)?;
+        let spikes: Vec<Spikes> = Spikes::told_of(&readings, judgement);
         let is_stalled = |reading: &LatencyReading| {
             reading.mean >= FACTOR * median_us
                 && reading.mean >= median_us + LEAST_US
-                && !is_explained(reading, judgement)
+                && !spikes.iter().any(|spikes| spikes.explain(reading))
         };
         let of_s = readings.last()?.end_s - readings.first()?.begin_s;
         let (inside, outside): (Vec<_>, Vec<_>) = readings.into_iter().partition(is_stalled);
@@ -178,12 +181,34 @@ fn times(count: usize) -> String {
     }
 }
 
-/// Whether a finding on spikes says already what makes that reading slow.
-fn is_explained(reading: &LatencyReading, judgement: &Judgement) -> bool {
+/// What a finding on spikes says already.
+struct Spikes<'a> {
+    windows: &'a [Window],
+    /// A longer mean is more than one of them, in microseconds.
+    most_us: f64,
+}
+
+impl Spikes<'_> {
+    fn told_of<'a>(readings: &[LatencyReading], judgement: &'a Judgement) -> Vec<Spikes<'a>> {
+        let told =
+            judgement.findings.iter().filter(|finding| finding.is_alarm() && finding.id.ends_with("-spikes"));
+        told.filter_map(|finding| {
+            let windows = finding.windows_ns.as_slice();
+            let within = readings.iter().filter(|reading| met(windows, reading));
+            let usual_us = quantile(&within.map(|reading| reading.mean).collect::<Vec<_>>(), 0.5)?;
+            Some(Spikes { windows, most_us: MORE_THAN_A_SPIKE * usual_us })
+        })
+        .collect()
+    }
+
+    fn explain(&self, reading: &LatencyReading) -> bool {
+        reading.mean <= self.most_us && met(self.windows, reading)
+    }
+}
+
+fn met(windows: &[Window], reading: &LatencyReading) -> bool {
     let window = in_ns((reading.begin_s, reading.end_s));
-    let spikes =
-        judgement.findings.iter().filter(|finding| finding.is_alarm() && finding.id.ends_with("-spikes"));
-    spikes.flat_map(|finding| &finding.windows_ns).any(|spike| overlap(*spike, window))
+    windows.iter().any(|other| overlap(*other, window))
 }
 
 /// Whether the samplers of the host came late too; `None` where the host was not read once a second or so. They are on time through a
@@ -231,4 +256,35 @@ fn checkpoints(evidence: &Evidence, judgement: &Judgement, stalls: &[(f64, f64)]
     (count > 0).then(|| {
         format!("A checkpoint ran in {count} of them; one ran in {:.0} % of the whole time.", 100.0 * share)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Spikes every fifth second; in one of those the server stood still besides.
+    #[test]
+    fn a_stop_within_a_spike_is_told_and_the_spikes_are_not() {
+        let reading = |second: u32| {
+            let mean = if second == 20 {
+                400_000.0
+            } else if second.is_multiple_of(5) {
+                12_000.0
+            } else {
+                500.0
+            };
+            let begin_s = f64::from(second);
+            LatencyReading { begin_s, end_s: begin_s + 1.0, operations: 100.0, mean }
+        };
+        let readings: Vec<LatencyReading> = (0..60).map(reading).collect();
+        let windows =
+            (0..60).step_by(5).map(|second| in_ns((f64::from(second) + 0.2, f64::from(second) + 0.6)));
+        let told = Finding::new("checkpoint-spikes", Severity::Warning, "They are.");
+        let told = windows.fold(told, Finding::window);
+        let judgement = Judgement { findings: vec![told], ..Judgement::default() };
+        let stalled = Stalled::of(&readings, &judgement).unwrap();
+        assert_eq!(stalled.stalls, [(20.0, 21.0)]);
+        let without: Vec<LatencyReading> = readings.into_iter().filter(|one| one.begin_s != 20.0).collect();
+        assert!(Stalled::of(&without, &judgement).is_none());
+    }
 }
