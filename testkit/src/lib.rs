@@ -17,6 +17,7 @@ mod null_responder;
 mod real_disk;
 mod scratch;
 mod slow_disk;
+mod standstill;
 mod tmpfs;
 
 pub use browser::{Browser, Paper, Tab};
@@ -32,6 +33,7 @@ pub use null_responder::{Manner, NullResponder};
 pub use real_disk::RealDisk;
 pub use scratch::{Scratch, fill, is_root, note_process};
 pub use slow_disk::{SlowDisk, Speed};
+pub use standstill::undisturbed;
 pub use tmpfs::Tmpfs;
 // What tests need to name when they ask for a disk.
 pub use fathom_process::{Guard, Ledger};
