@@ -101,9 +101,6 @@ mod tests {
         assert!(output.status.success(), "{output:?}");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (told, noted) = (text(&output.stdout), text(&output.stderr));
-        assert!(
-            noted.contains("this machine stood still for") && !told.contains("1 tries"),
-            "{told}{noted}"
-        );
+        assert!(noted.contains("this machine stood still for") && !told.contains("1 tries"), "{told}{noted}");
     }
 }
