@@ -72,6 +72,7 @@ lint: ## format check, clippy and tidy
 	@setup/install.sh build
 	@$(prepare)
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo xtask tidy
 
