@@ -7,6 +7,7 @@ use std::time::Instant;
 use bson::doc;
 use fathom_engine::Engine;
 use fathom_errors::{Error, Kind};
+use fathom_query::{Code, Failure};
 use parking_lot::Mutex;
 
 use crate::auth::Users;
@@ -131,6 +132,14 @@ impl Instance {
     /// Whether it is about to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Ends what need not be finished before the server stops: the failure is [`Code::InterruptedAtShutdown`].
+    pub(crate) fn check_stopping(&self) -> crate::Result<()> {
+        if self.is_stopping() {
+            return Err(Failure::new(Code::InterruptedAtShutdown, "interrupted at shutdown"));
+        }
+        Ok(())
     }
 
     /// Asks everything to stop.

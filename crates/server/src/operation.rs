@@ -374,9 +374,7 @@ pub(crate) fn check_interrupt(instance: &Instance, client: &Client, deadline: Op
     if let Some(code) = client.interrupted() {
         return Err(Failure::new(code, "operation was interrupted"));
     }
-    if instance.is_stopping() {
-        return Err(Failure::new(Code::InterruptedAtShutdown, "interrupted at shutdown"));
-    }
+    instance.check_stopping()?;
     if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
         return Err(out_of_time());
     }

@@ -25,11 +25,13 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let writes = planned.writes();
     write_cursor(op, planned, if writes { FIRST_BATCH } else { batch_size }, false, request.body(), reply)?;
     drop(ticket);
-    if writes
-        && op.instance.set.is_none()
-        && request.write_concern.journal
-        && op.instance.config.storage.journal
-    {
+    if !writes {
+        return Ok(());
+    }
+    if let Some(set) = &op.instance.set {
+        // `$out` and `$merge` write by operations of their own; this one waits for all of them.
+        op.last = Some(crate::replication::newest(set));
+    } else if request.write_concern.journal && op.instance.config.storage.journal {
         op.instance.journal.wait_until_durable()?;
     }
     Ok(())

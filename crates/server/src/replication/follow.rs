@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bson::doc;
 use fathom_engine::Durability;
-use fathom_query::Failure;
+use fathom_query::{Code, Failure};
 use fathom_replication::{FollowerMode, MemberState, OpTime, Progress};
 
 use super::apply::{Applier, Manner};
@@ -114,8 +114,11 @@ pub(super) fn apply(instance: &Arc<Instance>, buffer: &Arc<Buffer>) {
             Ok(())
         };
         buffer.done();
-        if let Err(failure) = result {
-            return die(instance, &failure);
+        match result {
+            // The data are noted to be as far as the last batch: the next start applies the rest of this one.
+            Err(failure) if failure.code() == Code::InterruptedAtShutdown => return,
+            Err(failure) => return die(instance, &failure),
+            Ok(()) => {}
         }
     }
 }
@@ -128,7 +131,7 @@ fn die(instance: &Instance, failure: &Failure) {
 
 fn apply_batch(instance: &Instance, set: &ReplicaSet, applier: &mut Applier, batch: &[Entry]) -> Result<()> {
     let Some(last) = batch.last() else { return Ok(()) };
-    wait_for_delay(instance, set, last.at);
+    wait_for_delay(instance, set, last.at)?;
     let session = instance.engine.session()?;
     session.begin()?;
     set.oplog().copy(&*session, batch)?;
@@ -154,19 +157,21 @@ fn apply_batch(instance: &Instance, set: &ReplicaSet, applier: &mut Applier, bat
     become_consistent(instance, set, last.at)
 }
 
-/// A member with a delay applies nothing that is younger (`slaveDelay`).
-fn wait_for_delay(instance: &Instance, set: &ReplicaSet, at: OpTime) {
+/// A member with a delay applies nothing that is younger (`slaveDelay`), not even when it stops.
+fn wait_for_delay(instance: &Instance, set: &ReplicaSet, at: OpTime) -> Result<()> {
     let delay = set.ask(|one| {
         let member = one.config().zip(one.own_index()).and_then(|(config, own)| config.members.get(own));
         member.map_or(Duration::ZERO, |member| member.delay)
     });
     if delay.is_zero() {
-        return;
+        return Ok(());
     }
     let due = i64::from(at.seconds()).saturating_add(i64::try_from(delay.as_secs()).unwrap_or(i64::MAX));
-    while bson::DateTime::now().timestamp_millis() / 1000 < due && !instance.is_stopping() {
+    while bson::DateTime::now().timestamp_millis() / 1000 < due {
+        instance.check_stopping()?;
         std::thread::sleep(LOOK);
     }
+    Ok(())
 }
 
 /// A member whose data were of several moments may be read once it has applied all up to the last of them.

@@ -40,7 +40,7 @@ pub(crate) use start::{join, recover, start};
 pub(crate) use store::{note_applied, set_config, set_vote};
 pub(crate) use tables::SetTables;
 pub(crate) use unreplicated::Unreplicated;
-pub(crate) use wait::{for_cluster_time, for_majority};
+pub(crate) use wait::{for_cluster_time, for_majority, newest};
 
 /// How far the data were applied; not journaled, for it belongs to the data.
 pub(crate) const MIN_VALID: &str = "local.replset.minvalid";

@@ -7,7 +7,7 @@ use fathom_query::{Code, Failure};
 use fathom_replication::{OpTime, WriteConcern};
 
 use super::clock::Stamp;
-use super::set::majority_of;
+use super::set::{ReplicaSet, majority_of};
 use crate::Result;
 use crate::operation::Operation;
 
@@ -21,9 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) fn for_write(op: &Operation<'_>, concern: &WriteConcern) -> Option<Failure> {
     let set = op.instance.set.as_ref()?;
     // What wrote nothing waits for all that came before it: it may have found what it wanted already written.
-    let at = op
-        .last
-        .unwrap_or_else(|| set.oplog().optime_of(set.oplog().clock().wait_quiet(Instant::now() + PATIENCE)));
+    let at = op.last.unwrap_or_else(|| newest(set));
     if concern.journal == Some(true) && !concern.needs_others() && op.instance.config.storage.journal {
         return op.instance.journal.wait_until_durable().err().map(Failure::from);
     }
@@ -42,6 +40,11 @@ pub(crate) fn for_write(op: &Operation<'_>, concern: &WriteConcern) -> Option<Fa
         set.figures().timeouts.add(1);
     }
     failure
+}
+
+/// The newest entry of all that was given out before now, once it is committed.
+pub(crate) fn newest(set: &ReplicaSet) -> OpTime {
+    set.oplog().optime_of(set.oplog().clock().wait_quiet(Instant::now() + PATIENCE))
 }
 
 fn wait_for_others(
@@ -103,7 +106,7 @@ pub(crate) fn for_cluster_time(op: &Operation<'_>, time: Stamp) -> Result<()> {
 /// mongod 4.0 reads an older snapshot instead of waiting, so that it answers at once where no majority can be reached.
 pub(crate) fn for_majority(op: &Operation<'_>) -> Result<()> {
     let Some(set) = &op.instance.set else { return Ok(()) };
-    let seen_up_to = set.oplog().optime_of(set.oplog().clock().wait_quiet(Instant::now() + PATIENCE));
+    let seen_up_to = newest(set);
     loop {
         let seen = set.changes();
         let committed = set.ask(|one| one.last_committed());

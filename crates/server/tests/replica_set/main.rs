@@ -5,8 +5,10 @@
 mod basics;
 mod elections;
 mod retryable;
+mod schema;
 mod set;
 mod shard;
+mod shutdown;
 
 #[path = "../served/mod.rs"]
 mod served;

@@ -287,8 +287,7 @@ impl Catalog {
         self.sizes.forget(&*session, collection.ident())?;
         let dropped = doc! { "drop": collection.name() };
         let logged = self.log(&*session, collection, &[dropped])?;
-        session.commit(self.durability(collection.namespace()))?;
-        drop(logged);
+        self.commit(&*session, collection.namespace(), logged)?;
         state.gone = true;
         self.collections.write().remove(collection.namespace());
         collection.capped().announce();
@@ -313,12 +312,10 @@ impl Catalog {
         session.begin()?;
         self.put(&*session, collection, state)?;
         let logged = self.log(&*session, collection, commands)?;
-        session.commit(self.durability(collection.namespace()))?;
-        drop(logged);
-        Ok(())
+        self.commit(&*session, collection.namespace(), logged)
     }
 
-    /// Puts commands into the oplog, in the session's transaction; what is returned is kept until after the commit.
+    /// Puts commands into the oplog, in the session's transaction; [`Catalog::commit`] makes them be entries.
     fn log(
         &self,
         session: &dyn Session,
@@ -331,6 +328,15 @@ impl Catalog {
             changes.push(Change::command(collection.namespace(), Some(collection.uuid()), command)?);
         }
         oplog.log(session, &changes)
+    }
+
+    /// Commits the session's transaction with what was logged in it, as durable as changes of this collection are.
+    fn commit(&self, session: &dyn Session, namespace: &str, logged: Option<Logged<'_>>) -> Result<()> {
+        session.commit(self.durability(namespace))?;
+        if let Some(logged) = logged {
+            logged.committed(|_, _| {});
+        }
+        Ok(())
     }
 
     /// What the journal holds, or replaying the oplog brings back, need not be synced now.

@@ -88,8 +88,7 @@ impl Catalog {
             self.sizes.forget(&*session, target.ident())?;
         }
         let logged = self.log(&*session, old, commands)?;
-        session.commit(self.durability(to))?;
-        drop(logged);
+        self.commit(&*session, to, logged)?;
         if let Some((target, target_state)) = replaced {
             target_state.gone = true;
             target.capped().announce();

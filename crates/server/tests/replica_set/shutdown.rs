@@ -1,0 +1,77 @@
+//! A secondary that is stopped in the middle of what it applies: it ends cleanly, and its next start has all of it.
+
+use std::time::{Duration, Instant};
+
+use bson::doc;
+use fathom_server::config::EngineName;
+
+use crate::served::{self, run};
+use crate::set::{Set, until};
+
+/// It once took its own shutdown for an entry that cannot be applied, and ended as if its data were damaged.
+#[test]
+fn a_secondary_that_is_stopped_while_it_builds_an_index_builds_it_after_its_next_start() {
+    for engine in [EngineName::WiredTiger, EngineName::RocksDb] {
+        let mut set = Set::start(&[engine; 2]);
+        // The second does not vote, so that the first leads without it.
+        set.initiate(&[doc! {}, doc! { "votes": 0, "priority": 0 }]);
+        set.primary();
+        set.wait_secondary(1);
+        let mut connection = set.connect(0);
+        let document = |n| doc! { "_id": n, "d": [n, n + 1, n + 2, n + 3] };
+        served::insert(&mut connection, "c", (0..8000).map(document).collect());
+        set.wait_equal(0);
+        let list = doc! { "listIndexes": "c", "$readPreference": { "mode": "secondaryPreferred" } };
+        // Where in the build it is stopped: not yet begun, gathering, writing, done.
+        for (indexes, after_ms) in (2..).zip([0, 15, 40, 80, 160]) {
+            let field = format!("f{after_ms}");
+            served::index(&mut connection, "c", doc! { field: 1, "d": 1 });
+            std::thread::sleep(Duration::from_millis(after_ms));
+            set.stop(1);
+            set.restart(1);
+            until("the secondary has the index", || {
+                let mut connection = set.try_connect(1).ok()?;
+                let found = connection.cursor("test", &list).ok()?;
+                (found.count() == indexes).then_some(())
+            });
+        }
+        set.wait_equal(0);
+        let validate = run(&mut set.connect(1), "test", &doc! { "validate": "c", "full": true });
+        assert!(validate.get_bool("valid").unwrap(), "{validate}");
+        set.end();
+    }
+}
+
+/// A delayed member is the one that still has what was deleted by mistake; stopping it once made it apply all that it had fetched.
+#[test]
+fn a_delayed_member_that_is_stopped_applies_nothing_before_its_time() {
+    const DELAY_SECONDS: u32 = 5;
+    let mut set = Set::start(&[EngineName::WiredTiger; 2]);
+    set.initiate(&[
+        doc! {},
+        doc! { "votes": 0, "priority": 0, "secondaryDelaySecs": i64::from(DELAY_SECONDS) },
+    ]);
+    set.primary();
+    set.wait_secondary(1);
+    let mut connection = set.connect(0);
+    // A machine that stands still for too long is asked again.
+    for turn in 0..5 {
+        served::insert(&mut connection, "c", vec![doc! { "_id": turn }]);
+        until("the delayed member has it", || (!set.documents(1).is_empty()).then_some(()));
+        let begun = Instant::now();
+        run(&mut connection, "test", &doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 0 }] });
+        // It fetches the deletion and waits with it.
+        std::thread::sleep(Duration::from_millis(500));
+        set.stop(1);
+        set.restart(1);
+        let found = set.documents(1).len();
+        // Times of entries are whole seconds.
+        let is_early = begun.elapsed() + Duration::from_secs(1) < Duration::from_secs(DELAY_SECONDS.into());
+        assert!(found == 1 || !is_early, "it was deleted before its time");
+        until("the delayed member deletes it in its time", || set.documents(1).is_empty().then_some(()));
+        if is_early {
+            break;
+        }
+    }
+    set.end();
+}
