@@ -3,7 +3,8 @@
 # `make fuzz` and `make test`.
 #
 # cargo-fuzz wants flags that the stable compiler keeps behind RUSTC_BOOTSTRAP; it is set for this build only. The corpus grows in
-# fuzz/corpus from the committed fuzz/seeds; a crash leaves its input in fuzz/artifacts, is shown, and ends with an error.
+# fuzz/corpus from the committed fuzz/seeds; a crash leaves its input in fuzz/artifacts, is shown, and ends with an error. The last
+# lines say of each what it was and its input, for where neither that folder nor the whole output is kept.
 set -euo pipefail
 seconds=${1:?usage: setup/fuzz.sh SECONDS [TARGET...]}
 shift
@@ -31,8 +32,10 @@ if [ $# -eq 0 ]; then cargo fuzz build --fuzz-dir fuzz; else
 fi
 
 logs=$(mktemp -d)
+begun=$logs/.begun
+touch "$begun"
 trap 'trap - EXIT; kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT
-failed=0
+failed=()
 
 fuzz() {
     mkdir -p "fuzz/corpus/$1" "fuzz/seeds/$1"
@@ -46,10 +49,18 @@ finish() {
     if wait "$pid"; then
         echo "fuzz $target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$logs/$target") inputs in $seconds s, no findings"
     else
-        failed=1
+        failed+=("$target")
         tail -n 60 "$logs/$target"
         echo "fuzz $target: FAILED; the input is in fuzz/artifacts/$target" >&2
     fi
+}
+
+# What a target that failed found: the first line of it that names a fault, and its inputs of this run.
+retell() {
+    echo "fuzz $1: $(grep -m1 -A1 -E 'panicked at|ERROR: |SUMMARY: ' "$logs/$1" | tr '\n' ' ' || true)"
+    find "fuzz/artifacts/$1" -type f -newer "$begun" 2>/dev/null | while read -r input; do
+        echo "fuzz $1: echo '$(base64 -w0 "$input")' | base64 -d > $(basename "$input")"
+    done
 }
 
 running=()
@@ -66,4 +77,5 @@ for one in "${running[@]}"; do
     # shellcheck disable=SC2086
     finish $one
 done
-exit $failed
+for target in "${failed[@]}"; do retell "$target"; done >&2
+[ ${#failed[@]} -eq 0 ]

@@ -36,8 +36,10 @@ fuzz_target!(|bytes: &[u8]| {
             Lengths::Uniform { most, .. } => most,
             _ => u64::MAX,
         };
-        let fields = workload.fields.names().len() as u64;
-        if longest.saturating_mul(fields).saturating_mul(binding.batch) > 1 << 16 || binding.batch > 100 {
+        let names: usize = workload.fields.names().iter().map(String::len).sum();
+        let document =
+            longest.saturating_mul(workload.fields.names().len() as u64).saturating_add(names as u64);
+        if document.saturating_mul(binding.batch) > 1 << 16 || binding.batch > 100 {
             continue;
         }
         let next = workload.records.first;

@@ -1,8 +1,25 @@
 //! What YCSB inherits from Java and others read in its data: hashes of strings, and the order of a `HashMap`.
 
-/// `String.hashCode()`: s0·31^(n-1) + … + s(n-1) over UTF-16 units, in 32 bits that wrap.
-pub(crate) fn string_hash(text: &str) -> i32 {
-    text.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)))
+/// `String.hashCode()` of a text that grows: s0·31^(n-1) + … + s(n-1) over UTF-16 units, in 32 bits that wrap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StringHash(i32);
+
+impl StringHash {
+    pub(crate) fn of(text: &str) -> StringHash {
+        let mut hash = StringHash(0);
+        hash.extend(text);
+        hash
+    }
+
+    /// Takes what stands behind the text so far into account.
+    pub(crate) fn extend(&mut self, text: &str) {
+        let next = |hash: i32, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit));
+        self.0 = text.encode_utf16().fold(self.0, next);
+    }
+
+    pub(crate) fn value(self) -> i32 {
+        self.0
+    }
 }
 
 /// The order in which a `HashMap` of Java 8 and later gives back keys that were put in this order: by bucket, and within a bucket as
@@ -13,7 +30,7 @@ pub(crate) fn hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
         buckets *= 2;
     }
     let bucket = |key: &T| {
-        let hash = string_hash(key.as_ref()) as u32;
+        let hash = StringHash::of(key.as_ref()).value() as u32;
         (hash ^ (hash >> 16)) & (buckets - 1)
     };
     let mut order: Vec<usize> = (0..keys.len()).collect();
@@ -27,10 +44,14 @@ mod tests {
 
     #[test]
     fn strings_hash_as_in_java() {
-        assert_eq!(string_hash(""), 0);
-        assert_eq!(string_hash("a"), 97);
-        assert_eq!(string_hash("hello"), 99_162_322);
-        assert_eq!(string_hash("user6284781860667377211:field0:"), -56_807_877);
+        for (text, hash) in
+            [("", 0), ("a", 97), ("hello", 99_162_322), ("user6284781860667377211:field0:", -56_807_877)]
+        {
+            assert_eq!(StringHash::of(text).value(), hash, "{text}");
+        }
+        let mut grown = StringHash::of("hel");
+        grown.extend("lo");
+        assert_eq!(grown.value(), StringHash::of("hello").value());
     }
 
     #[test]

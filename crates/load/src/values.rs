@@ -1,8 +1,10 @@
 //! The values of fields: random bytes as YCSB draws them, and values that say what they must be.
 
+use std::fmt::Write;
+
 use fathom_stats::Seeded;
 
-use crate::java::string_hash;
+use crate::java::StringHash;
 
 /// Appends so many random bytes of ASCII 32 to 127, six for each 32 random bits, as YCSB's `RandomByteIterator` draws them: what
 /// a compressor makes of them is what it makes of YCSB's.
@@ -27,13 +29,23 @@ pub fn append_random(random: &mut Seeded, bytes: usize, out: &mut Vec<u8>) {
 }
 
 /// The value that `dataintegrity` wants of a field: `KEY:FIELD`, and hashes of what is there so far until it is long enough.
+///
+/// It is cut to so many bytes, in front of a character that does not fit whole, for which blanks stand. YCSB counts characters
+/// and sends the lowest byte of each, so that where names are not ASCII it takes its own values for wrong.
 pub fn integrity(key: &str, field: &str, bytes: usize) -> String {
     let mut value = format!("{key}:{field}");
+    let mut hash = StringHash::of(&value);
     while value.len() < bytes {
+        let begun = value.len();
         value.push(':');
-        value.push_str(&string_hash(&value).to_string());
+        hash.extend(":");
+        // Writing into memory does not fail.
+        let _ = write!(value, "{}", hash.value());
+        hash.extend(value.get(begun + 1..).unwrap_or_default());
     }
-    value.truncate(bytes);
+    let whole = (0..=bytes).rev().find(|end| value.is_char_boundary(*end)).unwrap_or(0);
+    value.truncate(whole);
+    value.extend(std::iter::repeat_n(' ', bytes - whole));
     value
 }
 
@@ -49,6 +61,20 @@ mod tests {
             "user6284781860667377211:field0:-56807877:2032869390:-165488160:1762371712:-169193395:-1039977118:-10"
         );
         assert_eq!(integrity("user1", "field0", 4), "user");
+        // In one pass: hashing all of it again for each piece would take minutes.
+        assert_eq!(integrity("user1", "field0", 8 << 20).len(), 8 << 20);
+    }
+
+    #[test]
+    fn a_value_has_its_length_where_names_are_not_ascii_too() {
+        let (key, field) = ("\u{e9}1", "\u{1f5c4}0");
+        let whole = integrity(key, field, 1000);
+        for bytes in 0..100 {
+            let value = integrity(key, field, bytes);
+            let kept = value.trim_end_matches(' ');
+            assert_eq!(value.len(), bytes, "{value:?}");
+            assert!(whole.starts_with(kept) && bytes - kept.len() < 4, "{value:?}");
+        }
     }
 
     #[test]

@@ -79,12 +79,10 @@ impl CoreWorkload {
         if skew.is_some_and(|skew| !(0.0..1.0).contains(&skew) || skew == 0.0) {
             return Err(Error::usage("zipfianconstant lies between 0 and 1"));
         }
-        let count = bounded(properties, "fieldcount", 10, MOST_FIELDS)?;
-        let prefix = properties.text("fieldnameprefix").unwrap_or("field");
         Ok(CoreWorkload {
             phase,
             table: properties.text("table").unwrap_or("usertable").to_owned(),
-            fields: Fields::new(prefix, usize::try_from(count).unwrap_or(usize::MAX)),
+            fields: fields(properties)?,
             keys: keys(properties)?,
             values: values(properties)?,
             read_all_fields: properties.truth("readallfields", true),
@@ -127,6 +125,15 @@ fn bounded(properties: &Properties, name: &str, default: u64, most: u64) -> Resu
         Some(value) if value > most => Err(Error::usage(format!("{name}={value} is more than {most}"))),
         value => Ok(value.unwrap_or(default)),
     }
+}
+
+fn fields(properties: &Properties) -> Result<Fields, Error> {
+    let count = bounded(properties, "fieldcount", 10, MOST_FIELDS)?;
+    let prefix = properties.text("fieldnameprefix").unwrap_or("field");
+    if prefix.contains('\0') {
+        return Err(Error::usage("fieldnameprefix holds a NUL, which ends a name in BSON"));
+    }
+    Ok(Fields::new(prefix, usize::try_from(count).unwrap_or(usize::MAX)))
 }
 
 fn keys(properties: &Properties) -> Result<KeyNames, Error> {
@@ -298,6 +305,7 @@ mod tests {
             ("minscanlength=0 maxscanlength=18446744073709551615", "more than"),
             ("recordcount=18446744073709551615", "more than"),
             ("fieldcount=1000000", "more than"),
+            ("fieldnameprefix=a\0b", "holds a NUL"),
             ("zipfianconstant=1", "between 0 and 1"),
             ("hotspotdatafraction=2", "a share"),
             ("requestdistribution=exponential exponential.percentile=100", "below 100"),

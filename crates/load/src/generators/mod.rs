@@ -93,7 +93,9 @@ impl KeyChooser {
                 Kind::Latest(Box::new(zipf))
             }
             Distribution::Hotspot { data, operations } => {
-                Kind::Hotspot { hot: (records.count as f64 * data) as u64, operations }
+                // From 2^53 on the product may round to more than there are.
+                let hot = ((records.count as f64 * data) as u64).min(records.count);
+                Kind::Hotspot { hot, operations }
             }
             Distribution::Exponential { percentile, share } => {
                 let rate = -(1.0 - percentile / 100.0).ln() / (records.table as f64 * share);
@@ -185,6 +187,17 @@ mod tests {
         // YCSB divides by zero where a part is empty.
         let all_hot = counts(Distribution::Hotspot { data: 1.0, operations: 0.1 }, RECORDS, 999);
         assert!(chi_square(&all_hot, |_| 0.001) < bound(999.0));
+    }
+
+    #[test]
+    fn hot_records_are_never_more_than_all() {
+        // As a floating-point number the count is one more.
+        let records = Records { count: (1 << 62) - 1, table: (1 << 62) - 1, ..RECORDS };
+        let wanted = Distribution::Hotspot { data: 1.0, operations: 0.5 };
+        let mut chooser = KeyChooser::new(wanted, records, None, &Arc::default());
+        let newest = records.count - 1;
+        let mut random = Seeded::from_seed(8);
+        assert!((0..1000).all(|_| chooser.draw(&mut random, newest) <= newest));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use fathom_stats::Histogram;
 
 use super::settings::{Clock, ReportSettings};
-use crate::java::string_hash;
+use crate::java::StringHash;
 use crate::measurements::{Latencies, Measured, Status};
 
 /// Within a bucket, YCSB's metrics come in this order (facts/ycsb.md 5.3), and others behind them as they were given.
@@ -122,7 +122,7 @@ fn failed<'a>(
 }
 
 fn place(name: &str) -> (u32, usize) {
-    let hash = string_hash(name) as u32;
+    let hash = StringHash::of(name).value() as u32;
     let known = KNOWN.iter().position(|known| *known == name).unwrap_or(KNOWN.len());
     ((hash ^ (hash >> 16)) & 15, known)
 }
