@@ -55,10 +55,12 @@ finish() {
     fi
 }
 
-# What a target that failed found: the first line of it that names a fault, and its inputs of this run.
+# What a target that failed found: the first line that names a fault, or its last one, and its inputs of this run.
 retell() {
-    echo "fuzz $1: $(grep -m1 -A1 -E 'panicked at|ERROR: |SUMMARY: ' "$logs/$1" | tr '\n' ' ' || true)"
-    find "fuzz/artifacts/$1" -type f -newer "$begun" 2>/dev/null | while read -r input; do
+    local log=$logs/$1
+    echo "fuzz $1: $({ grep -m1 -A1 -E 'panicked at|ERROR: |SUMMARY: ' "$log" || tail -n 1 "$log"; } | tr '\n' ' ')"
+    # A target that failed before it ran has no folder; the others are told all the same.
+    { find "fuzz/artifacts/$1" -type f -newer "$begun" 2>/dev/null || true; } | while read -r input; do
         echo "fuzz $1: echo '$(base64 -w0 "$input")' | base64 -d > $(basename "$input")"
     done
 }
