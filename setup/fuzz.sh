@@ -23,7 +23,7 @@ export CARGO_TARGET_DIR=$cache/fuzz-target
 
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-    for file in fuzz/fuzz_targets/*.rs; do targets+=("$(basename "$file" .rs)"); done
+    for folder in fuzz/seeds/*/; do targets+=("$(basename "$folder")"); done
 fi
 
 # All are built before the first begins: a build beside it would take its seconds.

@@ -12,7 +12,7 @@ use fathom_storage::{
     Array, ArrayKind, Backing, Base, Cap, CapLimits, Filesystem, FilesystemOptions, LoopDevice, LoopOptions,
     QueueSettings, TargetSpec, format_and_mount,
 };
-use fathom_testkit::{Fathom, Output, Scratch, is_root, leftovers};
+use fathom_testkit::{Fathom, Output, Scratch, assert, assert_eq, is_root, leftovers, need_root, test};
 use fathom_units::Bytes;
 
 /// Tells the helper process where to make its things; the test binary itself is the helper.
@@ -21,8 +21,8 @@ const PLACE: &str = "FATHOM_TEST_LEAVE_BEHIND";
 /// Not a test of its own: makes one of everything, as any verb would, and waits to be killed.
 #[test]
 #[ignore = "the helper process of the other tests here"]
-fn leave_behind() {
-    let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
+fn helper_process() {
+    let place = PathBuf::from(std::env::var_os(PLACE).expect("only another test runs this"));
     let ledger = Ledger::open_in(&place.join("state")).unwrap();
     let folder = ledger.create_directory(&place.join("fathom-folder")).unwrap();
     let (_file, file) = ledger.create_file(&place.join("fathom-folder/fathom-file")).unwrap();
@@ -66,7 +66,7 @@ impl Helper {
     fn start() -> Helper {
         let scratch = Scratch::new().unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "cleanup::leave_behind", "--ignored", "--nocapture"])
+            .args(["--exact", "cleanup::helper_process", "--ignored", "--nocapture"])
             .env(PLACE, scratch.path())
             .stdout(Stdio::null())
             .process_group(0)
@@ -130,6 +130,8 @@ fn after_kill_9_nothing_is_left() {
     assert_eq!(helper.left(), Vec::<String>::new());
     assert!(!helper.sleeper.lives());
     assert_eq!(cleanup(&helper.place(), &[]).expect_code(0).stdout, "nothing to undo\n");
+    // Without root there was neither a device nor a mount nor a group among them.
+    need_root();
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Clients that nobody here wrote, as their registries have them, against the program on both engines.
 //!
 //! Their programs below `clients/` print one line for each check. A client that is not in the cache (`setup/clients.sh`)
-//! is skipped, with the reason. What a check is called stands in docs/clients.md, or the test fails.
+//! ends its test as skipped. What a check is called stands in docs/clients.md, or the test fails.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fathom_testkit::{Fathom, LabServer, Output, Running, Scratch};
+use fathom_testkit::{Fathom, LabServer, Need, Output, Running, Scratch, assert, assert_eq, skip, test};
 
 pub(crate) const WIRED_TIGER: &str = "wiredTiger";
 pub(crate) const ROCKSDB: &str = "rocksdb";
@@ -16,16 +16,15 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The folder of a client in the cache; none, with the reason printed, where it is not.
-pub(crate) fn client(name: &str) -> Option<PathBuf> {
+/// The folder of a client in the cache; the test ends as skipped where it is not installed.
+pub(crate) fn client(name: &str) -> PathBuf {
     let output = Command::new(root().join("setup/clients.sh")).args(["path", name]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     if output.status.success() {
-        return Some(PathBuf::from(text.trim_end()));
+        return PathBuf::from(text.trim_end());
     }
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
-    eprintln!("skipped: {}", text.trim_end());
-    None
+    skip!(Need::Program, "{}", text.trim_end())
 }
 
 /// A server for one test, with a small cache and impatient expiry.
@@ -78,11 +77,11 @@ impl Mode {
     }
 }
 
-/// A driver's program, put together in a scratch folder; none where the driver is not installed.
-pub(crate) fn program(name: &str, scratch: &Path) -> Option<Fathom> {
+/// A driver's program, put together in a scratch folder; the test ends as skipped where the driver is not installed.
+pub(crate) fn program(name: &str, scratch: &Path) -> Fathom {
     let programs = root().join("tests/clients").join(name);
-    let installed = client(name)?;
-    Some(match name {
+    let installed = client(name);
+    match name {
         "python" => Fathom::new("python3")
             .env("PYTHONPATH", &installed)
             .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -104,17 +103,16 @@ pub(crate) fn program(name: &str, scratch: &Path) -> Option<Fathom> {
             Fathom::new("java").args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", &classes, "Main"])
         }
         other => panic!("no client {other}"),
-    })
+    }
 }
 
-/// mongosh at a connection string, with its home in a scratch folder; none where it is not installed.
-pub(crate) fn mongosh(uri: &str, home: &Path) -> Option<Fathom> {
-    let installed = client("node")?;
-    let call = Fathom::new("node")
+/// mongosh at a connection string, with its home in a scratch folder; the test ends as skipped where it is not installed.
+pub(crate) fn mongosh(uri: &str, home: &Path) -> Fathom {
+    let installed = client("node");
+    Fathom::new("node")
         .env("HOME", home)
         .arg(installed.join("node_modules/@mongosh/cli-repl/bin/mongosh.js"))
-        .args(["--quiet", "--norc", uri]);
-    Some(call)
+        .args(["--quiet", "--norc", uri])
 }
 
 /// Has mongosh run one of our programs, with what they share loaded first.
@@ -124,16 +122,16 @@ pub(crate) fn with_program(call: Fathom, name: &str) -> Fathom {
 }
 
 /// The call of a client's program for one mode.
-fn call(name: &str, mode: Mode, port: u16, scratch: &Path) -> Option<Fathom> {
+fn call(name: &str, mode: Mode, port: u16, scratch: &Path) -> Fathom {
     if name == "mongosh" {
-        let mut call = mongosh(&format!("mongodb://localhost:{port}/test"), scratch)?;
+        let mut call = mongosh(&format!("mongodb://localhost:{port}/test"), scratch);
         if mode == Mode::Tls {
             call = call.args(["--tls", "--tlsCAFile"]).arg(pem("ca.pem"));
         }
-        return Some(with_program(call, mode.name()));
+        return with_program(call, mode.name());
     }
-    let call = program(name, scratch)?.arg(mode.name()).arg(port.to_string());
-    Some(if mode == Mode::Tls { call.arg(pem("ca.pem")) } else { call })
+    let call = program(name, scratch).arg(mode.name()).arg(port.to_string());
+    if mode == Mode::Tls { call.arg(pem("ca.pem")) } else { call }
 }
 
 fn pem(file: &str) -> PathBuf {
@@ -150,8 +148,7 @@ fn drive(name: &str, mode: Mode, engine: &str) {
         Mode::Plain | Mode::Compression | Mode::Old => &[],
     };
     let server = serve(engine, &scratch, flags);
-    let Some(call) = call(name, mode, server.port(), &scratch.path()) else { return };
-    let output = call.run();
+    let output = call(name, mode, server.port(), &scratch.path()).run();
     assert_passed(name, &output);
     assert!(name != "mongosh" || output.stderr.is_empty(), "mongosh complains: {}", output.stderr);
     stop(server);
@@ -218,9 +215,9 @@ clients! {
     mongosh_over_tls: "mongosh", Tls, WIRED_TIGER;
 }
 
-/// FerretDB, another server, on any port; none where it is not installed.
-fn ferretdb(scratch: &Scratch) -> Option<(Running, u16)> {
-    let ferretdb = client("ferretdb")?;
+/// FerretDB, another server, on any port; the test ends as skipped where it is not installed.
+fn ferretdb(scratch: &Scratch) -> (Running, u16) {
+    let ferretdb = client("ferretdb");
     let data = scratch.path().join("ferretdb");
     std::fs::create_dir(&data).unwrap();
     let mut server = Fathom::new(ferretdb.join("ferretdb")).arg(&data).current_dir(scratch.path()).spawn();
@@ -228,7 +225,7 @@ fn ferretdb(scratch: &Scratch) -> Option<(Running, u16)> {
         panic!("{:?}", server.wait());
     }
     let port = server.stdout().trim_end().parse().unwrap();
-    Some((server, port))
+    (server, port)
 }
 
 /// `fathom ycsb` loads a server that is not ours.
@@ -236,7 +233,7 @@ fn ferretdb(scratch: &Scratch) -> Option<(Running, u16)> {
 #[ignore = "FerretDB is installed for the long tests only: make soak"]
 fn ycsb_on_ferretdb() {
     let scratch = Scratch::new().unwrap();
-    let Some((_server, port)) = ferretdb(&scratch) else { return };
+    let (_server, port) = ferretdb(&scratch);
     let workloads = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/");
     for (phase, workload) in
         [("load", "workloada"), ("run", "workloada"), ("run", "workloadc"), ("run", "workloadf")]
@@ -257,9 +254,8 @@ fn ycsb_on_ferretdb() {
 #[ignore = "a comparison, not a test: make soak"]
 fn pymongo_on_ferretdb() {
     let scratch = Scratch::new().unwrap();
-    let Some((_server, port)) = ferretdb(&scratch) else { return };
-    let Some(call) = call("python", Mode::Plain, port, &scratch.path()) else { return };
-    let output = call.run();
+    let (_server, port) = ferretdb(&scratch);
+    let output = call("python", Mode::Plain, port, &scratch.path()).run();
     eprintln!("{}", output.stdout);
     let passed = output.stdout.lines().filter(|line| line.starts_with("ok ")).count();
     eprintln!("FerretDB: {passed} checks passed of {}", output.stdout.lines().count());

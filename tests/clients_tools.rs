@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use fathom_client::{Connection, Target};
-use fathom_testkit::{Fathom, LabServer, Output, Scratch};
+use fathom_testkit::{Fathom, LabServer, Output, Scratch, assert, assert_eq, assert_ne, test};
 
 use crate::clients::{ROCKSDB, WIRED_TIGER, client, serve, stop};
 
@@ -100,7 +100,7 @@ fn drop_both(connection: &mut Connection) {
 }
 
 fn dump_and_restore(engine: &str) {
-    let Some(tools) = client("tools") else { return };
+    let tools = client("tools");
     let scratch = Scratch::new().unwrap();
     let server = serve(engine, &scratch, &[]);
     let mut connection = server.connect().unwrap();
@@ -142,7 +142,7 @@ fn dump_and_restore_on_rocksdb() {
 
 #[test]
 fn users_are_dumped_and_restored() {
-    let Some(tools) = client("tools") else { return };
+    let tools = client("tools");
     let scratch = Scratch::new().unwrap();
     let server = serve(WIRED_TIGER, &scratch, &["--auth"]);
     let with_login = |name: &str, user: &str, password: &str| {
@@ -178,7 +178,7 @@ fn users_are_dumped_and_restored() {
 
 #[test]
 fn export_and_import() {
-    let Some(tools) = client("tools") else { return };
+    let tools = client("tools");
     let scratch = Scratch::new().unwrap();
     let server = serve(WIRED_TIGER, &scratch, &[]);
     let mut connection = server.connect().unwrap();
@@ -210,7 +210,7 @@ fn export_and_import() {
 }
 
 fn watched_under_load(engine: &str) {
-    let Some(tools) = client("tools") else { return };
+    let tools = client("tools");
     let scratch = Scratch::new().unwrap();
     let server = serve(engine, &scratch, &[]);
     let done = AtomicBool::new(false);

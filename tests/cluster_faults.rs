@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bson::doc;
 use fathom_client::{Address, Connection, Target};
-use fathom_testkit::is_root;
+use fathom_testkit::{Need, assert, assert_eq, assert_ne, need_root, skip, test};
 
 use crate::cluster::Place;
 use crate::cluster_stub::{Binaries, SHIFT};
@@ -108,16 +108,12 @@ fn groups(pid: u64) -> String {
 
 #[test]
 fn limits_hold_from_the_start_and_go_with_the_server() {
-    if !is_root() {
-        println!("skipped: not root");
-        return;
-    }
+    need_root();
     let place = Place::new(1);
     let limits = ["--member", "1={limits: {cpus: 0.5, memory: 512M}}"];
     let made = place.init(&OWN).args(limits).run();
     if made.code == 3 && made.stderr.contains("control group") {
-        println!("skipped: {}", made.stderr);
-        return;
+        skip!(Need::Cgroup, "{}", made.stderr);
     }
     made.expect_code(0);
     let own = groups(u64::from(std::process::id()));

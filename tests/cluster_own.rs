@@ -4,19 +4,8 @@ use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
 use fathom_client::Connection;
-use fathom_testkit::Fathom;
 
 use crate::cluster::Place;
-
-/// Whether a verb of this build lists an option; says so where not.
-fn has(verb: &str, option: &str) -> bool {
-    let help = Fathom::new(env!("CARGO_BIN_EXE_fathom")).args([verb, "--help"]).run().stdout;
-    let has = help.contains(option);
-    if !has {
-        println!("skipped: fathom {verb} has no {option}");
-    }
-    has
-}
 
 fn connect(place: &Place) -> Connection {
     let uri = place.run("list", &["--uri"]).expect_code(0).stdout;
@@ -41,9 +30,6 @@ fn count(connection: &mut Connection) -> usize {
 
 #[test]
 fn a_set_of_ours_fails_over_and_mends() {
-    if !has("serve", "--replSet") {
-        return;
-    }
     let place = Place::new(3);
     let begun = Instant::now();
     place
@@ -70,9 +56,6 @@ fn a_set_of_ours_fails_over_and_mends() {
 
 #[test]
 fn a_sharded_cluster_of_ours_holds_data_on_every_shard() {
-    if !has("serve", "--replSet") || !has("route", "--configdb") {
-        return;
-    }
     let place = Place::new(4);
     let arguments = [
         "--replicaset",
@@ -108,9 +91,6 @@ fn a_sharded_cluster_of_ours_holds_data_on_every_shard() {
 /// all that it has for its shard's own if the collection was empty when it was asked first.
 #[test]
 fn a_secondary_counts_no_documents_that_have_gone_to_another_shard() {
-    if !has("serve", "--replSet") || !has("route", "--configdb") {
-        return;
-    }
     let place = Place::new(6);
     let arguments = [
         "--replicaset",

@@ -112,7 +112,7 @@ fn write_stub(folder: &Path, name: &str, version: &str, options: &[&str]) {
     let script = format!(
         "#!/bin/sh\ncase \"$1\" in\n--version) echo '{version}' ;;\n--help) cat '{0}/{name}.help' ;;\n\
          *) echo \"line {name} $*\" >> '{0}/record'\n\
-         {RECORD}='{0}/record' exec '{1}' --exact cluster_stub::serve --ignored --nocapture -- \"$@\" ;;\nesac\n",
+         {RECORD}='{0}/record' exec '{1}' --exact cluster_stub::helper_process --ignored --nocapture -- \"$@\" ;;\nesac\n",
         folder.display(),
         this.display()
     );
@@ -124,8 +124,8 @@ fn write_stub(folder: &Path, name: &str, version: &str, options: &[&str]) {
 /// Not a test: one server, until it is killed.
 #[test]
 #[ignore = "the helper process of other tests"]
-fn serve() {
-    let Some(record) = std::env::var_os(RECORD).map(PathBuf::from) else { return };
+fn helper_process() {
+    let record = PathBuf::from(std::env::var_os(RECORD).expect("only another test runs this"));
     let words: Vec<String> = std::env::args().collect();
     let value =
         |name: &str| words.iter().position(|word| word == name).and_then(|at| words.get(at + 1)).cloned();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use fathom_testkit::{Fathom, Output, Scratch, is_root};
+use fathom_testkit::{Fathom, Need, Output, Scratch, assert, assert_eq, need_root, skip, test};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -203,10 +203,7 @@ fn a_broken_cell_is_reported_and_the_rest_goes_on() {
 /// Two caps that are equal and one of twice as much: the truth is known.
 #[test]
 fn what_is_known_is_found_and_equal_things_are_called_the_same() {
-    if !is_root() {
-        println!("skipped: not root");
-        return;
-    }
+    need_root();
     let place = Place::new(
         "name: caps\nquestion: Which cap?\nmeasures: probe\n\
          factors:\n  variant: [{name: a, cap: {iops: 300}}, {name: b, cap: {iops: 300}}, {name: c, cap: {iops: 600}}]\n\
@@ -220,8 +217,7 @@ fn what_is_known_is_found_and_equal_things_are_called_the_same() {
             "{}",
             output.stderr
         );
-        println!("skipped: {}", output.stderr);
-        return;
+        skip!(Need::Cgroup, "{}", output.stderr);
     }
     let document = output.json();
     let comparisons = document["study"]["comparisons"].as_array().unwrap();
@@ -246,10 +242,7 @@ fn what_is_known_is_found_and_equal_things_are_called_the_same() {
 /// Article 2 in seconds: a set of three, one member on RocksDB, each on a disk of its own; w and j crossed.
 #[test]
 fn an_lsm_member_stands_beside_its_siblings() {
-    if !is_root() {
-        println!("skipped: not root");
-        return;
-    }
+    need_root();
     let place = Place::new(
         "name: mixed\nquestion: What do w and j cost?\nmeasures: load\n\
          factors:\n  write_concern: [majority, 1]\n  journaled: [off, on]\n\

@@ -1,8 +1,8 @@
 //! `fathom compare` over arrays of whole disks, in a guest under QEMU whose kernel has md and device mapper: the built program
 //! makes both arrays of virtio disks, probes them, is killed over each, and gives the disks back empty.
 //!
-//! A program of its own, so that no other test runs beside an emulated machine. Skipped, with the reason, only where QEMU or the
-//! guest is missing.
+//! A program of its own, so that no other test runs beside an emulated machine. The test ends as skipped where QEMU or the guest is
+//! missing.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fathom_process::{lvm_tool, signatures};
-use fathom_testkit::{Bytes, Drive, Fathom, Guest, Scratch, leftovers, stripped};
+use fathom_testkit::{Bytes, Drive, Fathom, Guest, Scratch, assert, assert_eq, leftovers, stripped, test};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -69,18 +69,19 @@ fn packed(scratch: &Scratch) -> PathBuf {
 }
 
 /// A folder of the guest with the program, the study, state and runs.
-struct Place(Scratch);
+struct GuestFolder(Scratch);
 
-impl Place {
-    fn new() -> Place {
-        let place = Place(Scratch::new().unwrap());
-        let unpacked = Command::new("tar").args(["-xf", PROGRAM, "-C"]).arg(place.path("")).status().unwrap();
+impl GuestFolder {
+    fn new() -> GuestFolder {
+        let folder = GuestFolder(Scratch::new().unwrap());
+        let unpacked =
+            Command::new("tar").args(["-xf", PROGRAM, "-C"]).arg(folder.path("")).status().unwrap();
         assert!(unpacked.success());
-        fs::write(place.path("study.yaml"), STUDY).unwrap();
+        fs::write(folder.path("study.yaml"), STUDY).unwrap();
         for name in ["work", "state"] {
-            fs::create_dir(place.path(name)).unwrap();
+            fs::create_dir(folder.path(name)).unwrap();
         }
-        place
+        folder
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -148,21 +149,19 @@ fn has_volume() -> bool {
 /// Not a test of its own: what runs in the guest.
 #[test]
 #[ignore = "runs in the guest of the test below"]
-fn within() {
-    if !Guest::is_here() {
-        return;
-    }
-    let place = Place::new();
+fn helper_process() {
+    assert!(Guest::is_here(), "this runs in the guest of the test below only");
+    let guest_folder = GuestFolder::new();
     Guest::say("the program is unpacked");
-    let plan = place.compare(&["--dry-run"]).run().expect_code(0).stdout;
+    let plan = guest_folder.compare(&["--dry-run"]).run().expect_code(0).stdout;
     let wanted = "storage: xfs on md RAID0 of the disks /dev/vdd and /dev/vde, chunk 64 KiB";
     assert!(plan.contains(wanted), "{plan}");
-    place.assert_empty();
-    place.kill_when(&[], has_md);
+    guest_folder.assert_empty();
+    guest_folder.kill_when(&[], has_md);
     Guest::say("killed over md, and cleaned up");
-    place.kill_when(&["--resume"], has_volume);
+    guest_folder.kill_when(&["--resume"], has_volume);
     Guest::say("killed over LVM, and cleaned up");
-    let document = place.compare(&["--resume", "--json"]).run().expect_code(0).json();
+    let document = guest_folder.compare(&["--resume", "--json"]).run().expect_code(0).json();
     let study = &document["study"];
     assert_eq!((&document["state"], &study["blocks_complete"]), (&"complete".into(), &2.into()));
     let metrics = study["metrics"].as_array().unwrap();
@@ -176,17 +175,17 @@ fn within() {
     let folder = PathBuf::from(document["run_folder"].as_str().unwrap());
     let trials = fs::read_to_string(folder.join("trials.jsonl")).unwrap();
     assert!(trials.contains("md RAID0 of vdd vde") && trials.contains("LVM striped of vdd vde"), "{trials}");
-    place.assert_empty();
+    guest_folder.assert_empty();
     Guest::say("verdict: both arrays stood, and nothing of them is left");
 }
 
 #[test]
 fn a_study_over_arrays_of_whole_disks_gives_them_back_empty() {
-    let Some(guest) = Guest::find() else { return };
+    let guest = Guest::find();
     let scratch = Scratch::new().unwrap();
     let disk = Drive::Empty(Bytes::mib(320));
     let drives = [Drive::Holding(packed(&scratch)), disk.clone(), disk];
-    let said = guest.run("within", &drives).unwrap();
+    let said = guest.run("helper_process", &drives).unwrap();
     println!("{}", said.join("\n"));
     assert!(said.iter().any(|line| line.starts_with("verdict: both arrays stood")), "{said:?}");
 }

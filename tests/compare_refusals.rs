@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use fathom_testkit::{Fathom, Scratch};
+use fathom_testkit::{Fathom, Need, Scratch, assert, assert_eq, is_root, need_root, skip, test};
 
 const STUDY: &str = "\
 name: refused
@@ -72,18 +72,27 @@ const REFUSED: &[(&str, &str, i32, &str)] = &[
     ("name: refused", "name: [", 2, "line"),
 ];
 
+/// Whether the study makes storage: only root can, and any other user hears that first.
+fn makes_storage(to: &str) -> bool {
+    to.starts_with("filesystem")
+}
+
 #[test]
 fn what_cannot_be_run_is_refused_before_anything_is_made() {
-    for (from, to, code, part) in REFUSED {
+    assert_refused(|to| !makes_storage(to));
+}
+
+#[test]
+fn storage_that_cannot_be_made_is_refused_before_anything_is_made() {
+    need_root();
+    assert_refused(makes_storage);
+}
+
+fn assert_refused(is_chosen: impl Fn(&str) -> bool) {
+    for (from, to, code, part) in REFUSED.iter().filter(|(_, to, ..)| is_chosen(to)) {
         let folder = Scratch::new().unwrap();
         assert!(STUDY.contains(from), "{from}");
-        let output = compare(&folder, &STUDY.replace(from, to), &[]);
-        // Only root can make storage, and who is not hears that first.
-        if to.starts_with("filesystem") && !fathom_testkit::is_root() {
-            println!("skipped: not root");
-            continue;
-        }
-        let output = output.expect_code(*code);
+        let output = compare(&folder, &STUDY.replace(from, to), &[]).expect_code(*code);
         assert!(output.stderr.contains(part), "{to}: {}", output.stderr);
         assert_eq!(output.stderr.lines().count(), 1, "{to}: {}", output.stderr);
         assert!(!folder.path().join("runs").exists(), "{to}: a run folder was made");
@@ -112,17 +121,13 @@ fn a_test_file_that_no_probe_takes_is_refused() {
 
 #[test]
 fn the_device_under_the_root_is_never_taken() {
-    if !fathom_testkit::is_root() {
-        println!("skipped: not root");
-        return;
-    }
+    need_root();
     // The device of the root file system is mounted, whatever it is called.
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
     let Some(device) =
         mounts.lines().find_map(|line| line.split(' ').next().filter(|word| word.starts_with("/dev/")))
     else {
-        println!("skipped: no mounted device is seen here");
-        return;
+        skip!(Need::Kernel, "no mounted device is seen here");
     };
     let name = device.trim_start_matches("/dev/");
     let folder = Scratch::new().unwrap();
@@ -162,12 +167,13 @@ fn every_included_study_can_be_listed_printed_and_planned() {
         assert!(text.contains(&format!("name: {name}\n")), "{text}");
         let work = folder.path();
         let plan = fathom(&[name, "--quick", "--dry-run", "--json", "--dir", &work.to_string_lossy()]);
-        if !fathom_testkit::is_root() && plan.code != 0 {
-            println!("skipped: not root");
-            continue;
+        if !is_root() && plan.code != 0 {
+            let refusal = plan.expect_code(3).stderr;
+            assert!(refusal.contains("root"), "{name}: {refusal}");
+        } else {
+            let plan = plan.expect_code(0).json();
+            assert!(plan["trials"].as_array().unwrap().len() > 8, "{plan}");
         }
-        let plan = plan.expect_code(0).json();
-        assert!(plan["trials"].as_array().unwrap().len() > 8, "{plan}");
         assert_eq!(fs::read_dir(work).unwrap().count(), 0, "a dry run makes nothing");
     }
     let factors = fathom(&["--factors"]).expect_code(0).stdout;

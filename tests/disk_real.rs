@@ -6,9 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use fathom_errors::Kind;
 use fathom_storage::{Cap, CapLimits, Filesystem};
-use fathom_testkit::{RealDisk, Scratch};
+use fathom_testkit::{Need, OrSkip, RealDisk, Scratch, assert, assert_eq, test};
 use fathom_units::Bytes;
 use serde_json::Value;
 
@@ -30,7 +29,7 @@ const SHAPES: &[(&str, &str, &[u64])] = &[
 ];
 
 fn profile_of(filesystem: Filesystem) {
-    let Some(disk) = RealDisk::new(filesystem, Bytes::mib(512)).unwrap() else { return };
+    let disk = RealDisk::new(filesystem, Bytes::mib(512));
     let probe = Probe::of(disk.path());
     let document = assert_probed(&probe.run(&["--quick", "--size", "64M", "--json"]));
     assert_eq!(document["state"], "complete");
@@ -77,15 +76,8 @@ fn the_profile_runs_on_btrfs() {
 
 #[test]
 fn a_cap_of_the_kernel_is_measured_named_and_gone_when_lifted() {
-    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes::mib(128)).unwrap() else { return };
-    let cap = match Cap::new(disk.ledger(), disk.device_number(), CapLimits::iops(100)) {
-        Ok(cap) => cap,
-        Err(error) if error.kind() == Kind::Unsupported => {
-            eprintln!("skipped: {error}");
-            return;
-        }
-        Err(error) => panic!("{error}"),
-    };
+    let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(128));
+    let cap = Cap::new(disk.ledger(), disk.device_number(), CapLimits::iops(100)).or_skip(Need::Cgroup);
     let probe = Probe::of(disk.path());
     let arguments = ["--pattern", "randread", "--depth", "1..16", "--size", "16M", "--json", "--time"];
     let _quiet = quiet();
@@ -123,21 +115,14 @@ fn a_cap_of_the_kernel_is_measured_named_and_gone_when_lifted() {
 
 #[test]
 fn a_disk_that_answers_nothing_in_time_is_an_error_and_no_clean_bill() {
-    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes::mib(64)).unwrap() else { return };
+    let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(64));
     let probe = Probe::of(disk.path());
     let shape = ["--pattern", "randread", "--depth", "1", "--block", "64K"];
     let arguments = ["--time", "10ms", "--size", "16M", "--json"];
     assert_probed(&probe.disk().args(shape).args(arguments).arg("--keep").run());
     // A block takes eight seconds; the probe waits five for the first.
     let limits = CapLimits { read_bytes_per_s: Some(8192), ..CapLimits::default() };
-    let cap = match Cap::new(disk.ledger(), disk.device_number(), limits) {
-        Ok(cap) => cap,
-        Err(error) if error.kind() == Kind::Unsupported => {
-            eprintln!("skipped: {error}");
-            return;
-        }
-        Err(error) => panic!("{error}"),
-    };
+    let cap = Cap::new(disk.ledger(), disk.device_number(), limits).or_skip(Need::Cgroup);
     // The kernel lets a few through at first; the second run finds the second used up.
     let capped = |_| probe.disk().args(shape).args(arguments).under_cap(cap.processes_file()).run();
     let output = (0..3).map(capped).find(|output| output.stderr.contains("no request"));
@@ -168,7 +153,7 @@ fn makes_sense(engine: &str, pattern: &str, durable: &str) -> bool {
 }
 
 fn every_shape_of(engine: &str) {
-    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes::mib(64)).unwrap() else { return };
+    let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(64));
     let probe = Probe::of(disk.path());
     let _quiet = quiet();
     for pattern in ["randread", "randwrite", "randrw", "append", "checkpoint"] {
@@ -212,7 +197,7 @@ fn every_shape_of_mmap_holds_what_it_wrote() {
 
 #[test]
 fn a_thousand_requests_in_flight_work_in_every_engine() {
-    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes::mib(192)).unwrap() else { return };
+    let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(192));
     let probe = Probe::of(disk.path());
     let _crowded = crowded();
     for (engine, pattern) in [

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use fathom_record::State;
 use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, format_and_mount};
-use fathom_testkit::{Fathom, FuseMount, Ledger, Output, RealDisk, Scratch, Tmpfs, fill, is_root};
+use fathom_testkit::{
+    Fathom, FuseMount, Ledger, Need, Output, RealDisk, Scratch, Tmpfs, assert, assert_eq, fill, is_root,
+    need_root, skip, test,
+};
 use fathom_units::Bytes;
 
 use crate::disk::{Probe, assert_probed, assert_sentence, finding, results};
@@ -123,43 +126,51 @@ fn what_is_no_directory_to_probe_is_refused() {
 }
 
 #[test]
-fn file_systems_without_a_disk_or_without_room_are_told_apart() {
-    if let Some(disk) = RealDisk::read_only(Filesystem::Ext4, Bytes::mib(16)).unwrap() {
-        refused(Probe::of(disk.path()).run(&SHORT), 3, "read-only");
+fn a_file_system_mounted_read_only_is_refused() {
+    let disk = RealDisk::read_only(Filesystem::Ext4, Bytes::mib(16));
+    refused(Probe::of(disk.path()).run(&SHORT), 3, "read-only");
+}
+
+#[test]
+fn a_full_file_system_is_refused_for_the_file_and_for_the_state() {
+    let disk = RealDisk::full(Filesystem::Ext4, Bytes::mib(64));
+    let probe = Probe::of(disk.path());
+    refused(probe.run(&SHORT), 3, "free");
+    refused(probe.disk().args(SHORT).args(["--size", "16M"]).run(), 3, "does not fit");
+    probe.assert_clean();
+    // Nor does a state folder on it work; that is an environment to repair, no crash.
+    let elsewhere = Scratch::new().unwrap();
+    let call = Probe::of(&elsewhere.path()).disk().args(SHORT).args(["--size", "16M"]);
+    let output = call.state(disk.path().join("state")).run().expect_code(3);
+    assert!(output.stderr.contains("No space left") && !output.stderr.contains("panicked"));
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_file_larger_than_what_is_free_is_refused() {
+    let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(64));
+    let probe = Probe::of(disk.path());
+    for size in ["60M", "10G", "9000P"] {
+        refused(probe.disk().args(SHORT).args(["--size", size]).run(), 3, "does not fit");
     }
-    if let Some(disk) = RealDisk::full(Filesystem::Ext4, Bytes::mib(64)).unwrap() {
-        let probe = Probe::of(disk.path());
-        refused(probe.run(&SHORT), 3, "free");
-        refused(probe.disk().args(SHORT).args(["--size", "16M"]).run(), 3, "does not fit");
-        probe.assert_clean();
-        // Nor does a state folder on it work; that is an environment to repair, no crash.
-        let elsewhere = Scratch::new().unwrap();
-        let call = Probe::of(&elsewhere.path()).disk().args(SHORT).args(["--size", "16M"]);
-        let output = call.state(disk.path().join("state")).run().expect_code(3);
-        assert!(output.stderr.contains("No space left") && !output.stderr.contains("panicked"));
-        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
-    }
-    if let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes::mib(64)).unwrap() {
-        let probe = Probe::of(disk.path());
-        for size in ["60M", "10G", "9000P"] {
-            refused(probe.disk().args(SHORT).args(["--size", size]).run(), 3, "does not fit");
-        }
-        probe.assert_clean();
-    }
-    if let Some(mount) = FuseMount::new().unwrap() {
-        let probe = Probe::of(mount.path());
-        refused(probe.run(&SHORT), 3, "fuse");
-        let insisted = probe.disk().args(SHORT).args(["--size", "16M", "--any-fs", "--buffered"]).run();
-        assert_eq!(results(&assert_probed(&insisted), "step").len(), 1);
-        // FUSE hides a file that is removed while open, and removes it a moment after the last close.
-        (0..200).take_while(|_| !probe.left().is_empty()).for_each(|_| sleep(Duration::from_millis(10)));
-        probe.assert_clean();
-    }
+    probe.assert_clean();
+}
+
+#[test]
+fn a_file_system_in_user_space_is_refused_unless_asked_for() {
+    let mount = FuseMount::new();
+    let probe = Probe::of(mount.path());
+    refused(probe.run(&SHORT), 3, "fuse");
+    let insisted = probe.disk().args(SHORT).args(["--size", "16M", "--any-fs", "--buffered"]).run();
+    assert_eq!(results(&assert_probed(&insisted), "step").len(), 1);
+    // FUSE hides a file that is removed while open, and removes it a moment after the last close.
+    (0..200).take_while(|_| !probe.left().is_empty()).for_each(|_| sleep(Duration::from_millis(10)));
+    probe.assert_clean();
 }
 
 #[test]
 fn memory_is_probed_and_called_memory() {
-    let Some(memory) = Tmpfs::new(Bytes::mib(64)).unwrap() else { return };
+    let memory = Tmpfs::new(Bytes::mib(64));
     let probe = Probe::of(memory.path());
     let mut output = probe.disk().args(SHORT).args(["--size", "16M"]).run();
     if output.stderr.contains("no direct I/O") {
@@ -241,42 +252,43 @@ fn two_probes_in_one_directory_do_not_meet() {
 
 #[test]
 fn a_folder_without_permission_is_refused() {
-    if !is_root() {
-        eprintln!("skipped: not root");
-        return;
-    }
     let (theirs, state) = (Scratch::new().unwrap(), Scratch::new().unwrap());
+    let allow = |folder: &Path, mode| fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+    // Root calls the program as another user, and closes what is its own; any other user closes it for himself too.
+    let (read_only, closed) = if is_root() { (0o755, 0o700) } else { (0o555, 0o000) };
     // What the test may open, `nobody` may too; only the folder to probe is closed.
-    fs::set_permissions(state.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    fs::set_permissions(theirs.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    allow(&state.path(), 0o777);
+    let folder = theirs.path();
+    allow(&folder, read_only);
     let program = state.path().join("program");
     fs::copy(env!("CARGO_BIN_EXE_fathom"), &program).unwrap();
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
-    let call = || Fathom::new("setpriv").args(nobody).arg(&program).arg("disk").state(state.path());
-    let output = call().arg("--dir").arg(theirs.path()).args(SHORT).args(["--size", "16M"]).run();
+    let call = || {
+        let call =
+            if is_root() { Fathom::new("setpriv").args(nobody).arg(&program) } else { Fathom::new(&program) };
+        call.arg("disk").state(state.path())
+    };
+    let output = call().arg("--dir").arg(&folder).args(SHORT).args(["--size", "16M"]).run();
     if output.stderr.contains("setpriv:") {
-        eprintln!("skipped: {}", output.stderr);
-        return;
+        skip!(Need::Root, "{}", output.stderr);
     }
     refused(output, 3, "Permission denied");
-    fs::set_permissions(theirs.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    let output = call().arg("--dir").arg(theirs.path()).args(SHORT).args(["--size", "16M"]).run();
+    allow(&folder, closed);
+    let output = call().arg("--dir").arg(&folder).args(SHORT).args(["--size", "16M"]).run();
+    allow(&folder, 0o700);
     refused(output, 3, "Permission denied");
-    assert_eq!(fs::read_dir(theirs.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
     // Where it may, it works without root.
     let own = state.path().join("own");
     fs::create_dir(&own).unwrap();
-    fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).unwrap();
+    allow(&own, 0o777);
     assert_probed(&call().arg("--dir").arg(&own).args(SHORT).args(["--size", "16M"]).run());
     assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
 }
 
 #[test]
 fn a_block_device_is_written_to_only_when_it_is_blank_and_named() {
-    if !is_root() {
-        eprintln!("skipped: not root");
-        return;
-    }
+    need_root();
     let scratch = Scratch::new().unwrap();
     let ledger = Ledger::open_in(&scratch.path().join("state")).unwrap();
     let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
@@ -314,15 +326,9 @@ fn a_block_device_is_written_to_only_when_it_is_blank_and_named() {
     assert_eq!(probe.left(), Vec::<String>::new());
 }
 
-/// Lets the file system at `path` fail from now on, as a controller that died does.
-fn shut_down(path: &Path) -> bool {
-    let done = Command::new("xfs_io").args(["-x", "-c", "shutdown"]).arg(path).output();
-    done.is_ok_and(|done| done.status.success())
-}
-
 #[test]
 fn an_input_output_error_midway_is_told_and_cleaned_up() {
-    let Some(below) = RealDisk::new(Filesystem::Ext4, Bytes::mib(256)).unwrap() else { return };
+    let below = RealDisk::new(Filesystem::Ext4, Bytes::mib(256));
     let state = Scratch::new().unwrap();
     let ledger = Ledger::open_in(&state.path()).unwrap();
     let device = LoopDevice::create(&ledger, below.path(), Bytes::mib(128), LoopOptions::default()).unwrap();
@@ -334,10 +340,8 @@ fn an_input_output_error_midway_is_told_and_cleaned_up() {
     let long = ["--pattern", "randrw", "--depth", "4", "--size", "16M", "--time", "30s", "--json=lines"];
     let mut running = probe.disk().args(long).spawn();
     assert!(running.wait_for_stdout("layout"), "{}", running.stderr());
-    if !shut_down(below.path()) {
-        eprintln!("skipped: no xfs_io with shutdown");
-        return;
-    }
+    // The file system fails from now on, as one does whose controller died.
+    below.power_off();
     let output = running.wait().expect_code(1);
     assert_sentence(&output);
     assert!(output.stderr.contains("Input/output error"), "{}", output.stderr);
@@ -357,15 +361,12 @@ fn an_input_output_error_midway_is_told_and_cleaned_up() {
 
 #[test]
 fn a_file_system_that_dies_is_an_error_and_no_crash() {
-    let Some(disk) = RealDisk::new(Filesystem::Xfs, Bytes::mib(300)).unwrap() else { return };
+    let disk = RealDisk::new(Filesystem::Xfs, Bytes::mib(300));
     let probe = Probe::of(disk.path());
     let long = ["--pattern", "append", "--size", "16M", "--time", "30s", "--json=lines"];
     let mut running = probe.disk().args(long).spawn();
     assert!(running.wait_for_stdout("layout"), "{}", running.stderr());
-    if !shut_down(disk.path()) {
-        eprintln!("skipped: no xfs_io with shutdown");
-        return;
-    }
+    disk.power_off();
     let output = running.wait().expect_code(1);
     assert_sentence(&output);
     assert!(output.stderr.contains("Input/output error"), "{}", output.stderr);
@@ -375,7 +376,7 @@ fn a_file_system_that_dies_is_an_error_and_no_crash() {
 
 #[test]
 fn a_thin_disk_that_runs_out_is_told_and_cleaned_up() {
-    let Some(memory) = Tmpfs::new(Bytes::mib(64)).unwrap() else { return };
+    let memory = Tmpfs::new(Bytes::mib(64));
     let state = Scratch::new().unwrap();
     let ledger = Ledger::open_in(&state.path()).unwrap();
     let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
@@ -400,7 +401,7 @@ fn a_thin_disk_that_runs_out_is_told_and_cleaned_up() {
 
 #[test]
 fn a_disk_that_fills_up_midway_is_told_and_cleaned_up() {
-    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes::mib(128)).unwrap() else { return };
+    let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(128));
     let probe = Probe::of(disk.path());
     let mut running = probe.disk().args(["--quick", "--size", "16M", "--json=lines"]).spawn();
     assert!(running.wait_for_stdout("\"step\""), "{}", running.stderr());

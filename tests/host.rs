@@ -4,18 +4,12 @@ use std::process::Command;
 
 use fathom_host::cgroup::{Cgroups, LimitKind};
 use fathom_host::{View, environment};
-use fathom_testkit::{Bytes, Cap, CapLimits, Filesystem, RealDisk};
+use fathom_testkit::{Bytes, Cap, CapLimits, Filesystem, Need, OrSkip, RealDisk, assert, assert_eq, test};
 
 #[test]
 fn a_cap_is_seen_with_the_file_that_sets_it() {
-    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes(64 << 20)).unwrap() else { return };
-    let cap = match Cap::new(disk.ledger(), disk.device_number(), CapLimits::iops(100)) {
-        Ok(cap) => cap,
-        Err(error) => {
-            eprintln!("skipped: {error}");
-            return;
-        }
-    };
+    let disk = RealDisk::new(Filesystem::Ext4, Bytes(64 << 20));
+    let cap = Cap::new(disk.ledger(), disk.device_number(), CapLimits::iops(100)).or_skip(Need::Cgroup);
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
     let joined = cap.adopt_process(sleeper.id());
     let groups = Cgroups::of(&View::live(), Some(sleeper.id()));
@@ -32,10 +26,7 @@ fn a_cap_is_seen_with_the_file_that_sets_it() {
 
 #[test]
 fn facts_name_the_file_system_and_every_device_below() {
-    let Some(disk) = RealDisk::new(Filesystem::Xfs, Bytes(Filesystem::Xfs.least_size_mib() << 20)).unwrap()
-    else {
-        return;
-    };
+    let disk = RealDisk::new(Filesystem::Xfs, Bytes(Filesystem::Xfs.least_size_mib() << 20));
     let facts = environment::facts(&View::live(), Some(disk.path()));
     let fact = |name: &str| facts.get(name).map(String::as_str);
     assert_eq!(fact("fs.type"), Some("xfs"));

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fathom_host::{View, diskstats};
-use fathom_testkit::{Fathom, Filesystem, RealDisk, Running};
+use fathom_testkit::{Fathom, Filesystem, Need, RealDisk, Running, assert, assert_eq, skip, test};
 use fathom_units::Bytes;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -20,14 +20,13 @@ fn fathom(arguments: &[&str]) -> Fathom {
     Fathom::new(env!("CARGO_BIN_EXE_fathom")).arg("iostat").args(arguments).limit(Duration::from_secs(60))
 }
 
-/// Whether Debian's sysstat is there; says so where it is not.
-fn has_sysstat() -> bool {
+/// Ends the test as skipped where Debian's sysstat is missing.
+fn need_sysstat() {
     let version = Command::new("iostat").arg("-V").output();
     let known = version.is_ok_and(|out| String::from_utf8_lossy(&out.stdout).contains("sysstat version 12."));
     if !known {
-        eprintln!("skipped: no iostat of sysstat 12 on this machine");
+        skip!(Need::Program, "no iostat of sysstat 12 on this machine");
     }
-    known
 }
 
 fn sysstat(arguments: &[&str]) -> Child {
@@ -40,14 +39,14 @@ fn sysstat_text(arguments: &[&str]) -> String {
     String::from_utf8(sysstat(arguments).wait_with_output().unwrap().stdout).unwrap()
 }
 
-/// Any device that has done I/O, for tests that need no load.
-fn some_device() -> Option<String> {
+/// Any device that has done I/O, for tests that need no load; the test ends as skipped where there is none.
+fn some_device() -> String {
     let lines = diskstats::read(&View::live()).unwrap_or_default();
-    let name = lines.into_iter().find(|line| line.counters.any_io() && !line.name.starts_with("loop"));
-    if name.is_none() {
-        eprintln!("skipped: no block device of this machine has done I/O");
+    let busy = lines.into_iter().find(|line| line.counters.any_io() && !line.name.starts_with("loop"));
+    match busy {
+        Some(line) => line.name,
+        None => skip!(Need::Kernel, "no block device of this machine has done I/O"),
     }
-    name.map(|line| line.name)
 }
 
 /// The probe itself: reads and writes past the page cache, each write flushed.
@@ -84,10 +83,8 @@ fn both_watch(disk: &RealDisk) -> Option<(Value, Value)> {
 
 #[test]
 fn sees_what_sysstat_sees_under_a_real_load() {
-    if !has_sysstat() {
-        return;
-    }
-    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes(64 << 20)).unwrap() else { return };
+    need_sysstat();
+    let disk = RealDisk::new(Filesystem::Ext4, Bytes(64 << 20));
     let mut last = String::new();
     // A busy machine may delay one of the programs past the load's start, or the load past the interval's end.
     for _ in 0..4 {
@@ -112,10 +109,8 @@ fn sees_what_sysstat_sees_under_a_real_load() {
 
 #[test]
 fn headings_are_those_of_sysstat() {
-    if !has_sysstat() {
-        return;
-    }
-    let Some(device) = some_device() else { return };
+    need_sysstat();
+    let device = some_device();
     let headings = |text: &str| -> Vec<String> {
         let lines = text.lines().filter(|line| line.starts_with("Device") || line.starts_with("avg-cpu"));
         lines.map(str::to_owned).collect()
@@ -170,10 +165,8 @@ fn shape(value: &Value, out: &mut Vec<String>, path: &str) {
 
 #[test]
 fn json_has_the_shape_of_sysstats() {
-    if !has_sysstat() {
-        return;
-    }
-    let Some(device) = some_device() else { return };
+    need_sysstat();
+    let device = some_device();
     for options in ["", "-x", "-x -s", "-x -m", "-d -t", "-c", "-m", "-s"] {
         let mut arguments: Vec<&str> = options.split_whitespace().collect();
         arguments.extend(["-o", "JSON", &device, "1", "2"]);
@@ -250,7 +243,7 @@ fn time_stamps_follow_the_environment() {
 
 #[test]
 fn the_tree_puts_a_loop_device_above_its_disk() {
-    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes(64 << 20)).unwrap() else { return };
+    let disk = RealDisk::new(Filesystem::Ext4, Bytes(64 << 20));
     fs::write(disk.path().join("data"), vec![1; 1 << 20]).unwrap();
     let name = disk.device_name();
     let document = fathom(&["-d", "--tree", "--json", &name]).run().expect_code(0).json();
@@ -258,8 +251,7 @@ fn the_tree_puts_a_loop_device_above_its_disk() {
     let disks = statistics["disk"].as_array().unwrap();
     assert_eq!(disks[0]["disk_device"], name.as_str());
     if disks[0]["below"] == serde_json::json!([]) {
-        eprintln!("skipped: the loop device's file is on no disk that this machine shows");
-        return;
+        skip!(Need::Kernel, "the loop device's file is on no disk that this machine shows");
     }
     assert_eq!(disks[1]["disk_device"], disks[0]["below"][0]);
     assert_eq!(statistics["total"]["disks"], 1, "{statistics}");

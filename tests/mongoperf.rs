@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use fathom_testkit::{Fathom, Output, Scratch, leftovers};
+use fathom_testkit::{Fathom, Need, Output, Scratch, assert, assert_eq, leftovers, skip, test};
 use rustix::process::Signal;
 
 const STUDY: &str = "{ nThreads:1024, fileSizeMB:1000, mmf:false, r:true, w:true, syncDelay:60 }\n";
@@ -15,15 +15,19 @@ fn mongoperf(folder: &Scratch) -> Fathom {
     Fathom::new(env!("CARGO_BIN_EXE_fathom")).arg("mongoperf").current_dir(folder.path())
 }
 
-/// A run that should succeed; `None`, said why, where the folder for tests has no direct I/O.
-fn succeed(call: Fathom, folder: &Scratch) -> Option<Output> {
-    let output = call.run();
+/// Ends the test as skipped where the folder for tests has no direct I/O.
+fn need_direct_io(output: &Output) {
     if output.stderr.contains("has no direct I/O") {
-        eprintln!("skipped: {}", output.stderr);
-        return None;
+        skip!(Need::Kernel, "{}", output.stderr);
     }
+}
+
+/// A run that should succeed; the test ends as skipped where the folder for tests has no direct I/O.
+fn succeed(call: Fathom, folder: &Scratch) -> Output {
+    let output = call.run();
+    need_direct_io(&output);
     assert_eq!(leftovers(&folder.path(), None).unwrap(), Vec::<String>::new());
-    Some(output.expect_code(0))
+    output.expect_code(0)
 }
 
 /// Whether `line` is `pattern`, in which each `#` stands for a whole number.
@@ -60,7 +64,7 @@ fn shape(stdout: &str) -> Vec<&str> {
 fn the_study_document_gives_the_old_lines() {
     let folder = Scratch::new().unwrap();
     let call = mongoperf(&folder).args(["--seconds", "2", "--step", "1"]).stdin(STUDY);
-    let Some(output) = succeed(call, &folder) else { return };
+    let output = succeed(call, &folder);
     let echo = "{ nThreads: 1024, fileSizeMB: 1000, mmf: false, r: true, w: true, syncDelay: 60 }";
     let expected = [
         "mongoperf",
@@ -85,13 +89,13 @@ fn the_study_document_gives_the_old_lines() {
 fn threads_double_every_eight_seconds_unless_said() {
     let folder = Scratch::new().unwrap();
     let call = mongoperf(&folder).args(["--seconds", "5", "--step=1"]).stdin(SMALL);
-    let Some(output) = succeed(call, &folder) else { return };
+    let output = succeed(call, &folder);
     let news = output.stdout.lines().filter_map(|line| line.strip_prefix("new thread, total running : "));
     assert_eq!(news.collect::<Vec<_>>(), ["1", "2", "4", "5"]);
     assert_eq!(output.stdout.matches("MB/sec").count(), 5);
 
     let call = mongoperf(&folder).args(["--seconds", "9"]).stdin(SMALL);
-    let output = succeed(call, &folder).unwrap();
+    let output = succeed(call, &folder);
     let shape = shape(&output.stdout);
     let second = shape.iter().position(|line| *line == "new thread, total running : 2").unwrap();
     assert_eq!(shape[..second].iter().filter(|line| line.ends_with("MB/sec")).count(), 8);
@@ -103,7 +107,7 @@ fn megabytes_are_those_of_the_record_size() {
     let folder = Scratch::new().unwrap();
     let document = "{nThreads:2,fileSizeMB:32,r:true,w:true,recSizeKB:64}";
     let call = mongoperf(&folder).args(["--seconds", "2"]).stdin(document);
-    let Some(output) = succeed(call, &folder) else { return };
+    let output = succeed(call, &folder);
     let lines: Vec<&str> = output.stdout.lines().filter(|line| line.contains("ops/sec")).collect();
     assert_eq!(lines.len(), 2);
     for line in lines {
@@ -118,7 +122,7 @@ fn a_mapped_run_tells_its_syncs() {
     let folder = Scratch::new().unwrap();
     let document = "{nThreads:2,fileSizeMB:16,mmf:1,r:1,w:1,recSizeKB:10,syncDelay:1}";
     let call = mongoperf(&folder).args(["--seconds", "3"]).stdin(document);
-    let Some(output) = succeed(call, &folder) else { return };
+    let output = succeed(call, &folder);
     let shape = shape(&output.stdout);
     let count = |wanted| shape.iter().filter(|line| **line == wanted).count();
     assert_eq!(count("# ops/sec "), 3, "{}", output.stdout);
@@ -136,23 +140,25 @@ fn documents_in_every_old_form_are_taken() {
         "\u{feff}{\r\n\tnThreads: NumberInt(5),\r\n\tr: true,\r\n\tw: true\r\n};\r\n\u{1a}".to_owned(),
         long,
     ];
-    thread::scope(|scope| {
-        for form in &forms {
-            scope.spawn(move || {
-                let folder = Scratch::new().unwrap();
-                let by_file = form.starts_with("//");
-                let call = mongoperf(&folder).args(["--seconds", "1"]);
-                let call = if by_file {
-                    fs::write(folder.path().join("settings.js"), form).unwrap();
-                    call.arg("settings.js").stdin("not read")
-                } else {
-                    call.stdin(form.as_str())
-                };
-                let Some(output) = succeed(call, &folder) else { return };
-                assert!(output.stdout.contains("wthr 5\n"), "{}", output.stdout);
-            });
-        }
+    // All run at the same time.
+    let running = forms.map(|form| {
+        let folder = Scratch::new().unwrap();
+        let call = mongoperf(&folder).args(["--seconds", "1"]);
+        let call = if form.starts_with("//") {
+            fs::write(folder.path().join("settings.js"), form).unwrap();
+            call.arg("settings.js").stdin("not read")
+        } else {
+            call.stdin(form)
+        };
+        (call.spawn(), folder)
     });
+    for (running, folder) in running {
+        let output = running.wait();
+        need_direct_io(&output);
+        assert_eq!(leftovers(&folder.path(), None).unwrap(), Vec::<String>::new());
+        let output = output.expect_code(0);
+        assert!(output.stdout.contains("wthr 5\n"), "{}", output.stdout);
+    }
 }
 
 #[test]
@@ -160,7 +166,7 @@ fn an_unknown_field_is_a_warning_and_stdout_stays_clean() {
     let folder = Scratch::new().unwrap();
     let document = "{NTHREADS:9,create:false,r:true} and more";
     let call = mongoperf(&folder).args(["--seconds", "1", "--percentiles"]).stdin(document);
-    let Some(output) = succeed(call, &folder) else { return };
+    let output = succeed(call, &folder);
     for word in ["did you mean nThreads?", "'create'", "\"and more\"", "1 thread: read "] {
         assert!(output.stderr.contains(word), "{word}: {}", output.stderr);
     }
@@ -174,7 +180,7 @@ fn json_is_one_document_with_everything_apart() {
     let folder = Scratch::new().unwrap();
     let document = "{nThreads:2,fileSizeMB:16,r:true,w:true}";
     let call = mongoperf(&folder).args(["--seconds", "2", "--step", "1", "--json"]).stdin(document);
-    let Some(output) = succeed(call, &folder) else { return };
+    let output = succeed(call, &folder);
     let json = output.json();
     assert_eq!((json["schema"].as_u64(), json["state"].as_str()), (Some(1), Some("complete")));
     assert_eq!(json["options"]["record_bytes"], 4096);
@@ -248,6 +254,24 @@ fn what_the_environment_lacks_is_one_sentence_and_exit_code_3() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
+/// Sends a signal at a moment, and looks at the end; an error where the folder for tests has no direct I/O or no room.
+fn interrupt(document: &str, signal: Signal, moment: &str) -> Result<(), String> {
+    let folder = Scratch::new().unwrap();
+    let mut running = mongoperf(&folder).stdin(document).spawn();
+    if !running.wait_for_stdout(moment) {
+        let output = running.wait();
+        let excused = ["has no direct I/O", "does not fit"];
+        assert!(excused.iter().any(|why| output.stderr.contains(why)), "{output:?}");
+        return Err(output.stderr);
+    }
+    let pid = running.pid();
+    running.signal(signal);
+    let output = running.wait().expect_code(0);
+    assert!(!output.stderr.contains("fathom:"), "{}", output.stderr);
+    assert_eq!(leftovers(&folder.path(), Some(pid)).unwrap(), Vec::<String>::new(), "{moment}");
+    Ok(())
+}
+
 #[test]
 fn ctrl_c_ends_it_at_any_moment_and_leaves_nothing() {
     let large = "{nThreads:64,fileSizeMB:20000,r:true,w:true}";
@@ -258,26 +282,18 @@ fn ctrl_c_ends_it_at_any_moment_and_leaves_nothing() {
         (large, Signal::INT, "creating test file"),
         (mapped, Signal::TERM, "mmf sync took"),
     ];
-    thread::scope(|scope| {
-        for (document, signal, moment) in moments {
-            scope.spawn(move || {
-                let folder = Scratch::new().unwrap();
-                let mut running = mongoperf(&folder).stdin(document).spawn();
-                if !running.wait_for_stdout(moment) {
-                    let output = running.wait();
-                    let excused = ["has no direct I/O", "does not fit"];
-                    assert!(excused.iter().any(|why| output.stderr.contains(why)), "{output:?}");
-                    eprintln!("skipped: {}", output.stderr);
-                    return;
-                }
-                let pid = running.pid();
-                running.signal(signal);
-                let output = running.wait().expect_code(0);
-                assert!(!output.stderr.contains("fathom:"), "{}", output.stderr);
-                assert_eq!(leftovers(&folder.path(), Some(pid)).unwrap(), Vec::<String>::new(), "{moment}");
-            });
-        }
+    // All at the same time; a machine that cannot have one of the moments skips once the others have been looked at.
+    let lacks = thread::scope(|scope| {
+        let interrupted = |moment: &(&'static str, Signal, &'static str)| {
+            let (document, signal, moment) = *moment;
+            scope.spawn(move || interrupt(document, signal, moment).err())
+        };
+        let threads: Vec<_> = moments.iter().map(interrupted).collect();
+        threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
     });
+    if let Some(why) = lacks.first() {
+        skip!(Need::Disk, "{} of {} moments: {why}", lacks.len(), moments.len());
+    }
 }
 
 #[test]
@@ -286,9 +302,8 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     let mut running = mongoperf(&folder).stdin("{r:true,fileSizeMB:16}").spawn();
     if !running.wait_for_stdout("testing...") {
         let output = running.wait();
-        assert!(output.stderr.contains("has no direct I/O"), "{output:?}");
-        eprintln!("skipped: {}", output.stderr);
-        return;
+        need_direct_io(&output);
+        panic!("it ended early: {output:?}");
     }
     running.close_stdout();
     let output = running.wait().expect_code(0);
@@ -299,8 +314,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
 #[test]
 fn a_terminal_without_a_document_gets_an_explanation() {
     if !Path::new("/usr/bin/script").exists() {
-        eprintln!("skipped: no script(1) to make a terminal");
-        return;
+        skip!(Need::Program, "no script(1) to make a terminal");
     }
     let command = format!("{} mongoperf", env!("CARGO_BIN_EXE_fathom"));
     let output = Fathom::new("/usr/bin/script").args(["-qec", &command, "/dev/null"]).run();

@@ -1,6 +1,6 @@
 //! `fathom report`'s page in a browser: what only a browser can tell of it, on pages that the program made of real runs.
 //!
-//! Where no Chromium is installed every test here says so and passes. One browser and one set of pages serve all tests that run at
+//! Where no Chromium is installed every test here ends as skipped. One browser and one set of pages serve all tests that run at
 //! the same time; each page is opened in a tab that knows nothing of the others. No test asserts a time.
 
 mod drawn;
@@ -47,20 +47,20 @@ impl Shared {
     }
 }
 
-/// The browser and the pages; none, with the reason printed, where there is no browser. They go when the last test that has them
+/// The browser and the pages; the test ends as skipped where there is no browser. They go when the last test that has them
 /// ends, which a static that holds them would not see.
-fn shared() -> Option<Arc<Shared>> {
+fn shared() -> Arc<Shared> {
     static SHARED: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
     let mut kept = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(shared) = kept.upgrade() {
-        return Some(shared);
+        return shared;
     }
-    let browser = Mutex::new(Browser::start().unwrap()?);
+    let browser = Mutex::new(Browser::start());
     let scratch = Scratch::new().unwrap();
     let pages = pages::make(&scratch);
     let shared = Arc::new(Shared { browser, pages, scratch });
     *kept = Arc::downgrade(&shared);
-    Some(shared)
+    shared
 }
 
 /// A tab with a page in it, and the questions.

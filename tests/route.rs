@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bson::{Document, doc};
 use fathom_client::Connection;
-use fathom_testkit::{Fathom, LabServer, Scratch};
+use fathom_testkit::{Fathom, LabServer, Scratch, assert, assert_eq, test};
 
 use crate::clients::{ROCKSDB, WIRED_TIGER, assert_passed, client, mongosh, program, stop, with_program};
 
@@ -142,14 +142,13 @@ fn a_shard_that_was_killed_comes_again_as_the_same_shard() {
 #[test]
 fn mongosh_has_its_sharding_helpers() {
     let scratch = Scratch::new().unwrap();
-    if client("node").is_none() {
-        return;
-    }
+    // Looked for before the cluster is made, which takes longer.
+    client("node");
     let cluster = Cluster::start(&scratch, &[WIRED_TIGER, WIRED_TIGER]);
     let shards: Vec<String> =
         cluster.shards.iter().map(|shard| format!("'127.0.0.1:{}'", shard.port())).collect();
     let uri = format!("mongodb://localhost:{}/test", cluster.router.port());
-    let call = mongosh(&uri, &scratch.path()).expect("it is installed");
+    let call = mongosh(&uri, &scratch.path());
     let call = call.args(["--eval", &format!("const SHARDS = [{}];", shards.join(", "))]);
     let call = with_program(call, "sharding").limit(Duration::from_secs(300));
     assert_passed("mongosh", &call.run());
@@ -159,7 +158,7 @@ fn mongosh_has_its_sharding_helpers() {
 #[test]
 fn pymongo_sees_a_router() {
     let scratch = Scratch::new().unwrap();
-    let Some(call) = program("python", &scratch.path()) else { return };
+    let call = program("python", &scratch.path());
     let cluster = Cluster::start(&scratch, &[WIRED_TIGER, WIRED_TIGER, ROCKSDB]);
     cluster.add_shards();
     let call = call.args(["sharding", &cluster.router.port().to_string()]).limit(Duration::from_secs(300));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bson::doc;
 use fathom_storage::Filesystem;
-use fathom_testkit::{LabServer, RealDisk, fill};
+use fathom_testkit::{LabServer, RealDisk, assert, assert_eq, fill, test};
 use fathom_units::Bytes;
 use rustix::fs::{FallocateFlags, fallocate};
 
@@ -42,7 +42,7 @@ fn rocksdb_stops_on_a_full_ext4_and_keeps_everything() {
 }
 
 fn fill_under(engine: &str, filesystem: Filesystem) {
-    let Some(disk) = RealDisk::new(filesystem, Bytes::gib(1)).unwrap() else { return };
+    let disk = RealDisk::new(filesystem, Bytes::gib(1));
     // Room for the end, whatever the writers take while the disk is being filled: each start makes another journal file of 100 MB.
     let reserve = disk.path().join("reserve");
     let file = fs::File::create_new(&reserve).unwrap();

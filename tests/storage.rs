@@ -12,12 +12,14 @@ use fathom_process::Ledger;
 use fathom_storage::{
     Backing, Cap, CapLimits, Filesystem, FilesystemOptions, LoopDevice, LoopOptions, format_and_mount,
 };
-use fathom_testkit::{FuseMount, RealDisk, Scratch, Tmpfs, is_root, leftovers};
+use fathom_testkit::{
+    FuseMount, Need, OrSkip, RealDisk, Scratch, Tmpfs, assert, assert_eq, leftovers, need_root, test,
+};
 use fathom_units::Bytes;
 
 fn made_used_undone(filesystem: Filesystem) {
     let size = Bytes(filesystem.least_size_mib() << 20);
-    let Some(disk) = RealDisk::new(filesystem, size).unwrap() else { return };
+    let disk = RealDisk::new(filesystem, size);
     let path = disk.path().to_owned();
     let mounts = Mounts::read(&View::live()).unwrap();
     let mount = mounts.containing(&path).unwrap();
@@ -57,10 +59,7 @@ fn btrfs_is_made_used_and_undone() {
 
 #[test]
 fn a_loop_device_has_the_block_size_and_space_asked_for() {
-    if !is_root() {
-        eprintln!("skipped: not root");
-        return;
-    }
+    need_root();
     let scratch = Scratch::new().unwrap();
     let ledger = Ledger::open_in(&scratch.path().join("state")).unwrap();
     let options =
@@ -87,10 +86,7 @@ fn a_loop_device_has_the_block_size_and_space_asked_for() {
 
 #[test]
 fn many_loop_devices_at_once_are_no_race() {
-    if !is_root() {
-        eprintln!("skipped: not root");
-        return;
-    }
+    need_root();
     let scratch = Scratch::new().unwrap();
     let folder = scratch.path();
     let ledger = Ledger::open_in(&folder.join("state")).unwrap();
@@ -107,7 +103,7 @@ fn many_loop_devices_at_once_are_no_race() {
 
 #[test]
 fn a_panic_takes_the_disk_down() {
-    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes(16 << 20)).unwrap() else { return };
+    let disk = RealDisk::new(Filesystem::Ext4, Bytes(16 << 20));
     let path = disk.path().to_owned();
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
         let _disk = disk;
@@ -118,37 +114,42 @@ fn a_panic_takes_the_disk_down() {
 }
 
 #[test]
-fn awkward_disks_are_what_they_claim() {
-    if let Some(disk) = RealDisk::full(Filesystem::Ext4, Bytes(16 << 20)).unwrap() {
-        let error = fs::write(disk.path().join("more"), [1; 4096]).unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
-    }
-    if let Some(disk) = RealDisk::read_only(Filesystem::Ext4, Bytes(16 << 20)).unwrap() {
-        let error = fs::write(disk.path().join("x"), "x").unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
-    }
-    let mounts = |path: &Path| Mounts::read(&View::live()).unwrap().containing(path).unwrap().fs_type.clone();
-    if let Some(memory) = Tmpfs::new(Bytes(1 << 20)).unwrap() {
-        assert_eq!(mounts(memory.path()), "tmpfs");
-        assert!(fs::write(memory.path().join("x"), vec![1; 2 << 20]).is_err());
-    }
-    if let Some(fuse) = FuseMount::new().unwrap() {
-        assert!(mounts(fuse.path()).starts_with("fuse"));
-        fs::write(fuse.path().join("x"), "x").unwrap();
-    }
+fn a_full_disk_takes_nothing_more() {
+    let disk = RealDisk::full(Filesystem::Ext4, Bytes(16 << 20));
+    let error = fs::write(disk.path().join("more"), [1; 4096]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+}
+
+#[test]
+fn a_disk_mounted_read_only_takes_nothing() {
+    let disk = RealDisk::read_only(Filesystem::Ext4, Bytes(16 << 20));
+    let error = fs::write(disk.path().join("x"), "x").unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+}
+
+/// The kind of the file system that a folder is on.
+fn filesystem_of(path: &Path) -> String {
+    Mounts::read(&View::live()).unwrap().containing(path).unwrap().fs_type.clone()
+}
+
+#[test]
+fn memory_is_a_tmpfs_of_its_size() {
+    let memory = Tmpfs::new(Bytes(1 << 20));
+    assert_eq!(filesystem_of(memory.path()), "tmpfs");
+    assert!(fs::write(memory.path().join("x"), vec![1; 2 << 20]).is_err());
+}
+
+#[test]
+fn a_mount_in_user_space_is_one_of_fuse() {
+    let fuse = FuseMount::new();
+    assert!(filesystem_of(fuse.path()).starts_with("fuse"));
+    fs::write(fuse.path().join("x"), "x").unwrap();
 }
 
 #[test]
 fn a_cap_holds_its_processes_and_lets_them_go() {
-    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes(32 << 20)).unwrap() else { return };
-    let cap = match Cap::new(disk.ledger(), disk.device_number(), CapLimits::iops(100)) {
-        Ok(cap) => cap,
-        Err(error) if error.kind() == Kind::Unsupported => {
-            eprintln!("skipped: {error}");
-            return;
-        }
-        Err(error) => panic!("{error}"),
-    };
+    let disk = RealDisk::new(Filesystem::Ext4, Bytes(32 << 20));
+    let cap = Cap::new(disk.ledger(), disk.device_number(), CapLimits::iops(100)).or_skip(Need::Cgroup);
     let mut sleeper = Command::new("sleep").arg("600").spawn().unwrap();
     let adopted = cap.adopt_process(sleeper.id());
     let inside = fs::read_to_string(cap.processes_file()).unwrap();
@@ -165,7 +166,7 @@ fn a_cap_holds_its_processes_and_lets_them_go() {
 
 #[test]
 fn a_cap_on_nothing_is_an_error_and_leaves_no_group() {
-    let Some(disk) = RealDisk::new(Filesystem::Ext4, Bytes(16 << 20)).unwrap() else { return };
+    let disk = RealDisk::new(Filesystem::Ext4, Bytes(16 << 20));
     let nowhere = fathom_host::DeviceNumber { major: 7, minor: 1_048_575 };
     assert!(Cap::new(disk.ledger(), nowhere, CapLimits::iops(100)).is_err());
 }

@@ -29,6 +29,7 @@ mod disk_real;
 mod disk_refusals;
 mod disk_signals;
 mod doctor;
+mod faults;
 mod formats;
 mod host;
 mod iostat;

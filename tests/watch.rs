@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fathom_record::Run;
-use fathom_testkit::{Bytes, Fathom, LabServer, Scratch, Tmpfs};
+use fathom_testkit::{Bytes, Fathom, LabServer, Scratch, Tmpfs, assert, assert_eq, test};
 use serde_json::Value;
 
 use crate::clients::{ROCKSDB, WIRED_TIGER, serve, stop};
@@ -164,7 +164,7 @@ fn a_deployment_is_explained_as_it_is() {
 
 #[test]
 fn a_record_that_does_not_fit_is_an_error_and_the_watching_goes_on() {
-    let Some(memory) = Tmpfs::new(Bytes(64 << 10)).unwrap() else { return };
+    let memory = Tmpfs::new(Bytes(64 << 10));
     let scratch = Scratch::new().unwrap();
     let server = serve(WIRED_TIGER, &scratch, &[]);
     let words = ["watch", "--uri", &uri(&server), "--for", "12s", "--plain", "--record", "--runs"];

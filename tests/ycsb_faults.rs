@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use bson::rawdoc;
 use fathom_record::{Run, State};
-use fathom_testkit::{Bytes, Fathom, Manner, NullResponder, Output, Running, Scratch, Tmpfs, fill};
+use fathom_testkit::{
+    Bytes, Fathom, Manner, NullResponder, Output, Running, Scratch, Tmpfs, assert, assert_eq, fill, test,
+};
 use rustix::process::Signal;
 
 use crate::serve_run::connect;
@@ -216,9 +218,9 @@ fn assert_kept(run: &Run, returned: u64) {
 
 #[test]
 fn a_disk_that_fills_under_the_run_folder_does_not_end_the_run() {
+    let disk = Tmpfs::new(Bytes::mib(2));
     let scratch = Scratch::new().unwrap();
     let server = loaded(&scratch, 100, &[]);
-    let Some(disk) = Tmpfs::new(Bytes::mib(2)).unwrap() else { return };
     let words = ["recordcount=100", "operationcount=0", "maxexecutiontime=4", "-s", "status.interval=1"];
     let load = ycsb("run", "workloada", &to(server.port()), &words).arg("--runs").arg(disk.path()).spawn();
     wait_until("a second", || load.stderr().contains("[READ: Count="));

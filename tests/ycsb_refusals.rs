@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use fathom_testkit::{Bytes, Fathom, Output, Scratch, Tmpfs, fill};
+use fathom_testkit::{Bytes, Fathom, Output, Scratch, Tmpfs, assert, assert_eq, fill, test};
 
 use crate::disk::assert_sentence;
 use crate::ycsb::{report, url, workload, ycsb};
@@ -220,7 +220,7 @@ fn an_endless_load_says_so_and_ends_with_its_report() {
 }
 
 #[test]
-fn reports_that_cannot_be_written() {
+fn a_report_without_a_folder_is_refused() {
     let scratch = Scratch::new().unwrap();
     let server = loaded(&scratch, 10, &[]);
     let url = url(&server, "y", "");
@@ -230,8 +230,14 @@ fn reports_that_cannot_be_written() {
         3,
         "cannot write the report to /no/such/folder/report",
     ));
+}
 
-    let Some(disk) = Tmpfs::new(Bytes::mib(1)).unwrap() else { return };
+#[test]
+fn a_full_disk_loses_no_report_and_no_run() {
+    let disk = Tmpfs::new(Bytes::mib(1));
+    let scratch = Scratch::new().unwrap();
+    let server = loaded(&scratch, 10, &[]);
+    let url = url(&server, "y", "");
     let file = disk.path().join("report");
     fs::write(&file, "").unwrap();
     fill(disk.path()).unwrap();

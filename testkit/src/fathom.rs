@@ -17,6 +17,7 @@ use fathom_process::ledger;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
 use crate::Scratch;
+use crate::skip::count_assertion;
 
 /// Longer than any test should take, shorter than anybody's patience.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(120);
@@ -51,6 +52,7 @@ impl Output {
     /// The same output, if the exit code was `code`; else the test fails and shows everything.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Output {
+        count_assertion();
         let Output { stdout, stderr, .. } = &self;
         assert!(
             self.code == code,

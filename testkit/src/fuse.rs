@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use fathom_errors::{Error, Result};
 use fathom_process::{Guard, Thing, Tool};
 
-use crate::scratch::{Scratch, fixture_ledger, or_skip, root_or_skip};
+use crate::scratch::{Scratch, fixture_ledger, root_fixture};
+use crate::skip::Need;
 
 /// A mounted FUSE file system that shows an empty folder of the disk below.
 #[derive(Debug)]
@@ -19,12 +20,10 @@ pub struct FuseMount {
 }
 
 impl FuseMount {
-    /// An empty one; `None`, with the reason printed, where this machine cannot have it.
-    pub fn new() -> Result<Option<FuseMount>> {
-        if !root_or_skip() {
-            return Ok(None);
-        }
-        or_skip(make())
+    /// An empty one. The test ends as skipped where this machine cannot have it.
+    #[track_caller]
+    pub fn new() -> FuseMount {
+        root_fixture(Need::Fuse, make)
     }
 
     /// Its top folder.

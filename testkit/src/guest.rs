@@ -17,7 +17,8 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_process::{Guard, Tool};
 use fathom_units::Bytes;
 
-use crate::scratch::{Scratch, note_process, skip};
+use crate::scratch::{Scratch, note_process};
+use crate::skip::{Need, count_fixture, end_as_skipped};
 
 /// On the kernel's command line in the guest, so that nobody runs what is meant for it on a machine that matters.
 const MARK: &str = "fathom.guest";
@@ -45,8 +46,10 @@ pub enum Drive {
 pub struct Guest(PathBuf);
 
 impl Guest {
-    /// `None`, with the reason printed, where QEMU or the guest is missing.
-    pub fn find() -> Option<Guest> {
+    /// The test ends as skipped where QEMU or the guest is missing.
+    #[track_caller]
+    pub fn find() -> Guest {
+        count_fixture();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../setup/guest.sh");
         let why = match Command::new(script).arg("path").output() {
             Err(error) => error.to_string(),
@@ -54,14 +57,13 @@ impl Guest {
                 let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
                 let has_qemu = Command::new(QEMU).arg("--version").output().is_ok();
                 if output.status.success() && has_qemu {
-                    return Some(Guest(PathBuf::from(said)));
+                    return Guest(PathBuf::from(said));
                 }
                 let lacks_qemu = format!("{QEMU} is not installed; apt-get install qemu-system-x86");
                 if output.status.success() { lacks_qemu } else { said }
             }
         };
-        skip(&why);
-        None
+        end_as_skipped(Need::Guest, &why)
     }
 
     /// Whether this process runs in the guest.

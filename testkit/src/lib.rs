@@ -1,11 +1,14 @@
 //! Real disks and awkward ones for the tests, and the program under test with a leash.
 //!
-//! Fixtures need root and say on standard error why they are skipped without it. Each takes itself down when it
+//! A fixture that this machine cannot have ends its test as skipped ([`skip!`]). Each takes itself down when it
 //! goes out of scope, also in a panic; mounts, devices and cgroups that a killed test run left are taken down by
 //! the next. It is not part of the product.
 
+extern crate self as fathom_testkit;
+
 mod browser;
 mod delay_proxy;
+mod disturbance;
 mod fathom;
 mod fuse;
 mod guest;
@@ -16,13 +19,15 @@ mod network;
 mod null_responder;
 mod real_disk;
 mod scratch;
+mod skip;
 mod slow_disk;
-mod standstill;
 mod tmpfs;
 
 pub use browser::{Browser, Paper, Tab};
 pub use delay_proxy::DelayProxy;
+pub use disturbance::{Disturbance, DisturbanceLimit, fail_as_disturbed, undisturbed, with_disturbance};
 pub use fathom::{Fathom, Output, Running};
+pub use fathom_testkit_macros::test;
 pub use fuse::FuseMount;
 pub use guest::{Drive, Guest, stripped};
 pub use knob::Knob;
@@ -31,9 +36,9 @@ pub use leftovers::leftovers;
 pub use network::Network;
 pub use null_responder::{Manner, NullResponder};
 pub use real_disk::RealDisk;
-pub use scratch::{Scratch, fill, is_root, note_process};
+pub use scratch::{Scratch, fill, is_root, need_root, note_process};
+pub use skip::{Need, OrSkip, count_assertion, end_as_skipped, run_test};
 pub use slow_disk::{SlowDisk, Speed};
-pub use standstill::undisturbed;
 pub use tmpfs::Tmpfs;
 // What tests need to name when they ask for a disk.
 pub use fathom_process::{Guard, Ledger};

@@ -16,7 +16,8 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_process::Tool;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::scratch::{or_skip, root_or_skip};
+use crate::scratch::root_fixture;
+use crate::skip::Need;
 
 /// One try to reach a host: what is not answered within it was lost, and would be sent again only after a second.
 const TRY: Duration = Duration::from_millis(500);
@@ -31,12 +32,10 @@ pub struct Network {
 }
 
 impl Network {
-    /// So many hosts (at most 200), all connected; `None`, with the reason printed, where this machine cannot have them.
-    pub fn new(hosts: u8) -> Result<Option<Network>> {
-        if !root_or_skip() {
-            return Ok(None);
-        }
-        or_skip(make(hosts))
+    /// So many hosts (at most 200), all connected. The test ends as skipped where this machine cannot have them.
+    #[track_caller]
+    pub fn new(hosts: u8) -> Network {
+        root_fixture(Need::Network, || make(hosts))
     }
 
     /// Where a host is.
@@ -184,10 +183,11 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+    use crate::{assert, test};
 
     #[test]
     fn hosts_reach_each_other_unless_cut_off() {
-        let Some(network) = Network::new(2).unwrap() else { return };
+        let network = Network::new(2);
         let at = SocketAddr::from((network.address(1), 7));
         let _listener = network.on(1, || TcpListener::bind(at).unwrap()).unwrap();
         let connect = || TcpStream::connect_timeout(&at, TRY).map(drop);

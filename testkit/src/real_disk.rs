@@ -9,7 +9,8 @@ use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, Mou
 use fathom_units::Bytes;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use crate::scratch::{Scratch, fill, fixture_ledger, or_skip, root_or_skip};
+use crate::scratch::{Scratch, fill, fixture_ledger, root_fixture};
+use crate::skip::{Need, OrSkip};
 
 /// A mounted file system on a loop device of its own.
 #[derive(Debug)]
@@ -22,35 +23,30 @@ pub struct RealDisk {
 }
 
 impl RealDisk {
-    /// A fresh, empty one; `None`, with the reason printed, where this machine cannot have it.
-    pub fn new(filesystem: Filesystem, size: Bytes) -> Result<Option<RealDisk>> {
+    /// A fresh, empty one. The test ends as skipped where this machine cannot have it.
+    #[track_caller]
+    pub fn new(filesystem: Filesystem, size: Bytes) -> RealDisk {
         RealDisk::with(filesystem, size, &FilesystemOptions::default())
     }
 
     /// The same, mounted read-only.
-    pub fn read_only(filesystem: Filesystem, size: Bytes) -> Result<Option<RealDisk>> {
+    #[track_caller]
+    pub fn read_only(filesystem: Filesystem, size: Bytes) -> RealDisk {
         RealDisk::with(filesystem, size, &FilesystemOptions { read_only: true, ..Default::default() })
     }
 
     /// The same without a byte of room.
-    pub fn full(filesystem: Filesystem, size: Bytes) -> Result<Option<RealDisk>> {
-        let disk = RealDisk::new(filesystem, size)?;
-        if let Some(disk) = &disk {
-            fill(disk.path())?;
-        }
-        Ok(disk)
+    #[track_caller]
+    pub fn full(filesystem: Filesystem, size: Bytes) -> RealDisk {
+        let disk = RealDisk::new(filesystem, size);
+        fill(disk.path()).unwrap_or_else(|error| panic!("{error}"));
+        disk
     }
 
     /// The same with options.
-    pub fn with(
-        filesystem: Filesystem,
-        size: Bytes,
-        options: &FilesystemOptions,
-    ) -> Result<Option<RealDisk>> {
-        if !root_or_skip() {
-            return Ok(None);
-        }
-        or_skip(make(filesystem, size, options))
+    #[track_caller]
+    pub fn with(filesystem: Filesystem, size: Bytes, options: &FilesystemOptions) -> RealDisk {
+        root_fixture(Need::Disk, || make(filesystem, size, options))
     }
 
     /// The top folder of the file system.
@@ -79,12 +75,13 @@ impl RealDisk {
     }
 
     /// Cuts the power: what the file system (XFS) has not written by now never reaches the disk, its own log included, and
-    /// every further call on its files fails. [`RealDisk::power_on`] brings it back. `false`, with the reason printed, where
-    /// the tool for it is missing.
-    pub fn power_off(&self) -> Result<bool> {
+    /// every further call on its files fails. [`RealDisk::power_on`] brings it back. The test ends as skipped where `xfs_io`
+    /// is missing.
+    #[track_caller]
+    pub fn power_off(&self) {
         let cut = Tool::new("xfs_io", "xfsprogs")
             .and_then(|tool| tool.args(["-x", "-c", "shutdown"]).arg(self.path()).run());
-        Ok(or_skip(cut)?.is_some())
+        cut.or_skip(Need::Program);
     }
 
     /// Unmounts it and mounts it again, as a machine that starts does; nothing may use it.

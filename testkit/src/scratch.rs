@@ -6,9 +6,11 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use fathom_errors::{Error, Kind, Result};
+use fathom_errors::{Error, Result};
 use fathom_process::{Guard, Ledger, Thing, ledger};
 use tempfile::TempDir;
+
+use crate::skip::{Need, OrSkip, count_fixture, end_as_skipped};
 
 /// A folder that is removed with everything in it. `$FATHOM_TEST_DIR` says on which disk, else the system's
 /// folder for temporary files.
@@ -55,29 +57,20 @@ pub fn note_process(process: u32) -> Result<Guard> {
     Ok(fixture_ledger()?.will_make(Thing::process(process)?)?.guard())
 }
 
-/// `Some` fixture; or `None`, with the reason printed, where this machine cannot have it.
-pub(crate) fn or_skip<T>(made: Result<T>) -> Result<Option<T>> {
-    match made {
-        Ok(fixture) => Ok(Some(fixture)),
-        Err(error) if matches!(error.kind(), Kind::Unsupported | Kind::Permission | Kind::NotFound) => {
-            skip(&error.to_string());
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
+/// A fixture that only root can make; the test ends as skipped where this machine cannot have it.
+#[track_caller]
+pub(crate) fn root_fixture<T>(need: Need, make: impl FnOnce() -> Result<T>) -> T {
+    need_root();
+    count_fixture();
+    make().or_skip(need)
 }
 
-/// `true` for root; else says that the test is skipped.
-pub(crate) fn root_or_skip() -> bool {
+/// Ends the test as skipped for a user who is not root.
+#[track_caller]
+pub fn need_root() {
     if !is_root() {
-        skip("not root");
+        end_as_skipped(Need::Root, "the user is not root");
     }
-    is_root()
-}
-
-#[expect(clippy::print_stderr, reason = "a test tells its reader why it did nothing")]
-pub(crate) fn skip(why: &str) {
-    eprintln!("skipped: {why}");
 }
 
 /// Writes a file `filler` into `folder` until its file system takes no byte more.

@@ -24,7 +24,8 @@ use fuser::{
     ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 
-use crate::scratch::{Scratch, fixture_ledger, or_skip, root_or_skip};
+use crate::scratch::{Scratch, fixture_ledger, root_fixture};
+use crate::skip::Need;
 
 /// How fast a disk is.
 #[derive(Clone, Copy, Debug)]
@@ -49,12 +50,18 @@ pub struct SlowDisk {
 }
 
 impl SlowDisk {
-    /// A fresh, empty one; `None`, with the reason printed, where this machine cannot have it.
-    pub fn new(filesystem: Filesystem, size: Bytes, speed: Speed) -> Result<Option<SlowDisk>> {
-        if !root_or_skip() {
-            return Ok(None);
-        }
-        or_skip(make(filesystem, size, speed))
+    /// A fresh, empty one. The test ends as skipped where this machine cannot have it.
+    #[track_caller]
+    pub fn new(filesystem: Filesystem, size: Bytes, speed: Speed) -> SlowDisk {
+        root_fixture(Need::Disk, || SlowDisk::make(filesystem, size, speed))
+    }
+
+    /// The same outside of a test, for the bench.
+    ///
+    /// # Errors
+    /// Where this machine cannot have it.
+    pub fn make(filesystem: Filesystem, size: Bytes, speed: Speed) -> Result<SlowDisk> {
+        make(filesystem, size, speed)
     }
 
     /// The top folder of the file system.
@@ -298,11 +305,12 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::{assert, test};
 
     #[test]
     fn a_request_takes_what_was_asked() {
         let speed = Speed { service: Duration::from_millis(5), parallel: 8 };
-        let Some(disk) = SlowDisk::new(Filesystem::Ext4, Bytes(64 << 20), speed).unwrap() else { return };
+        let disk = SlowDisk::new(Filesystem::Ext4, Bytes(64 << 20), speed);
         let device = PathBuf::from("/dev").join(disk.device_name());
         let time = |disk: &SlowDisk, service: Duration, offset: u64| {
             disk.set_service(service);

@@ -8,7 +8,8 @@ use fathom_process::{Guard, Thing};
 use fathom_units::Bytes;
 use rustix::mount::MountFlags;
 
-use crate::scratch::{Scratch, fixture_ledger, or_skip, root_or_skip};
+use crate::scratch::{Scratch, fixture_ledger, root_fixture};
+use crate::skip::Need;
 
 /// A mounted tmpfs.
 #[derive(Debug)]
@@ -21,12 +22,10 @@ pub struct Tmpfs {
 }
 
 impl Tmpfs {
-    /// An empty one of `size`; `None`, with the reason printed, where this machine cannot have it.
-    pub fn new(size: Bytes) -> Result<Option<Tmpfs>> {
-        if !root_or_skip() {
-            return Ok(None);
-        }
-        or_skip(make(size))
+    /// An empty one of `size`. The test ends as skipped where this machine cannot have it.
+    #[track_caller]
+    pub fn new(size: Bytes) -> Tmpfs {
+        root_fixture(Need::Root, || make(size))
     }
 
     /// Its top folder.

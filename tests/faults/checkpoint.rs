@@ -3,37 +3,54 @@
 use std::thread;
 use std::time::Duration;
 
-use fathom_testkit::{Bytes, Filesystem, SlowDisk, Speed};
+use fathom_testkit::{Bytes, Filesystem, SlowDisk, Speed, assert, assert_eq, test};
 
-use crate::study::{Study, UNIFORM_UPDATES, alone};
+use super::recorder::{LoadedServer, Recorder, UNIFORM_UPDATES};
+use super::study::{FaultStudy, Recording};
 
-#[test]
-fn checkpoints_make_the_spikes_and_their_period_follows_syncdelay() {
-    let _alone = alone();
-    // 2,000 requests a second at best: what a checkpoint writes takes it a second, and syncs of the journal stand behind it.
+const SPIKES: FaultStudy =
+    FaultStudy { name: "checkpoint-spikes", record: record_spikes, check: check_spikes };
+
+fn record_spikes(recorder: &mut Recorder) {
+    // 2,000 requests a second at best: what a checkpoint writes takes it a second, and syncs of the journal wait for it.
     let speed = Speed { service: Duration::from_millis(4), parallel: 8 };
-    let Some(disk) = SlowDisk::new(Filesystem::Xfs, Bytes(2 << 30), speed).unwrap() else { return };
+    let disk = SlowDisk::new(Filesystem::Xfs, Bytes(2 << 30), speed);
     disk.set_service(Duration::ZERO);
-    let study = Study::start("wiredTiger", disk.path(), &["--syncdelay", "10"], 60_000);
+    let loaded = LoadedServer::start("wiredTiger", disk.path(), &["--syncdelay", "10"], 60_000);
     disk.set_service(speed.service);
-    let port = study.server.port();
     let words = format!("-threads 8 -target 300 {UNIFORM_UPDATES} -p mongodb.writeConcern=journaled");
-    let judged = thread::scope(|scope| {
-        let study = &study;
+    thread::scope(|scope| {
+        let loaded = &loaded;
         scope.spawn(move || {
             thread::sleep(Duration::from_secs(105));
-            study.set_syncdelay(17);
+            loaded.set_syncdelay(17);
         });
-        study.watched_once(port, 260, &words)
+        recorder.record("run", loaded.watched(loaded.server.port(), 260, &words));
     });
-    if judged.is_disturbed() {
-        return;
-    }
-    let finding = judged.finding("checkpoint-spikes");
-    let finding = finding.unwrap_or_else(|| panic!("{:#?}", judged.document));
+    loaded.stop();
+}
+
+fn check_spikes(recording: &Recording) {
+    let diagnosis = recording.diagnosis("run");
+    let finding = diagnosis.expect_finding("checkpoint-spikes");
     println!("{finding:#}");
     let text = finding.to_string();
     assert!(text.contains("WiredTiger") || text.contains("wiredTiger"), "{text}");
     assert_eq!(finding["confidence"], "certain", "{text}");
-    study.stop();
+}
+
+#[test]
+fn checkpoints_make_the_spikes_and_their_period_follows_syncdelay() {
+    SPIKES.check_bundles();
+}
+
+mod proof {
+    use fathom_testkit::test;
+
+    use super::SPIKES;
+
+    #[test]
+    fn checkpoints_make_the_spikes_and_their_period_follows_syncdelay() {
+        SPIKES.prove();
+    }
 }

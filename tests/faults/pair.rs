@@ -1,34 +1,43 @@
 //! A server on each engine under the same load, side by side: one after the other, and both at once on a disk each.
 
-use std::fs;
 use std::thread;
 
-use fathom_testkit::{Bytes, Fathom, Filesystem, RealDisk, Scratch};
+use fathom_testkit::{Bytes, Fathom, Filesystem, RealDisk, assert, assert_eq, test};
 
-use crate::study::{PROGRAM, Study, alone};
+use super::recorder::{LoadedServer, Recorder};
+use super::study::{FaultStudy, PROGRAM, Recording};
+
+const PAIR: FaultStudy = FaultStudy { name: "pair", record: record_pair, check: check_pair };
+
+const CHECKUP: FaultStudy = FaultStudy { name: "checkup", record: record_checkup, check: check_checkup };
 
 /// The same for both, so slow that one disk's work is not the other's.
 const LOAD: &str = "-threads 4 -target 300 -p requestdistribution=uniform -p readproportion=0.5 -p updateproportion=0.5 \
-                    -p mongodb.writeConcern=journaled";
+                    -p mongodb.writeConcern=journaled --no-record";
 
-#[test]
-fn a_pair_of_servers_stands_side_by_side_with_a_disk_each() {
-    let _alone = alone();
-    let disks = ["wiredTiger", "rocksdb"].map(|_| RealDisk::new(Filesystem::Xfs, Bytes(2 << 30)).unwrap());
-    let [Some(first), Some(second)] = disks else { return };
+fn record_pair(recorder: &mut Recorder) {
+    let disks = ["wiredTiger", "rocksdb"].map(|_| RealDisk::new(Filesystem::Xfs, Bytes(2 << 30)));
+    let [first, second] = disks;
     let pair = [("wiredTiger", &first), ("rocksdb", &second)];
-    let pair = pair.map(|(engine, disk)| Study::start(engine, disk.path(), &[], 20_000));
-    let uris = pair.each_ref().map(|study| format!("mongodb://127.0.0.1:{}", study.server.port()));
-    let explained = thread::scope(|scope| {
-        for study in &pair {
-            scope.spawn(|| study.unwatched(30, LOAD));
+    let pair = pair.map(|(engine, disk)| LoadedServer::start(engine, disk.path(), &[], 20_000));
+    let uris = pair.each_ref().map(|loaded| format!("mongodb://127.0.0.1:{}", loaded.server.port()));
+    thread::scope(|scope| {
+        for loaded in &pair {
+            scope.spawn(|| loaded.load(loaded.server.port(), 30, LOAD).run().expect_code(0));
         }
-        let words = ["--for", "24s", "--no-record", "--json", "--namespace", "ycsb.usertable"];
-        Fathom::new(PROGRAM).args(["explain", "--uri", &uris[0], "--uri", &uris[1]]).args(words).run()
+        let words = ["--for", "24s", "--namespace", "ycsb.usertable"];
+        let explain =
+            Fathom::new(PROGRAM).args(["explain", "--uri", &uris[0], "--uri", &uris[1]]).args(words);
+        recorder.record("run", explain);
     });
-    assert!(explained.code <= 1, "{}\n{}", explained.stdout, explained.stderr);
-    let document = explained.json();
-    let rows = document["members"].as_array().unwrap();
+    pair.into_iter().for_each(LoadedServer::stop);
+    first.undo().unwrap();
+    second.undo().unwrap();
+}
+
+fn check_pair(recording: &Recording) {
+    let diagnosis = recording.diagnosis("run");
+    let rows = diagnosis.document["members"].as_array().unwrap();
     println!("{rows:#?}");
     let engines: Vec<&str> = rows.iter().map(|row| row["engine"].as_str().unwrap()).collect();
     assert_eq!(engines, ["wiredTiger", "rocksdb"]);
@@ -42,33 +51,48 @@ fn a_pair_of_servers_stands_side_by_side_with_a_disk_each() {
         assert!(figure("written_per_operation_bytes") > 500.0, "{row:#}");
         assert!(row.get("shared_devices").is_none(), "a disk each: {row:#}");
     }
-    pair.into_iter().for_each(Study::stop);
-    first.undo().unwrap();
-    second.undo().unwrap();
+}
+
+fn record_checkup(recorder: &mut Recorder) {
+    let disk = RealDisk::new(Filesystem::Xfs, Bytes(4 << 30));
+    let words = ["checkup", "--quick", "--size", "64M", "--json", "--dir"];
+    // It keeps the processors busy by itself.
+    recorder.record_busy("run", Fathom::new(PROGRAM).args(words).arg(disk.path()));
+    disk.undo().unwrap();
+}
+
+fn check_checkup(recording: &Recording) {
+    let diagnosis = recording.diagnosis("run");
+    let members = diagnosis.document["members"].as_array().unwrap();
+    println!("{members:#?}");
+    assert_eq!(members.len(), 2, "{:#}", diagnosis.document);
+    let text = Fathom::new(PROGRAM).arg("explain").arg(recording.folder("run")).run().stdout;
+    println!("{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn a_pair_of_servers_stands_side_by_side_with_a_disk_each() {
+    PAIR.check_bundles();
 }
 
 #[test]
 fn checkup_shows_both_engines_on_its_disk() {
-    let _alone = alone();
-    let Some(disk) = RealDisk::new(Filesystem::Xfs, Bytes(4 << 30)).unwrap() else { return };
-    let scratch = Scratch::new().unwrap();
-    let runs = scratch.path().join("runs");
-    let output = Fathom::new(PROGRAM)
-        .args(["checkup", "--quick", "--size", "64M", "--json", "--dir"])
-        .arg(disk.path())
-        .arg("--runs")
-        .arg(&runs)
-        .run();
-    assert!(output.code <= 1, "{}\n{}", output.stdout, output.stderr);
-    let folder = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
-    let explained = Fathom::new(PROGRAM).arg("explain").arg(&folder).arg("--json").run();
-    assert!(explained.code <= 1, "{}\n{}", explained.stdout, explained.stderr);
-    let document = explained.json();
-    let members = document["members"].as_array().unwrap();
-    println!("{members:#?}");
-    assert_eq!(members.len(), 2, "{document:#}");
-    let text = Fathom::new(PROGRAM).arg("explain").arg(&folder).run().stdout;
-    println!("{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    disk.undo().unwrap();
+    CHECKUP.check_bundles();
+}
+
+mod proof {
+    use fathom_testkit::test;
+
+    use super::{CHECKUP, PAIR};
+
+    #[test]
+    fn a_pair_of_servers_stands_side_by_side_with_a_disk_each() {
+        PAIR.prove();
+    }
+
+    #[test]
+    fn checkup_shows_both_engines_on_its_disk() {
+        CHECKUP.prove();
+    }
 }

@@ -1,10 +1,14 @@
-//! Somebody else's work on the processors: the disk must not be blamed.
+//! Another program's work on the processors: the disk must not be blamed.
 
 use std::process::{Child, Command, Stdio};
 
-use fathom_testkit::{Bytes, Filesystem, RealDisk};
+use fathom_testkit::{Bytes, Filesystem, RealDisk, assert, assert_eq, test};
 
-use crate::study::{Study, alone};
+use super::recorder::{LoadedServer, Recorder};
+use super::study::{FaultStudy, Recording};
+
+const BUSY_PROCESSORS: FaultStudy =
+    FaultStudy { name: "busy-processors", record: record_busy_processors, check: check_busy_processors };
 
 /// Programs that only burn time, killed at the end.
 struct Hogs(Vec<Child>);
@@ -29,23 +33,39 @@ impl Drop for Hogs {
     }
 }
 
-#[test]
-fn a_processor_hog_withholds_the_verdict_on_the_disk() {
-    let _alone = alone();
-    let Some(disk) = RealDisk::new(Filesystem::Xfs, Bytes(2 << 30)).unwrap() else { return };
-    let study = Study::start("wiredTiger", disk.path(), &[], 10_000);
+fn record_busy_processors(recorder: &mut Recorder) {
+    let disk = RealDisk::new(Filesystem::Xfs, Bytes(2 << 30));
+    let loaded = LoadedServer::start("wiredTiger", disk.path(), &[], 10_000);
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     let hogs = Hogs::start(3 * processors);
     let words = "-threads 8 -target 500 -p readproportion=0.5 -p updateproportion=0.5";
-    let judged = study.watched_once(study.server.port(), 20, words);
+    recorder.record_busy("run", loaded.watched(loaded.server.port(), 20, words));
     drop(hogs);
-    let named = judged.finding("processor-is-short");
-    let named = named.unwrap_or_else(|| panic!("{:#?}", judged.document));
-    assert_eq!(named["severity"], "warning");
-    for id in ["device-saturated", "queue-cap", "looks-capped", "journal-on-path", "cache-misses-on-path"] {
-        let alarm = judged.alarms().contains(&id);
-        assert!(!alarm, "{id} is claimed all the same: {:#?}", judged.document["findings"]);
-    }
-    study.stop();
+    loaded.stop();
     disk.undo().unwrap();
+}
+
+fn check_busy_processors(recording: &Recording) {
+    let diagnosis = recording.diagnosis("run");
+    assert_eq!(diagnosis.expect_finding("processor-is-short")["severity"], "warning");
+    for id in ["device-saturated", "queue-cap", "looks-capped", "journal-on-path", "cache-misses-on-path"] {
+        let alarm = diagnosis.alarms().contains(&id);
+        assert!(!alarm, "{id} is claimed all the same: {:#?}", diagnosis.document["findings"]);
+    }
+}
+
+#[test]
+fn a_processor_hog_withholds_the_verdict_on_the_disk() {
+    BUSY_PROCESSORS.check_bundles();
+}
+
+mod proof {
+    use fathom_testkit::test;
+
+    use super::BUSY_PROCESSORS;
+
+    #[test]
+    fn a_processor_hog_withholds_the_verdict_on_the_disk() {
+        BUSY_PROCESSORS.prove();
+    }
 }

@@ -1,240 +1,126 @@
-//! A server on a real disk, a load on it that is watched, and what `fathom explain` makes of the run folder.
+//! A study of one fault: how its runs are recorded, and what must be said of them.
 
+use std::collections::BTreeMap;
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bson::{Document, doc};
-use fathom_record::Run;
-use fathom_record::disk::Entry;
-use fathom_testkit::{Fathom, LabServer, Output, Scratch};
-use serde_json::Value;
+use fathom_testkit::{DisturbanceLimit, Fathom, Scratch, assert, fail_as_disturbed};
+
+use super::diagnosis::Diagnosis;
+use super::recorder::Recorder;
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fathom");
 
-/// Flags of a server whose cache is far smaller than the data, with the kernel's page cache left out, so that reads reach the disk.
-pub(crate) const NO_CACHE: [&str; 2] = ["--wiredTigerEngineConfigString", "cache_size=12M,direct_io=[data]"];
+/// What a load that is watched bears before its numbers mean nothing: operations come at a few hundred a second and wait for
+/// milliseconds.
+const LIMIT: DisturbanceLimit = DisturbanceLimit { standstill: Duration::from_millis(200), wait_share: 0.6 };
+const ATTEMPTS: usize = 2;
+/// For each server that a run watched.
+const MAX_BUNDLE_BYTES: u64 = 200 << 10;
 
-/// Flags of a load that only reads, each record as often as any other.
-pub(crate) const UNIFORM_READS: &str =
-    "-p requestdistribution=uniform -p readproportion=1 -p updateproportion=0";
-
-/// Flags of a load that only updates, each record as often as any other.
-pub(crate) const UNIFORM_UPDATES: &str =
-    "-p requestdistribution=uniform -p readproportion=0 -p updateproportion=1";
-
-/// One study at a time: each wants the machine's processors for itself.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// One fault.
+pub(crate) struct FaultStudy {
+    /// Of its bundles.
+    pub(crate) name: &'static str,
+    /// Makes the fault and keeps the run folders.
+    pub(crate) record: fn(&mut Recorder),
+    /// Fails where the fault is not named, or something else is.
+    pub(crate) check: fn(&Recording),
 }
 
-/// A server with records in it, and where its runs are kept.
-pub(crate) struct Study {
-    scratch: Scratch,
-    pub(crate) server: LabServer,
-    records: u64,
-    runs: AtomicU64,
+/// The run folders of one study by their names.
+pub(crate) struct Recording {
+    pub(crate) runs: BTreeMap<String, PathBuf>,
+    /// The folder that holds them.
+    pub(crate) _scratch: Scratch,
 }
 
-impl Study {
-    /// Starts a server on `folder` and loads records of about 1 KB.
-    pub(crate) fn start(engine: &str, folder: &Path, flags: &[&str], records: u64) -> Study {
-        let server =
-            LabServer::start(PROGRAM, engine, &folder.join("db"), flags).expect("the server comes up");
-        let study = Study { scratch: Scratch::new().unwrap(), server, records, runs: AtomicU64::new(0) };
-        let words = ["-p", "workload=CoreWorkload", "-threads", "4", "--no-record"];
-        study.ycsb("load", study.server.port(), &words).run().expect_code(0);
-        study
+impl Recording {
+    pub(crate) fn folder(&self, name: &str) -> &Path {
+        self.runs.get(name).unwrap_or_else(|| panic!("no run {name} in {:?}", self.runs.keys()))
     }
 
-    fn ycsb(&self, phase: &str, port: u16, words: &[&str]) -> Fathom {
-        Fathom::new(PROGRAM)
-            .args(["ycsb", phase, "mongodb"])
-            .args(["-p", &format!("mongodb.url=mongodb://127.0.0.1:{port}/ycsb")])
-            .args(["-p", &format!("recordcount={}", self.records)])
-            .args(words)
-            .limit(Duration::from_secs(600))
+    pub(crate) fn diagnosis(&self, name: &str) -> Diagnosis {
+        Diagnosis::of_run(self.folder(name))
+    }
+}
+
+impl FaultStudy {
+    /// Checks what is said of the bundles that this repository holds.
+    pub(crate) fn check_bundles(&self) {
+        let scratch = Scratch::new().unwrap();
+        let prefix = format!("{}.", self.name);
+        let mut runs = BTreeMap::new();
+        for entry in fs::read_dir(bundles()).unwrap() {
+            let path = entry.unwrap().path();
+            let file = path.file_name().unwrap().to_string_lossy().into_owned();
+            let Some(name) = file.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".tar.zst")) else {
+                continue;
+            };
+            let into = scratch.path().join(name);
+            Fathom::new(PROGRAM)
+                .args(["runs", "import"])
+                .arg(&path)
+                .arg("--runs")
+                .arg(&into)
+                .run()
+                .expect_code(0);
+            runs.insert(name.to_owned(), only_entry(&into));
+        }
+        assert!(!runs.is_empty(), "no bundle of {} in {}", self.name, bundles().display());
+        (self.check)(&Recording { runs, _scratch: scratch });
     }
 
-    /// A watched run through `port` for some seconds, with the flags in `words`, and its judgement. Where somebody else's work on the machine withholds
-    /// it, or a stop of the machine made the mean, there is a second run and a third.
-    pub(crate) fn watched(&self, port: u16, seconds: u64, words: &str) -> Judged {
-        let mut judged = self.watched_once(port, seconds, words);
-        for _ in 0..2 {
-            if !judged.is_disturbed() && !judged.stood_still() {
-                break;
+    /// Records anew on this machine's devices and checks that; with `RECORD=1` the bundles are written too.
+    pub(crate) fn prove(&self) {
+        for attempt in 1..=ATTEMPTS {
+            let mut recorder = Recorder::new();
+            (self.record)(&mut recorder);
+            let disturbance = recorder.disturbance();
+            println!("{}, attempt {attempt} of {ATTEMPTS}: {disturbance}", self.name);
+            if !disturbance.exceeds(LIMIT) {
+                let recording = recorder.into_recording();
+                (self.check)(&recording);
+                if env::var_os("RECORD").is_some_and(|word| word == "1") {
+                    self.write_bundles(&recording);
+                }
+                return;
             }
-            judged = self.watched_once(port, seconds, words);
         }
-        judged
+        fail_as_disturbed();
     }
 
-    /// The same, once, whatever else the machine does.
-    pub(crate) fn watched_once(&self, port: u16, seconds: u64, words: &str) -> Judged {
-        let runs = self.scratch.path().join(format!("runs-{}", self.runs.fetch_add(1, Ordering::Relaxed)));
-        let output = self
-            .ycsb(
-                "run",
-                port,
-                &["-p", "workload=CoreWorkload", "-p", "operationcount=0", "--watch", "--runs"],
-            )
-            .arg(&runs)
-            .args(["-p", &format!("maxexecutiontime={seconds}")])
-            .args(words.split_whitespace())
-            .run();
-        let output = output.expect_code(0);
-        let folder = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
-        Judged::of(&folder, output)
-    }
-
-    /// A run for some seconds that nobody watches, with the flags in `words`.
-    pub(crate) fn unwatched(&self, seconds: u64, words: &str) {
-        let time = format!("maxexecutiontime={seconds}");
-        let own = ["-p", "workload=CoreWorkload", "-p", "operationcount=0", "--no-record", "-p", &time];
-        self.ycsb("run", self.server.port(), &own).args(words.split_whitespace()).run().expect_code(0);
-    }
-
-    /// A probe of the disk at `folder`: random reads of 32 KiB at rising depths. Its run folder; `None` where the processors were too short for one
-    /// three times, by the tool's own account of its steps.
-    pub(crate) fn probed(&self, folder: &Path) -> Option<PathBuf> {
-        let found = (0..3).map(|_| self.probed_once(folder)).find(|probe| {
-            let results = Run::open(probe).unwrap().results().unwrap();
-            !results.iter().any(|entry| matches!(entry, Entry::Step(step) if step.cpu_bound()))
-        });
-        if found.is_none() {
-            println!("skipped: somebody else's work keeps the processors from the probe");
+    fn write_bundles(&self, recording: &Recording) {
+        fs::create_dir_all(bundles()).unwrap();
+        for (name, folder) in &recording.runs {
+            let bundle = bundles().join(format!("{}.{name}.tar.zst", self.name));
+            let _ = fs::remove_file(&bundle);
+            Fathom::new(PROGRAM)
+                .args(["runs", "export"])
+                .arg(folder)
+                .arg("--output")
+                .arg(&bundle)
+                .run()
+                .expect_code(0);
+            let bytes = fs::metadata(&bundle).unwrap().len();
+            println!("{}: {bytes} bytes", bundle.display());
+            assert!(bytes <= 2 * MAX_BUNDLE_BYTES, "{bytes} bytes are too many to keep");
         }
-        found
-    }
-
-    fn probed_once(&self, folder: &Path) -> PathBuf {
-        let runs = self.scratch.path().join(format!("probes-{}", self.runs.fetch_add(1, Ordering::Relaxed)));
-        let words =
-            ["--pattern", "randread", "--block", "32K", "--depth", "1..64", "--size", "64M", "--time", "1s"];
-        let output = Fathom::new(PROGRAM)
-            .arg("disk")
-            .arg("--dir")
-            .arg(folder)
-            .args(words)
-            .arg("--runs")
-            .arg(&runs)
-            .run();
-        assert!(output.code <= 1, "{}\n{}", output.stdout, output.stderr);
-        fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path()
-    }
-
-    /// A command to the server's `admin`.
-    pub(crate) fn command(&self, command: &Document) {
-        self.server.connect().unwrap().run("admin", command).unwrap();
-    }
-
-    /// Sets how often checkpoints come.
-    pub(crate) fn set_syncdelay(&self, seconds: i32) {
-        self.command(&doc! { "setParameter": 1, "syncdelay": seconds });
-    }
-
-    /// Stops the server.
-    pub(crate) fn stop(self) {
-        self.server.stop().expect_code(0);
     }
 }
 
-/// What `fathom explain RUN --json` said.
-pub(crate) struct Judged {
-    pub(crate) folder: PathBuf,
-    pub(crate) document: Value,
-    pub(crate) load: Output,
+/// Where the bundles are.
+fn bundles() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/faults/bundles")
 }
 
-impl Judged {
-    fn of(folder: &Path, load: Output) -> Judged {
-        Judged::by(folder, load, &[])
-    }
-
-    /// The same run judged again, with the curve of its device from a probe.
-    pub(crate) fn with_probe(self, probe: &Path) -> Judged {
-        Judged::by(&self.folder.clone(), self.load, &["--probe", &probe.to_string_lossy()])
-    }
-
-    fn by(folder: &Path, load: Output, words: &[&str]) -> Judged {
-        let output = Fathom::new(PROGRAM).arg("explain").arg(folder).arg("--json").args(words).run();
-        assert!(output.code <= 1, "{}\n{}", output.stdout, output.stderr);
-        Judged { folder: folder.to_owned(), document: output.json(), load }
-    }
-
-    /// Whether the processors were too short for a verdict, by the tool's own guard; a test then has nothing to judge.
-    pub(crate) fn is_disturbed(&self) -> bool {
-        let disturbed = self.finding("processor-is-short").is_some();
-        if disturbed {
-            println!("skipped: somebody else's work keeps the processors busy");
-        }
-        disturbed
-    }
-
-    /// Whether operations stood still in a few seconds that make the mean, by the tool's own finding; no study that is watched so makes them.
-    fn stood_still(&self) -> bool {
-        let stalls = self.finding("stalls");
-        if let Some(stalls) = stalls {
-            println!("once more: {stalls:#}");
-        }
-        stalls.is_some()
-    }
-
-    /// What a series of the run adds up to.
-    pub(crate) fn sum(&self, name: &str) -> f64 {
-        let series = Run::open(&self.folder).unwrap().series().unwrap();
-        let series = series.get(name).unwrap_or_else(|| panic!("no {name}"));
-        series.points.iter().map(|point| point.value).sum()
-    }
-
-    /// The finding of this name, if there is one.
-    pub(crate) fn finding(&self, id: &str) -> Option<&Value> {
-        self.findings().find(|finding| finding["id"] == id)
-    }
-
-    pub(crate) fn findings(&self) -> impl Iterator<Item = &Value> {
-        self.document["findings"].as_array().into_iter().flatten()
-    }
-
-    /// The names of those that are alarms.
-    pub(crate) fn alarms(&self) -> Vec<&str> {
-        let alarm = |finding: &&Value| finding["severity"] == "warning" || finding["severity"] == "critical";
-        self.findings().filter(alarm).filter_map(|finding| finding["id"].as_str()).collect()
-    }
-
-    /// The budget of some operations (`reads`, `writes`, `all`).
-    pub(crate) fn budget(&self, operations: &str) -> &Value {
-        let layers = self.document["layers"].as_array().unwrap();
-        let found = layers.iter().find(|budget| budget["operations"] == operations);
-        found.unwrap_or_else(|| panic!("no budget of {operations} in {layers:#?}"))
-    }
-
-    /// Milliseconds of the mean operation in a layer; 0 where it is not among them.
-    pub(crate) fn layer_ms(&self, operations: &str, layer: &str) -> f64 {
-        self.of_layer(operations, layer, "mean_us") / 1000.0
-    }
-
-    /// The share of a layer in the mean operation; 0 where it is not among them.
-    pub(crate) fn share(&self, operations: &str, layer: &str) -> f64 {
-        self.of_layer(operations, layer, "share")
-    }
-
-    fn of_layer(&self, operations: &str, layer: &str, field: &str) -> f64 {
-        let layers = self.budget(operations)["layers"].as_array().unwrap();
-        let found = layers.iter().find(|one| one["name"] == layer);
-        found.map_or(0.0, |one| one[field].as_f64().unwrap())
-    }
-
-    /// The layers of some operations by name, in milliseconds.
-    pub(crate) fn layers(&self, operations: &str) -> Vec<(String, f64)> {
-        let layers = self.budget(operations)["layers"].as_array().unwrap();
-        layers
-            .iter()
-            .map(|one| (one["name"].as_str().unwrap().to_owned(), one["mean_us"].as_f64().unwrap() / 1000.0))
-            .collect()
-    }
+/// The one entry of a folder.
+pub(crate) fn only_entry(folder: &Path) -> PathBuf {
+    let mut entries = fs::read_dir(folder).unwrap();
+    let entry = entries.next().unwrap_or_else(|| panic!("{} is empty", folder.display())).unwrap().path();
+    assert!(entries.next().is_none(), "{} has several entries", folder.display());
+    entry
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use fathom_record::Run;
 use fathom_record::catalog::kind_of;
-use fathom_testkit::{Fathom, LabServer, Scratch};
+use fathom_testkit::{Fathom, LabServer, Need, Scratch, assert, assert_eq, skip, test};
 use serde_json::Value;
 
 use super::schemas::{assert_valid, assert_valid_lines};
@@ -17,6 +17,10 @@ use crate::ycsb::{url, ycsb};
 fn fathom(words: &[&str]) -> Fathom {
     Fathom::new(env!("CARGO_BIN_EXE_fathom")).args(words)
 }
+
+/// A few short steps with reads, writes and syncs.
+const SHAPE: [&str; 10] =
+    ["--pattern", "randrw", "--durable", "fdatasync", "--depth", "1..4", "--time", "200ms", "--size", "16M"];
 
 /// A call that may find something.
 fn said(call: Fathom) -> String {
@@ -55,19 +59,7 @@ fn assert_folder(folder: &Path) {
 fn disks_documents_lines_and_run_folder() {
     let scratch = Scratch::new().unwrap();
     let runs = scratch.path().join("runs");
-    let shape = [
-        "--pattern",
-        "randrw",
-        "--durable",
-        "fdatasync",
-        "--depth",
-        "1..4",
-        "--time",
-        "200ms",
-        "--size",
-        "16M",
-    ];
-    let disk = |json: &str| fathom(&["disk", json, "--dir"]).arg(scratch.path()).args(shape);
+    let disk = |json: &str| fathom(&["disk", json, "--dir"]).arg(scratch.path()).args(SHAPE);
     let document = parsed(&said(disk("--json").arg("--runs").arg(&runs)));
     assert_valid("disk", &document);
     assert_strict("disk", &document);
@@ -76,7 +68,6 @@ fn disks_documents_lines_and_run_folder() {
     let fio = parsed(&said(disk("--json=fio").arg("--no-record")));
     assert_valid("fio", &fio);
     assert_strict("fio", &fio);
-    read_by_fios_own(&scratch, &fio);
     let slo =
         ["--pattern", "randread", "--slo", "p99<50ms", "--time", "200ms", "--depth", "8", "--size", "16M"];
     let lines = said(fathom(&["disk", "--json=lines", "--no-record", "--dir"]).arg(scratch.path()).args(slo));
@@ -84,15 +75,19 @@ fn disks_documents_lines_and_run_folder() {
     assert_valid_lines("disk-line", &lines);
 }
 
-/// fio's own reader makes a table of each job of it.
-fn read_by_fios_own(scratch: &Scratch, fio: &Value) {
+#[test]
+fn fios_own_reader_makes_a_table_of_each_job() {
+    let scratch = Scratch::new().unwrap();
     let folder = scratch.path();
+    let fio = parsed(&said(fathom(&["disk", "--json=fio", "--no-record", "--dir"]).arg(&folder).args(SHAPE)));
     fs::write(folder.join("fio.json"), fio.to_string()).unwrap();
     let reader =
         Command::new("fio_jsonplus_clat2csv").args(["fio.json", "latency.csv"]).current_dir(&folder).output();
-    let Ok(output) = reader else { return eprintln!("skipped: no fio_jsonplus_clat2csv on this machine") };
+    let Ok(output) = reader else { skip!(Need::Program, "no fio_jsonplus_clat2csv on this machine") };
     assert!(output.status.success(), "{output:?}");
-    for job in 0..fio["jobs"].as_array().unwrap().len() {
+    let jobs = fio["jobs"].as_array().unwrap().len();
+    assert!(jobs > 0);
+    for job in 0..jobs {
         let table = fs::read_to_string(folder.join(format!("latency_job{job}.csv"))).unwrap();
         assert!(table.starts_with("nsec, ") && table.lines().count() > 2, "{table}");
     }
@@ -120,7 +115,7 @@ fn mongoperfs_document() {
     let call = fathom(&["mongoperf", "--seconds", "3", "--json"]).current_dir(scratch.path());
     let output = call.stdin("{nThreads:2,fileSizeMB:16,r:true,w:true}").run();
     if output.stderr.contains("has no direct I/O") {
-        return eprintln!("skipped: {}", output.stderr);
+        skip!(Need::Kernel, "{}", output.stderr);
     }
     let document = output.expect_code(0).json();
     assert_valid("mongoperf", &document);

@@ -5,6 +5,7 @@ use std::thread;
 
 use bson::{Document, doc};
 use fathom_client::Connection;
+use fathom_testkit::test;
 
 use crate::members::{Members, PATIENCE, alone, until};
 use crate::nemesis::{begin, end};
@@ -16,7 +17,7 @@ fn a_primary_cut_off_loses_what_it_took_into_files() {
     let _alone = alone();
     for engines in [["wiredTiger"; 3], ["rocksdb"; 3]] {
         // Long enough for some writes before the primary steps down.
-        let Some(members) = Members::start(engines, 3000) else { return };
+        let members = Members::start(engines, 3000);
         thread::scope(|scope| scope.spawn(|| lose(&members)).join()).unwrap();
         members.end();
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fathom_testkit::{assert, assert_eq, test};
 use serde_json::{Value, json};
 
 use super::pages::HOSTILE;
@@ -32,7 +33,7 @@ fn complaints(events: &[Value], file: &Path) -> Vec<String> {
 
 #[test]
 fn no_page_complains_or_asks_for_anything_but_itself() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     for page in &shared.pages {
         let mut tab = walked(&mut browser, &page.file, 1280);
@@ -50,7 +51,7 @@ fn no_page_complains_or_asks_for_anything_but_itself() {
 
 #[test]
 fn every_chart_is_drawn_where_its_data_say() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     for page in &shared.pages {
         let mut tab = walked(&mut browser, &page.file, 1280);
@@ -73,7 +74,7 @@ fn every_chart_is_drawn_where_its_data_say() {
 
 #[test]
 fn a_chart_that_is_blank_or_holds_other_numbers_is_noticed() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     let mut tab = walked(&mut browser, shared.page("watched"), 1280);
     let spoiled = [
@@ -109,7 +110,7 @@ fn a_chart_that_is_blank_or_holds_other_numbers_is_noticed() {
 
 #[test]
 fn a_point_or_an_interval_that_lies_elsewhere_is_noticed() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     let spoiled = [
         ("#interaction-0 circle.dot", "one.setAttribute('cy', one.cy.baseVal.value + 3)", "is drawn at"),
@@ -133,7 +134,7 @@ fn a_point_or_an_interval_that_lies_elsewhere_is_noticed() {
 
 #[test]
 fn without_scripts_nothing_is_missing() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     for page in &shared.pages {
         for width in [360, 1280] {
@@ -171,7 +172,7 @@ fn without_scripts_nothing_is_missing() {
 
 #[test]
 fn hostile_text_stays_text() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     let mut tab = open(&mut browser, shared.page("failed"), 1280);
     let shown = tab.evaluate("document.body.textContent").unwrap();

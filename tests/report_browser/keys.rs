@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use fathom_testkit::{Scratch, Tab};
+use fathom_testkit::{Scratch, Tab, assert, assert_eq, test};
 use serde_json::Value;
 
 use super::{shared, spoil, walked, wrong};
@@ -57,7 +57,7 @@ fn tab_through(tab: &mut Tab<'_>) -> Vec<String> {
 
 #[test]
 fn the_tab_key_reaches_all_and_shows_where_it_is() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     for page in &shared.pages {
         let mut tab = super::open(&mut browser, &page.file, 1280);
@@ -95,7 +95,7 @@ fn legends(tab: &mut Tab<'_>, figure: usize, row: i64) -> Vec<String> {
 
 #[test]
 fn arrow_keys_read_the_rows_of_the_data() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     for kind in ["watched", "checkup", "pair"] {
         let mut tab = walked(&mut browser, shared.page(kind), 1280);
@@ -125,7 +125,7 @@ fn arrow_keys_read_the_rows_of_the_data() {
 
 #[test]
 fn the_data_are_saved_as_they_stand_by_the_keyboard_alone() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     let place = Scratch::new().unwrap();
     let mut tab = walked(&mut browser, shared.page("watched"), 1280);

@@ -1,5 +1,7 @@
 //! That a page fits a telephone, a laptop and a wide screen, and that every text can be told from what is behind it.
 
+use fathom_testkit::{assert, assert_eq, test};
+
 use super::{shared, spoil, walked, wrong};
 
 /// A telephone, a laptop, a wide screen.
@@ -7,7 +9,7 @@ pub(crate) const WIDTHS: [u32; 3] = [360, 1280, 2560];
 
 #[test]
 fn nothing_overlaps_or_leaves_the_window_at_any_width() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     for page in &shared.pages {
         for width in WIDTHS {
@@ -38,7 +40,7 @@ fn nothing_overlaps_or_leaves_the_window_at_any_width() {
 
 #[test]
 fn every_text_has_contrast_in_light_and_dark() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     for page in &shared.pages {
         let mut tab = walked(&mut browser, &page.file, 1280);
@@ -62,7 +64,7 @@ fn every_text_has_contrast_in_light_and_dark() {
 
 #[test]
 fn who_changes_to_dark_while_reading_gets_lines_that_can_be_seen() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     let mut tab = walked(&mut browser, shared.page("watched"), 1280);
     for scheme in ["dark", "light"] {

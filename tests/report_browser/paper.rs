@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use fathom_testkit::{Paper, Scratch, Tab};
+use fathom_testkit::{Need, Paper, Scratch, Tab, assert, assert_eq, skip, test};
 
 use super::{open, shared, spoil, walked, wrong};
 
@@ -33,11 +33,10 @@ struct Word {
     text: String,
 }
 
-/// The words of a PDF, and the size of its sheets; none, with the reason printed, where poppler is not installed.
-fn words_of(pdf: &Path) -> Option<(Vec<Word>, usize, (f64, f64))> {
+/// The words of a PDF, and the size of its sheets; the test ends as skipped where poppler is not installed.
+fn words_of(pdf: &Path) -> (Vec<Word>, usize, (f64, f64)) {
     let Ok(output) = Command::new("pdftotext").arg("-bbox").arg(pdf).arg("-").output() else {
-        println!("skipped: no pdftotext (apt-get install poppler-utils)");
-        return None;
+        skip!(Need::Program, "no pdftotext (apt-get install poppler-utils)");
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
@@ -55,7 +54,7 @@ fn words_of(pdf: &Path) -> Option<(Vec<Word>, usize, (f64, f64))> {
             words.push(Word { sheet: sheets, left, top, right, bottom, text });
         }
     }
-    Some((words, sheets, size))
+    (words, sheets, size)
 }
 
 /// A tab's PDF, with the figures marked.
@@ -67,12 +66,12 @@ struct Printed {
     size: (f64, f64),
 }
 
-fn print(tab: &mut Tab<'_>, scratch: &Scratch, paper: Paper) -> Option<Printed> {
+fn print(tab: &mut Tab<'_>, scratch: &Scratch, paper: Paper) -> Printed {
     let marks = wrong(tab, MARK);
     let file = scratch.path().join("page.pdf");
     std::fs::write(&file, tab.pdf(paper).unwrap()).unwrap();
-    let (words, sheets, size) = words_of(&file)?;
-    Some(Printed { file, marks, words, sheets, size })
+    let (words, sheets, size) = words_of(&file);
+    Printed { file, marks, words, sheets, size }
 }
 
 impl Printed {
@@ -178,7 +177,7 @@ impl Sheet {
 
 #[test]
 fn no_figure_is_cut_and_what_is_folded_is_open() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     let scratch = Scratch::new().unwrap();
     for page in &shared.pages {
@@ -188,7 +187,7 @@ fn no_figure_is_cut_and_what_is_folded_is_open() {
                 true => open(&mut browser, &page.file, 1280),
                 false => walked(&mut browser, &page.file, 1280),
             };
-            let Some(printed) = print(&mut tab, &scratch, paper) else { return };
+            let printed = print(&mut tab, &scratch, paper);
             println!("{}: {} figures on {} sheets", page.kind, printed.marks.len(), printed.sheets);
             assert_eq!(printed.cut(), Vec::<String>::new(), "{}", page.kind);
             assert!(printed.beyond(paper).is_empty(), "{}: {:?}", page.kind, printed.beyond(paper));
@@ -206,7 +205,7 @@ fn no_figure_is_cut_and_what_is_folded_is_open() {
 
 #[test]
 fn a_cut_or_blank_chart_on_paper_is_noticed() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     let scratch = Scratch::new().unwrap();
     let mut tab = open(&mut browser, shared.page("watched"), 1280);
@@ -214,23 +213,23 @@ fn a_cut_or_blank_chart_on_paper_is_noticed() {
         &mut tab,
         "figure { break-inside: auto !important } .grid { display: block !important } .plot { padding-top: 5in }",
     );
-    let Some(printed) = print(&mut tab, &scratch, Paper::A4) else { return };
+    let printed = print(&mut tab, &scratch, Paper::A4);
     assert!(!printed.cut().is_empty());
     drop(tab);
     let mut tab = open(&mut browser, shared.page("watched"), 1280);
     spoil(&mut tab, "path.line { stroke: transparent !important }");
-    let printed = print(&mut tab, &scratch, Paper::A4).unwrap();
+    let printed = print(&mut tab, &scratch, Paper::A4);
     assert!(printed.blank().len() > 10);
     drop(tab);
     let mut tab = open(&mut browser, shared.page("watched"), 1280);
     spoil(&mut tab, "main { margin-left: -1in }");
-    let printed = print(&mut tab, &scratch, Paper::A4).unwrap();
+    let printed = print(&mut tab, &scratch, Paper::A4);
     assert!(printed.sheets > 0 && (!printed.beyond(Paper::A4).is_empty() || !printed.cut().is_empty()));
 }
 
 #[test]
 fn who_reads_in_the_dark_prints_in_the_light() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let mut browser = shared.browser();
     let mut tab = walked(&mut browser, shared.page("watched"), 1280);
     tab.media("print", "dark").unwrap();

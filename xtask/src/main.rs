@@ -9,6 +9,7 @@ mod bench_server;
 mod bench_watch;
 mod io_fidelity;
 mod lab;
+mod proof;
 mod record_demo;
 mod tidy;
 
@@ -26,6 +27,11 @@ struct Task {
 }
 
 static TASKS: &[Task] = &[
+    Task {
+        name: "proof",
+        about: "the tests that are slow by nature, as one table (make proof)",
+        run: proof::run,
+    },
     Task { name: "tidy", about: "check the rules of the house (CONTRIBUTING.md)", run: tidy::run },
     Task { name: "bench", about: "fathom disk beside fio, as ratios (make bench)", run: bench::run },
     Task {

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 
 use fathom_engine::{Durability, Engine, Key, Kind, TableSpec};
 use fathom_engine_wt::{Options, WiredTiger};
-use fathom_testkit::{Bytes, Tmpfs};
+use fathom_testkit::{Bytes, Tmpfs, assert, assert_eq, test};
 
 const CHILD: &str = "FATHOM_WT_FULL_DISK_CHILD";
 
@@ -79,17 +79,18 @@ fn fill(dir: &Path, checkpoints: bool) {
 
 /// Not a test of its own: what the child runs.
 #[test]
-fn child() {
-    let Ok(job) = env::var(CHILD) else { return };
+#[ignore = "the helper process of the other tests here"]
+fn helper_process() {
+    let job = env::var(CHILD).expect("only another test runs this");
     let (how, dir) = job.split_once(':').unwrap();
     fill(Path::new(dir), how == "checkpoints");
 }
 
 fn fills_up(how: &str) {
-    let Some(disk) = Tmpfs::new(Bytes(24 << 20)).unwrap() else { return };
+    let disk = Tmpfs::new(Bytes(24 << 20));
     let dir = disk.path().join("data");
     let child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture", "--test-threads", "1"])
+        .args(["--exact", "helper_process", "--ignored", "--nocapture", "--test-threads", "1"])
         .env(CHILD, format!("{how}:{}", dir.display()))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use fathom_testkit::{Need, skip, test};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -103,9 +104,10 @@ fn a_path_outside_of_the_namespace_is_not_followed() {
 fn the_live_process_is_in_some_group() {
     let groups = Cgroups::of(&View::live(), None);
     if groups.memberships().is_empty() {
-        println!("skipped: this machine has no control groups");
+        skip!(Need::Kernel, "this machine has no control groups");
     }
-    groups.io_limits(SDB);
+    assert!(groups.memberships().iter().all(|one| one.path.starts_with('/')), "{:?}", groups.memberships());
+    assert!(groups.io_limits(SDB).iter().all(|limit| limit.value > 0 && limit.file.starts_with('/')));
 }
 
 proptest! {

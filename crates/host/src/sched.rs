@@ -184,14 +184,13 @@ impl CpuTimes {
 
 #[cfg(test)]
 mod tests {
+    use fathom_testkit::{Need, skip, test};
+
     use super::*;
 
     #[test]
     fn a_thread_that_worked_has_run() {
-        let Some(before) = thread_wait(None) else {
-            println!("skipped: this kernel has no schedstat");
-            return;
-        };
+        let Some(before) = thread_wait(None) else { skip!(Need::Kernel, "this kernel has no schedstat") };
         let mut sum = 0_u64;
         while thread_wait(None).unwrap().since(before).ran_ns == 0 {
             sum = std::hint::black_box(sum.wrapping_add(1));

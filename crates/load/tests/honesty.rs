@@ -14,7 +14,7 @@ use fathom_load::driving::{self, Arrivals, End, Ended, Interval, Observer, Plan}
 use fathom_load::measurements::Measured;
 use fathom_load::properties::Properties;
 use fathom_stats::{Histogram, LittleCheck};
-use fathom_testkit::{Manner, NullResponder, undisturbed};
+use fathom_testkit::{DisturbanceLimit, Manner, NullResponder, undisturbed};
 
 /// Nobody who watches.
 struct Quiet;
@@ -52,9 +52,10 @@ fn plan(arrivals: Arrivals, time: Duration) -> Plan {
     }
 }
 
-/// Reads of one record from a responder; `None` on a machine that stands still besides.
-fn drive(manner: Manner, plan: &Plan) -> Option<Ended> {
-    undisturbed(Duration::from_millis(50), || drive_once(manner, plan))
+/// Reads of one record from a responder, on a machine that does not stand still meanwhile.
+fn drive(manner: Manner, plan: &Plan) -> Ended {
+    let limit = DisturbanceLimit { standstill: Duration::from_millis(50), wait_share: 1.0 };
+    undisturbed(limit, || drive_once(manner, plan))
 }
 
 fn drive_once(manner: Manner, plan: &Plan) -> Ended {
@@ -90,7 +91,7 @@ fn expected_ms(quantile: f64) -> f64 {
 
 fn assert_the_stall_is_seen(arrivals: Arrivals) {
     let begun = Instant::now();
-    let Some(ended) = drive(STALLS, &plan(arrivals, Duration::from_secs(6))) else { return };
+    let ended = drive(STALLS, &plan(arrivals, Duration::from_secs(6)));
     let latencies = &read(&ended).succeeded;
     let (service, response) = (&latencies.service, &latencies.response);
     println!("{arrivals:?} in {:?}: {} operations", begun.elapsed(), ended.operations);
@@ -136,7 +137,7 @@ fn an_open_loop_sees_the_stall() {
 /// nothing to be late. docs/ycsb.md says so.
 #[test]
 fn a_closed_loop_is_blind_to_it() {
-    let Some(ended) = drive(STALLS, &plan(Arrivals::Closed, Duration::from_secs(4))) else { return };
+    let ended = drive(STALLS, &plan(Arrivals::Closed, Duration::from_secs(4)));
     let latencies = &read(&ended).succeeded;
     for histogram in [&latencies.service, &latencies.response] {
         assert!(at(histogram, 0.99) < 40.0, "{}", at(histogram, 0.99));
@@ -153,7 +154,7 @@ fn littles_law_holds() {
     for (arrivals, seconds) in [(Arrivals::Closed, 3), (Arrivals::Uniform(2000.0), 4)] {
         let mut plan = plan(arrivals, Duration::from_secs(seconds));
         plan.connections = 64;
-        let Some(ended) = drive(slow, &plan) else { return };
+        let ended = drive(slow, &plan);
         let service = &read(&ended).succeeded.service;
         let check = LittleCheck {
             in_flight: ended.in_flight,

@@ -104,6 +104,8 @@ mod tests {
     use std::process::Command;
     use std::time::{Duration, Instant};
 
+    use fathom_testkit::{Need, skip, test};
+
     use super::*;
 
     #[test]
@@ -120,8 +122,7 @@ mod tests {
         let script = "import ctypes, platform, threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); \
             ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[platform.machine()], 0)";
         let Ok(mut child) = Command::new("python3").args(["-c", script]).spawn() else {
-            eprintln!("skipped: no python3");
-            return;
+            skip!(Need::Program, "no python3");
         };
         let stat = format!("/proc/{}/stat", child.id());
         let until = Instant::now() + Duration::from_secs(30);

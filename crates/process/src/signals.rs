@@ -137,9 +137,8 @@ mod tests {
 
     #[test]
     #[ignore = "the helper process of the next test"]
-    fn one_that_never_stops() {
-        // `make soak` runs it too, as a test of its own, which it is not.
-        let Some(ready) = std::env::var_os("FATHOM_TEST_READY") else { return };
+    fn helper_process() {
+        let ready = std::env::var_os("FATHOM_TEST_READY").expect("only another test runs this");
         let signals = Signals::install().unwrap();
         fs::write(ready, "ready").unwrap();
         for _ in 0..6000 {
@@ -156,7 +155,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let ready = folder.path().join("ready");
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "signals::tests::one_that_never_stops", "--ignored"])
+            .args(["--exact", "signals::tests::helper_process", "--ignored"])
             .env("FATHOM_TEST_READY", &ready)
             .stdout(std::process::Stdio::null())
             .spawn()

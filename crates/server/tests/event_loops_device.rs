@@ -6,6 +6,9 @@
 
 mod served;
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bson::spec::BinarySubtype;
@@ -14,6 +17,8 @@ use fathom_client::Connection;
 use fathom_server::Server;
 use fathom_server::config::EngineName;
 use fathom_service::random;
+use fathom_testkit::{Need, assert_eq, skip, test};
+use rustix::fs::OFlags;
 use served::executor::{brought, figure, figures, read};
 use served::{connect, insert, run};
 
@@ -43,16 +48,21 @@ fn read_at_random(server: &Server, time: Duration) -> u64 {
     count
 }
 
+fn has_direct_io(folder: &Path) -> bool {
+    let direct = OFlags::DIRECT.bits().cast_signed();
+    OpenOptions::new().write(true).create(true).custom_flags(direct).open(folder.join("direct")).is_ok()
+}
+
 #[test]
 fn connections_have_threads_while_data_come_from_the_device() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = served::config(directory.path(), EngineName::WiredTiger);
     // Past the kernel's cache, which is no device.
     config.storage.wired_tiger.engine_config = "direct_io=(data)".to_owned();
-    let Ok(server) = Server::start_quiet(config) else {
-        println!("skipped: the file system of the temporary directory has no direct I/O");
-        return;
-    };
+    if !has_direct_io(directory.path()) {
+        skip!(Need::Kernel, "the file system of the temporary directory has no direct I/O");
+    }
+    let server = Server::start_quiet(config).unwrap();
     fill(&mut connect(&server));
     run(&mut connect(&server), "admin", &doc! { "fsync": 1 });
     let counts: Vec<u64> = std::thread::scope(|scope| {

@@ -21,7 +21,7 @@ pub use self::tab::{Paper, Tab};
 
 use self::pipe::Link;
 use crate::Scratch;
-use crate::scratch::or_skip;
+use crate::skip::{Need, OrSkip, count_fixture};
 
 /// As Debian and Ubuntu, other distributions, and Google name it.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
@@ -66,12 +66,11 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one; none, with the reason printed, where this machine has no Chromium.
-    ///
-    /// # Errors
-    /// When it is there but does not come up.
-    pub fn start() -> Result<Option<Browser>> {
-        or_skip(Browser::launch())
+    /// Starts one. The test ends as skipped where this machine has no Chromium, and fails where Chromium does not come up.
+    #[track_caller]
+    pub fn start() -> Browser {
+        count_fixture();
+        Browser::launch().or_skip(Need::Chromium)
     }
 
     fn launch() -> Result<Browser> {

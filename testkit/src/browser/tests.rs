@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use super::*;
+use crate::{assert, assert_eq, test};
 
 /// Processes whose command line or environment names a folder.
 fn processes_of(folder: &Path) -> Vec<String> {
@@ -31,7 +32,7 @@ fn page(scratch: &Scratch, body: &str) -> PathBuf {
 #[test]
 fn what_a_page_says_throws_and_fetches_is_seen() {
     let scratch = Scratch::new().unwrap();
-    let Some(mut browser) = Browser::start().unwrap() else { return };
+    let mut browser = Browser::start();
     let mut tab = browser.tab().unwrap();
     let body = "<p id=a>text</p><script>console.error('cross'); setTimeout(() => { throw new Error('thrown') });\
                 fetch('http://example.invalid/x').catch(() => 0);</script>";
@@ -50,7 +51,7 @@ fn what_a_page_says_throws_and_fetches_is_seen() {
 #[test]
 fn it_presses_looks_and_prints() {
     let scratch = Scratch::new().unwrap();
-    let Some(mut browser) = Browser::start().unwrap() else { return };
+    let mut browser = Browser::start();
     let mut tab = browser.tab().unwrap();
     tab.resize(400, 300).unwrap();
     tab.goto(&page(
@@ -70,7 +71,7 @@ fn it_presses_looks_and_prints() {
 
 #[test]
 fn nothing_stays_behind_also_after_a_panic() {
-    let Some(browser) = Browser::start().unwrap() else { return };
+    let browser = Browser::start();
     let profile = browser.profile();
     assert!(processes_of(&profile).len() > 1, "children carry the profile's name too");
     let ended = catch_unwind(AssertUnwindSafe(|| {

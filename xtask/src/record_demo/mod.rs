@@ -43,7 +43,7 @@ pub(crate) fn run(root: PathBuf, _arguments: &[String]) -> Result<bool> {
         std::env::current_exe().context("cannot tell where this program is")?.with_file_name("fathom");
     ensure!(program.is_file(), "{} is not there; 'cargo build --package fathom' makes it", program.display());
     let scratch = Scratch::new()?;
-    let Some(disk) = SlowDisk::new(Filesystem::Xfs, Bytes(2 << 30), SPEED)? else { return Ok(false) };
+    let disk = SlowDisk::make(Filesystem::Xfs, Bytes(2 << 30), SPEED)?;
     let runs = scratch.path().join("runs");
     record(&program, &disk, &runs)?;
     let recorded = std::fs::read_dir(&runs)?.next().context("there is no run folder")??.path();

@@ -56,7 +56,7 @@ pub(crate) fn count(session: &dyn Session, table: &Table) -> usize {
     count
 }
 
-/// Runs the test `name` of this binary in a process of its own, which works in `folder`, until `enough` says so of the
+/// Runs the ignored test `name` of this binary in a process of its own, which works in `folder`, until `enough` says so of the
 /// lines that it printed; then kills it as hard as can be. Returns all lines.
 pub(crate) fn killed_child(
     name: &str,
@@ -64,7 +64,7 @@ pub(crate) fn killed_child(
     mut enough: impl FnMut(&[String]) -> bool,
 ) -> Vec<String> {
     let mut child: Child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .args(["--exact", name, "--ignored", "--nocapture", "--test-threads=1"])
         .env(CHILD_FOLDER, folder)
         .stdout(Stdio::piped())
         .spawn()

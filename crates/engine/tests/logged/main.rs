@@ -29,7 +29,7 @@ fn flaw_of_this_process() -> Option<Flaw> {
 
 /// Starts the child of the crash test, with a flaw.
 fn start_flawed(folder: &Path, flaw: Flaw) -> Child {
-    let mut command = crash::command(concat!(module_path!(), "::kills::child"), folder);
+    let mut command = crash::command(concat!(module_path!(), "::kills::helper_process"), folder);
     command.env(FLAW_VARIABLE, format!("{flaw:?}")).spawn().unwrap()
 }
 

@@ -1,6 +1,7 @@
 //! Targets on this machine's kernel: what was asked for is what stands, and nothing of it stays.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use fathom_errors::Kind;
@@ -9,14 +10,15 @@ use fathom_storage::{
     Array, ArrayKind, Base, CapLimits, Filesystem, FilesystemOptions, QueueSettings, TargetSpec,
     storage_class,
 };
+use fathom_testkit::{assert, assert_eq, assert_ne, test};
 use fathom_units::Bytes;
 
-use crate::{Place, fact, use_it};
+use crate::{TargetFolder, fact, use_it};
 
 fn one_loop(filesystem: Filesystem) {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let spec = place.loops(1, filesystem.least_size_mib() + 20, filesystem);
-    let target = place.prepare(&spec).unwrap();
+    let target = spec.prepare(&place.ledger).unwrap();
     use_it(target.path());
     let leaf = target.devices().remove(0);
     assert_eq!(fact(&target, "file system"), format!("{filesystem} from /dev/{}", leaf.name));
@@ -45,14 +47,14 @@ fn btrfs_stands_on_a_loop_device() {
 
 #[test]
 fn btrfs_raid0_joins_two_loop_devices_caps_each_and_reads_ahead_as_told() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let spec = TargetSpec {
         array: Some(Array { kind: ArrayKind::BtrfsRaid0, chunk_kib: None }),
         cap: Some(CapLimits::iops(5000)),
         queue: QueueSettings { read_ahead_kib: Some(32), ..Default::default() },
         ..place.loops(2, 128, Filesystem::Btrfs)
     };
-    let Some(target) = place.prepare(&spec) else { return };
+    let target = place.prepare(&spec);
     use_it(target.path());
     assert_eq!(target.devices().len(), 2);
     assert_eq!(target.top_device(), None);
@@ -70,13 +72,13 @@ fn btrfs_raid0_joins_two_loop_devices_caps_each_and_reads_ahead_as_told() {
 
 #[test]
 fn a_dropped_target_is_taken_down_too() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let spec = TargetSpec {
         array: Some(Array { kind: ArrayKind::BtrfsRaid0, chunk_kib: None }),
         cap: Some(CapLimits::iops(5000)),
         ..place.loops(2, 128, Filesystem::Btrfs)
     };
-    let Some(target) = place.prepare(&spec) else { return };
+    let target = place.prepare(&spec);
     use_it(target.path());
     let group = target.cgroup_processes_file().unwrap();
     drop(target);
@@ -86,7 +88,7 @@ fn a_dropped_target_is_taken_down_too() {
 
 #[test]
 fn stripes_that_the_caller_gives_reach_the_file_system() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let told = |words: &[&str]| FilesystemOptions {
         mkfs: words.iter().map(|&word| word.to_owned()).collect(),
         ..Default::default()
@@ -95,7 +97,7 @@ fn stripes_that_the_caller_gives_reach_the_file_system() {
         filesystem_options: told(&["-d", "su=64k,sw=4"]),
         ..place.loops(1, 560, Filesystem::Xfs)
     };
-    let target = place.prepare(&spec).unwrap();
+    let target = spec.prepare(&place.ledger).unwrap();
     assert_eq!(fact(&target, "file system alignment"), "sunit 128, swidth 512 sectors of 512 bytes");
     assert!(fact(&target, "XFS allocation groups").parse::<u32>().unwrap() >= 2);
     target.undo().unwrap();
@@ -103,7 +105,7 @@ fn stripes_that_the_caller_gives_reach_the_file_system() {
         filesystem_options: told(&["-b", "4096", "-E", "stride=16,stripe_width=64"]),
         ..place.loops(1, 64, Filesystem::Ext4)
     };
-    let target = place.prepare(&spec).unwrap();
+    let target = spec.prepare(&place.ledger).unwrap();
     assert_eq!(fact(&target, "file system alignment"), "stripe width 64 blocks");
     target.undo().unwrap();
     place.assert_empty();
@@ -111,7 +113,7 @@ fn stripes_that_the_caller_gives_reach_the_file_system() {
 
 #[test]
 fn queue_settings_hold_and_the_loop_device_gets_its_own_back() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let queue = QueueSettings {
         read_ahead_kib: Some(16),
         scheduler: Some("mq-deadline".into()),
@@ -119,7 +121,7 @@ fn queue_settings_hold_and_the_loop_device_gets_its_own_back() {
     };
     let spec = TargetSpec { queue, ..place.loops(1, 32, Filesystem::Ext4) };
     let ledger = place.path().join("state/undo");
-    let target = place.prepare(&spec).unwrap();
+    let target = spec.prepare(&place.ledger).unwrap();
     let name = target.devices().remove(0).name;
     let settings = ["scheduler", "nr_requests", "read_ahead_kb"];
     let now = || settings.map(|file| View::live().choice(&format!("sys/block/{name}/queue/{file}")).unwrap());
@@ -147,10 +149,10 @@ fn queue_settings_hold_and_the_loop_device_gets_its_own_back() {
 
 #[test]
 fn a_cap_holds_the_processes_put_under_it() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let class = storage_class("azure-100").unwrap();
     let spec = TargetSpec { cap: Some(class.limits), ..place.loops(1, 64, Filesystem::Ext4) };
-    let Some(target) = place.prepare(&spec) else { return };
+    let target = place.prepare(&spec);
     assert!(fact(&target, "cap in force").contains(" 100"), "{:?}", target.facts());
     // A shell that puts itself under the cap before it begins: 200 reads past the page cache take two seconds.
     fs::write(target.path().join("file"), vec![7; 1 << 20]).unwrap();
@@ -170,22 +172,32 @@ fn a_cap_holds_the_processes_put_under_it() {
 }
 
 #[test]
-fn a_folder_is_borrowed_and_left_as_it_was() {
-    let Some(place) = Place::new() else { return };
+fn a_folder_under_a_cap_is_borrowed_and_left_as_it_was() {
+    let place = TargetFolder::new();
+    let folder = folder_with_theirs(&place);
+    let spec =
+        TargetSpec { cap: Some(CapLimits::iops(5000)), ..TargetSpec::new(Base::Directory(folder.clone())) };
+    // Temporary files in memory have no disk to limit.
+    let target = place.prepare(&spec);
+    use_it(target.path());
+    assert!(!target.devices().is_empty());
+    target.undo().unwrap();
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    place.assert_empty();
+}
+
+/// A folder with a file of somebody else's in it.
+fn folder_with_theirs(place: &TargetFolder) -> PathBuf {
     let folder = place.path().join("folder");
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("theirs"), "theirs").unwrap();
-    let spec =
-        TargetSpec { cap: Some(CapLimits::iops(5000)), ..TargetSpec::new(Base::Directory(folder.clone())) };
-    match spec.prepare(&place.ledger) {
-        Ok(target) => {
-            use_it(target.path());
-            assert!(!target.devices().is_empty());
-            target.undo().unwrap();
-        }
-        // Temporary files in memory have no disk to limit.
-        Err(error) => assert_eq!(error.kind(), Kind::Unsupported, "{error}"),
-    }
+    folder
+}
+
+#[test]
+fn a_folder_is_borrowed_and_left_as_it_was() {
+    let place = TargetFolder::new();
+    let folder = folder_with_theirs(&place);
     let spec = TargetSpec::new(Base::Directory(folder.clone()));
     let target = spec.prepare(&place.ledger).unwrap();
     use_it(target.path());
@@ -197,7 +209,7 @@ fn a_folder_is_borrowed_and_left_as_it_was() {
 
 #[test]
 fn what_fails_half_way_is_taken_down_again() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let options = FilesystemOptions { mount: "no-such-option".into(), ..Default::default() };
     let queue = QueueSettings { read_ahead_kib: Some(16), ..Default::default() };
     let spec = TargetSpec { filesystem_options: options, queue, ..place.loops(1, 32, Filesystem::Ext4) };

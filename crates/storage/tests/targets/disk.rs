@@ -11,8 +11,9 @@ use fathom_storage::{
     Array, ArrayKind, Base, Filesystem, FilesystemOptions, NamedDisk, QueueSettings, TargetSpec,
     format_and_mount,
 };
+use fathom_testkit::{assert, assert_eq, test};
 
-use crate::{Place, fact, use_it};
+use crate::{TargetFolder, fact, use_it};
 
 /// A file system on the disk, with the mount point in `folder`.
 pub(crate) fn on_disk(device: &Path, folder: &Path) -> TargetSpec {
@@ -47,14 +48,14 @@ pub(crate) fn joined(
     TargetSpec { array, filesystem: Some(filesystem), ..on_disks(disks, folder) }
 }
 
-/// Builds, uses and takes down an array of whole disks; `false` where the kernel or a program for it is missing.
-pub(crate) fn lent_array(kind: ArrayKind, filesystem: Filesystem, disks: &[PathBuf]) -> bool {
-    let Some(place) = Place::new() else { return false };
+/// Builds, uses and takes down an array of whole disks; the test ends as skipped where the kernel or a program for it is missing.
+pub(crate) fn lent_array(kind: ArrayKind, filesystem: Filesystem, disks: &[PathBuf]) {
+    let place = TargetFolder::new();
     let spec = joined(kind, filesystem, disks, &place.path());
     let names: Vec<String> =
         disks.iter().map(|disk| disk.file_name().unwrap().to_string_lossy().into_owned()).collect();
     let before: Vec<_> = names.iter().map(|name| settings(name)).collect();
-    let Some(target) = place.prepare(&spec) else { return false };
+    let target = place.prepare(&spec);
     println!("{:#?}", target.facts());
     use_it(target.path());
     let leaves: Vec<_> = target.devices().into_iter().map(|device| device.name).collect();
@@ -74,7 +75,6 @@ pub(crate) fn lent_array(kind: ArrayKind, filesystem: Filesystem, disks: &[PathB
     }
     assert_eq!(names.iter().map(|name| settings(name)).collect::<Vec<_>>(), before);
     place.assert_empty();
-    true
 }
 
 /// The settings of a device's queue that a target may change.
@@ -102,7 +102,7 @@ impl Drop for AsFound {
 
 #[test]
 fn a_disk_is_borrowed_and_given_back_empty_with_its_own_settings() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let disk = place.disk(64);
     // Settings of its owner's, which must come back. A loop device keeps some of them for whoever has its number next.
     let queue = Path::new("/sys/block").join(disk.name()).join("queue");
@@ -128,7 +128,7 @@ fn a_disk_is_borrowed_and_given_back_empty_with_its_own_settings() {
 
 #[test]
 fn a_disk_with_something_on_it_is_refused_unless_it_may_be_wiped() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let disk = place.disk(64);
     Tool::new("mkfs.ext4", "e2fsprogs").unwrap().arg("-q").arg(disk.path()).run().unwrap();
     let spec = on_disk(disk.path(), &place.path());
@@ -145,7 +145,7 @@ fn a_disk_with_something_on_it_is_refused_unless_it_may_be_wiped() {
 
 #[test]
 fn a_disk_with_a_partition_table_is_refused() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let disk = place.disk(16);
     // One Linux partition from sector 2048 on, as a DOS label has it.
     let mut sector = [0_u8; 512];
@@ -164,7 +164,7 @@ fn a_disk_with_a_partition_table_is_refused() {
 
 #[test]
 fn a_disk_in_use_is_refused_even_if_it_may_be_wiped() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let disk = place.disk(32);
     let spec = TargetSpec { wipe: true, ..on_disk(disk.path(), &place.path()) };
     let options = FilesystemOptions { beside: Some(place.path()), ..Default::default() };
@@ -184,15 +184,12 @@ fn a_disk_in_use_is_refused_even_if_it_may_be_wiped() {
     place.assert_empty();
 }
 
-#[test]
-fn arrays_of_whole_disks_are_borrowed_and_given_back_empty() {
-    let Some(place) = Place::new() else { return };
+/// Joins two disks of somebody else's.
+fn join_two(kind: ArrayKind, filesystem: Filesystem) {
+    let place = TargetFolder::new();
     let disks = [place.disk(300), place.disk(310)];
     let nodes = disks.each_ref().map(|disk| disk.path().to_owned());
-    lent_array(ArrayKind::BtrfsRaid0, Filesystem::Btrfs, &nodes);
-    // On a kernel without them these are skipped here; the guest has both.
-    lent_array(ArrayKind::MdRaid0, Filesystem::Xfs, &nodes);
-    lent_array(ArrayKind::LvmStriped, Filesystem::Xfs, &nodes);
+    lent_array(kind, filesystem, &nodes);
     for disk in disks {
         disk.undo().unwrap();
     }
@@ -200,8 +197,25 @@ fn arrays_of_whole_disks_are_borrowed_and_given_back_empty() {
 }
 
 #[test]
+fn whole_disks_joined_by_btrfs_are_borrowed_and_given_back_empty() {
+    join_two(ArrayKind::BtrfsRaid0, Filesystem::Btrfs);
+}
+
+/// The kernel of the guest has md for certain.
+#[test]
+fn whole_disks_joined_by_md_are_borrowed_and_given_back_empty() {
+    join_two(ArrayKind::MdRaid0, Filesystem::Xfs);
+}
+
+/// The kernel of the guest has device mapper for certain.
+#[test]
+fn whole_disks_joined_by_lvm_are_borrowed_and_given_back_empty() {
+    join_two(ArrayKind::LvmStriped, Filesystem::Xfs);
+}
+
+#[test]
 fn a_disk_under_two_names_and_one_of_two_that_is_not_free_are_refused() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let (first, second) = (place.disk(120), place.disk(120));
     let link = place.path().join("link");
     std::os::unix::fs::symlink(first.path(), &link).unwrap();
@@ -230,7 +244,7 @@ fn a_disk_under_two_names_and_one_of_two_that_is_not_free_are_refused() {
 
 #[test]
 fn what_is_no_disk_or_not_there_is_refused() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let absent = on_disk(Path::new("/dev/no-such-disk"), &place.path()).check().unwrap_err();
     assert_eq!(absent.kind(), Kind::NotFound, "{absent}");
     let no_disk = on_disk(Path::new("/dev/null"), &place.path()).check().unwrap_err();

@@ -7,13 +7,13 @@ use std::process::Command;
 use fathom_errors::Kind as ErrorKind;
 use fathom_process::{Ledger, Member, Thing, Tool, lvm_tool, signatures};
 use fathom_storage::{ArrayKind, Filesystem, TargetSpec};
-use fathom_testkit::{Drive, Guest};
+use fathom_testkit::{Drive, Guest, assert, assert_eq, test};
 use fathom_units::Bytes;
 
 use crate::arrays::array;
 use crate::disk::{lent_array, on_disk};
 use crate::killed::{Kind, kill_at};
-use crate::{Place, use_it};
+use crate::{TargetFolder, use_it};
 
 /// The disks of the guest, and their sizes in MiB: two for somebody's array, one that is lent and then for somebody's group, two
 /// that are lent for arrays, one that is lent and taken over.
@@ -33,11 +33,9 @@ fn disk(at: usize) -> PathBuf {
 /// Not a test of its own: what runs in the guest.
 #[test]
 #[ignore = "runs in the guest of the test below"]
-fn within() {
-    if !Guest::is_here() {
-        return;
-    }
-    let place = Place::new().unwrap();
+fn helper_process() {
+    assert!(Guest::is_here(), "this runs in the guest of the test below only");
+    let place = TargetFolder::new();
     // A whole disk, before it gets another use.
     let spec = TargetSpec { filesystem: Some(Filesystem::Xfs), ..on_disk(&disk(2), &place.path()) };
     let target = spec.prepare(&place.ledger).unwrap();
@@ -48,19 +46,19 @@ fn within() {
 
     // As in a container, without udev; then with it, as on most machines, where its rules look at each new device and put
     // arrays together.
-    assert!(array(ArrayKind::MdRaid0, 2, Filesystem::Xfs));
+    array(ArrayKind::MdRaid0, 2, Filesystem::Xfs);
     Guest::say("md RAID0 was built, used and taken down");
-    assert!(array(ArrayKind::MdRaid10, 4, Filesystem::Ext4));
+    array(ArrayKind::MdRaid10, 4, Filesystem::Ext4);
     Guest::say("md RAID10 was built, used and taken down");
-    assert!(array(ArrayKind::LvmStriped, 2, Filesystem::Xfs));
+    array(ArrayKind::LvmStriped, 2, Filesystem::Xfs);
     Guest::say("LVM striped was built, used and taken down");
     lend_disks(Filesystem::Xfs);
     Guest::say("whole disks were joined by md, LVM and btrfs and given back empty");
     kill_at(4, &[Kind::Md, Kind::Lvm], 8, None);
     Guest::say("4 kills left nothing");
     start_udev();
-    assert!(array(ArrayKind::MdRaid0, 2, Filesystem::Ext4));
-    assert!(array(ArrayKind::LvmStriped, 2, Filesystem::Ext4));
+    array(ArrayKind::MdRaid0, 2, Filesystem::Ext4);
+    array(ArrayKind::LvmStriped, 2, Filesystem::Ext4);
     Guest::say("md RAID0 and LVM striped were built, used and taken down beside udev");
     lend_disks(Filesystem::Ext4);
     Guest::say("whole disks were joined and given back empty beside udev");
@@ -77,7 +75,7 @@ fn within() {
 }
 
 /// An array and a group of somebody else's, which are refused, and left alone even where a journal of ours names their disk.
-fn make_theirs(place: &Place) {
+fn make_theirs(place: &TargetFolder) {
     Tool::new("mdadm", "mdadm")
         .unwrap()
         .args(["--create", "/dev/md/theirs", "--run", "--level=raid0", "--raid-devices=2"])
@@ -114,9 +112,9 @@ fn make_theirs(place: &Place) {
 
 fn lend_disks(filesystem: Filesystem) {
     let disks = [disk(3), disk(4)];
-    assert!(lent_array(ArrayKind::MdRaid0, filesystem, &disks));
-    assert!(lent_array(ArrayKind::LvmStriped, filesystem, &disks));
-    assert!(lent_array(ArrayKind::BtrfsRaid0, Filesystem::Btrfs, &disks));
+    lent_array(ArrayKind::MdRaid0, filesystem, &disks);
+    lent_array(ArrayKind::LvmStriped, filesystem, &disks);
+    lent_array(ArrayKind::BtrfsRaid0, Filesystem::Btrfs, &disks);
 }
 
 fn start_udev() {
@@ -132,8 +130,9 @@ fn start_udev() {
 
 #[test]
 fn md_and_lvm_stand_in_a_guest_and_nothing_of_them_stays() {
-    let Some(guest) = Guest::find() else { return };
-    let said = guest.run("guest::within", &DISKS.map(|(_, mib)| Drive::Empty(Bytes::mib(mib)))).unwrap();
+    let guest = Guest::find();
+    let said =
+        guest.run("guest::helper_process", &DISKS.map(|(_, mib)| Drive::Empty(Bytes::mib(mib)))).unwrap();
     println!("{}", said.join("\n"));
     assert!(said.iter().any(|line| line == "verdict: theirs untouched, nothing of ours left"), "{said:?}");
 }

@@ -21,26 +21,25 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use fathom_errors::Kind;
-use fathom_storage::{Base, Filesystem, LoopDevice, LoopOptions, PreparedTarget, TargetSpec};
-use fathom_testkit::{Ledger, Scratch, is_root, leftovers};
+use fathom_storage::{
+    Array, ArrayKind, Base, Filesystem, LoopDevice, LoopOptions, PreparedTarget, TargetSpec,
+};
+use fathom_testkit::{Ledger, Need, Scratch, assert_eq, leftovers, need_root, skip};
 use fathom_units::Bytes;
 
 /// A folder and a ledger of a test's own.
-pub(crate) struct Place {
+pub(crate) struct TargetFolder {
     pub(crate) ledger: Ledger,
     pub(crate) scratch: Scratch,
 }
 
-impl Place {
-    /// `None`, with the reason printed, without root.
-    pub(crate) fn new() -> Option<Place> {
-        if !is_root() {
-            eprintln!("skipped: not root");
-            return None;
-        }
+impl TargetFolder {
+    /// The test ends as skipped without root.
+    pub(crate) fn new() -> TargetFolder {
+        need_root();
         let scratch = Scratch::new().unwrap();
         let ledger = Ledger::open_in(&scratch.path().join("state")).unwrap();
-        Some(Place { ledger, scratch })
+        TargetFolder { ledger, scratch }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -51,14 +50,11 @@ impl Place {
         loops(&self.path(), count, mib, filesystem)
     }
 
-    /// Builds it; `None`, with the reason printed, where the kernel has no means for it.
-    pub(crate) fn prepare(&self, spec: &TargetSpec) -> Option<PreparedTarget> {
+    /// Builds it; the test ends as skipped where the kernel has no means for it.
+    pub(crate) fn prepare(&self, spec: &TargetSpec) -> PreparedTarget {
         match spec.prepare(&self.ledger) {
-            Ok(target) => Some(target),
-            Err(error) if error.kind() == Kind::Unsupported => {
-                eprintln!("skipped: {error}");
-                None
-            }
+            Ok(target) => target,
+            Err(error) if error.kind() == Kind::Unsupported => skip!(need_of(spec), "{error}"),
             Err(error) => panic!("{error}"),
         }
     }
@@ -73,6 +69,16 @@ impl Place {
         fs::create_dir_all(&folder).unwrap();
         let ledger = Ledger::open_in(&folder.join("state")).unwrap();
         LoopDevice::create(&ledger, &folder, Bytes::mib(mib), loop_options(&folder)).unwrap()
+    }
+}
+
+/// What a kernel lacks that cannot build a target: md or device mapper for most arrays, else the throttle.
+fn need_of(spec: &TargetSpec) -> Need {
+    match spec.array {
+        Some(Array { kind: ArrayKind::MdRaid0 | ArrayKind::MdRaid10 | ArrayKind::LvmStriped, .. }) => {
+            Need::Kernel
+        }
+        _ => Need::Cgroup,
     }
 }
 

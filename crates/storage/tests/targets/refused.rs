@@ -1,16 +1,20 @@
 //! What is refused, in one sentence each, before anything is made.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::thread;
 
 use fathom_errors::{Error, Kind};
 use fathom_storage::{
     Array, ArrayKind, Base, CapLimits, Filesystem, FilesystemOptions, NamedDisk, QueueSettings, TargetSpec,
 };
-use fathom_testkit::{Scratch, is_root};
+use fathom_testkit::{Scratch, assert, assert_eq, is_root, test};
 use fathom_units::Bytes;
+use rustix::process::Uid;
+use rustix::thread::set_thread_res_uid;
 
-use crate::{Place, loops};
+use crate::{TargetFolder, loops};
 
 /// The refusal of a target, which left nothing in its folder.
 fn refusal(spec: &TargetSpec, folder: &Path) -> Error {
@@ -79,21 +83,35 @@ fn what_contradicts_itself_is_refused_also_without_root() {
 fn without_root_devices_and_caps_are_refused_and_a_folder_is_not() {
     let scratch = Scratch::new().unwrap();
     let folder = scratch.path();
-    if is_root() {
-        eprintln!("skipped: root may");
-        return;
-    }
-    let error = refusal(&loops(&folder, 1, 64, Filesystem::Ext4), &folder);
-    assert_eq!(error.kind(), Kind::Permission, "{error}");
-    let in_folder = TargetSpec::new(Base::Directory(folder.clone()));
-    in_folder.check().unwrap();
-    let capped = TargetSpec { cap: Some(CapLimits::iops(100)), ..in_folder };
-    assert_eq!(refusal(&capped, &folder).kind(), Kind::Permission);
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+    let (devices, in_folder, capped) = as_ordinary_user(|| {
+        let devices = refusal(&loops(&folder, 1, 64, Filesystem::Ext4), &folder);
+        let in_folder = TargetSpec::new(Base::Directory(folder.clone()));
+        let checked = in_folder.check();
+        let capped = TargetSpec { cap: Some(CapLimits::iops(100)), ..in_folder };
+        (devices, checked, refusal(&capped, &folder))
+    });
+    assert_eq!(devices.kind(), Kind::Permission, "{devices}");
+    in_folder.unwrap();
+    assert_eq!(capped.kind(), Kind::Permission);
+}
+
+/// What `work` returns without the rights of root, which a thread can drop for itself alone.
+fn as_ordinary_user<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let nobody = Uid::from_raw(65534);
+    let dropped = || {
+        if is_root() {
+            set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        }
+        assert!(!is_root());
+        work()
+    };
+    thread::scope(|scope| scope.spawn(dropped).join().unwrap())
 }
 
 #[test]
 fn one_disk_is_no_array_and_an_odd_chunk_is_no_chunk() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let folder = place.path();
     for (kind, chunk_kib, disks, wanted) in [
         (ArrayKind::MdRaid0, None, 1, "two disks"),
@@ -118,7 +136,7 @@ fn one_disk_is_no_array_and_an_odd_chunk_is_no_chunk() {
 
 #[test]
 fn too_little_room_is_refused_for_all_members_together_with_what_is_free() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let folder = place.path();
     let room = rustix::fs::statvfs(&folder).unwrap();
     let free = room.f_bavail * room.f_frsize;
@@ -141,7 +159,7 @@ fn too_little_room_is_refused_for_all_members_together_with_what_is_free() {
 
 #[test]
 fn a_size_that_the_file_system_cannot_live_in_is_refused() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let folder = place.path();
     let error = refusal(&loops(&folder, 1, 200, Filesystem::Xfs), &folder);
     assert_eq!(error.kind(), Kind::Usage, "{error}");
@@ -155,7 +173,7 @@ fn a_size_that_the_file_system_cannot_live_in_is_refused() {
 
 #[test]
 fn a_folder_that_is_not_there_or_none_is_refused() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let folder = place.path();
     let error = refusal(&loops(&folder.join("absent"), 1, 64, Filesystem::Ext4), &folder);
     assert_eq!(error.kind(), Kind::NotFound, "{error}");
@@ -166,7 +184,7 @@ fn a_folder_that_is_not_there_or_none_is_refused() {
 
 #[test]
 fn a_scheduler_that_the_device_does_not_offer_is_refused() {
-    let Some(place) = Place::new() else { return };
+    let place = TargetFolder::new();
     let folder = place.path();
     let queue = QueueSettings { scheduler: Some("no-such".into()), ..Default::default() };
     let error = refusal(&TargetSpec { queue, ..loops(&folder, 1, 64, Filesystem::Ext4) }, &folder);

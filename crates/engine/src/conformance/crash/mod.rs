@@ -53,15 +53,15 @@ macro_rules! conformance_crash_tests {
 
             /// Not a test of its own: what the other starts as another process.
             #[test]
-            fn child() {
-                if let Some(folder) = std::env::var_os(crash::FOLDER_VARIABLE) {
-                    crash::write_until_killed(&super::$subject(), folder.as_ref());
-                }
+            #[ignore = "the helper process of the next test"]
+            fn helper_process() {
+                let folder = std::env::var_os(crash::FOLDER_VARIABLE).expect("only another test runs this");
+                crash::write_until_killed(&super::$subject(), folder.as_ref());
             }
 
             #[test]
             fn commits_survive_kills() {
-                let child = concat!(module_path!(), "::child");
+                let child = concat!(module_path!(), "::helper_process");
                 let spawn = |folder: &std::path::Path| crash::command(child, folder).spawn().unwrap();
                 crash::rounds(&super::$subject(), &spawn, crash::wanted_rounds());
             }
@@ -75,11 +75,11 @@ pub fn wanted_rounds() -> u32 {
         .map_or(5, |text| text.parse().expect("FATHOM_CRASH_ROUNDS is no number"))
 }
 
-/// How this test binary is started again with one test, given with its crate and modules, as the child.
+/// How this test binary is started again with one ignored test, given with its crate and modules, as the child.
 pub fn command(test: &str, folder: &Path) -> Command {
     let name = test.split_once("::").map_or(test, |(_crate, name)| name);
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", name, "--ignored", "--nocapture", "--test-threads=1"]);
     command.env(FOLDER_VARIABLE, folder).stdin(Stdio::null()).stdout(Stdio::piped());
     command
 }

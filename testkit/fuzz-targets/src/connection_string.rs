@@ -1,0 +1,18 @@
+//! Connection strings as people type them: refused or taken apart, never a panic, and no password in what is shown.
+
+use fathom_client::{Address, Target};
+
+pub(crate) fn take_input(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(target) = text.parse::<Target>() {
+        assert!(target.addresses.is_empty() == target.seed_list.is_some());
+        for address in &target.addresses {
+            assert_eq!(address.to_string().parse::<Address>().ok().as_ref(), Some(address));
+        }
+    }
+    let secret = "mongodb://u:x7Qk29Zw@".to_owned() + text;
+    match secret.parse::<Target>() {
+        Ok(target) => assert!(!format!("{target:?} {target}").contains("x7Qk29Zw")),
+        Err(error) => assert!(!error.to_string().contains("x7Qk29Zw")),
+    }
+}

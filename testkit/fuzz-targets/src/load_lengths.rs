@@ -1,0 +1,13 @@
+//! A histogram of field lengths as anybody may feed it: never a panic, and what is drawn from it lies within its buckets.
+
+use fathom_load::core_workload::Lengths;
+use fathom_stats::Seeded;
+
+pub(crate) fn take_input(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(lengths) = Lengths::histogram_in(text, "file") else { return };
+    let mut random = Seeded::from_seed(1);
+    for _ in 0..16 {
+        assert!(lengths.draw(&mut random) > 0);
+    }
+}

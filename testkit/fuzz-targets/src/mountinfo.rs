@@ -1,0 +1,15 @@
+//! `/proc/self/mountinfo` of any kernel, or of a snapshot somebody edited: never a panic, and one mount a line at most.
+
+use std::path::Path;
+
+use fathom_host::Mounts;
+
+pub(crate) fn take_input(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let mounts = Mounts::parse(text);
+    assert!(mounts.iter().count() <= text.lines().count());
+    if let Some(mount) = mounts.containing(Path::new("/data/db")) {
+        assert!(Path::new("/data/db").starts_with(&mount.mount_point));
+        let _ = mount.has_option("noatime");
+    }
+}

@@ -1,0 +1,17 @@
+//! Sizes and durations as people type them: never a panic in reading or printing, and a number that was understood
+//! reads back as the same when it is written out in its smallest unit (a duration within the precision of an f64).
+
+use fathom_units::{Bytes, Nanos};
+
+pub(crate) fn take_input(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(bytes) = text.parse::<Bytes>() {
+        assert!(!bytes.to_string().is_empty());
+        assert_eq!(bytes.get().to_string().parse::<Bytes>().ok(), Some(bytes));
+    }
+    if let Ok(nanos) = text.parse::<Nanos>() {
+        assert!(!nanos.to_string().is_empty());
+        let back = format!("{}ns", nanos.get()).parse::<Nanos>().map_or(0, Nanos::get);
+        assert!(back.abs_diff(nanos.get()) <= nanos.get() / 1_000_000, "{nanos:?} came back as {back} ns");
+    }
+}

@@ -1,0 +1,247 @@
+//! Measurements that are worth nothing where the machine was not theirs: a virtual machine is paused, a host is overcommitted,
+//! another program keeps the processors busy.
+//!
+//! What decides is what the machine says of itself while the work runs: the time that the hypervisor stole, the time in which a
+//! runnable task waited for a processor, and by how much a thread that only sleeps overslept. None of these is what the work
+//! measures, so a measurement cannot excuse itself.
+
+use std::fmt;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::skip::{note_in, test_name};
+
+const ATTEMPTS: usize = 3;
+const NAP: Duration = Duration::from_millis(5);
+/// A virtual machine that shares its host well loses well below a hundredth.
+const MAX_STEAL_SHARE: f64 = 0.05;
+
+/// How far the machine was from standing still for the work alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Disturbance {
+    /// The longest time by which a sleeping thread overslept.
+    pub standstill: Duration,
+    /// The share of all processor time that the hypervisor stole.
+    pub steal_share: f64,
+    /// The share of the time in which at least one task waited for a processor (`/proc/pressure/cpu`); 0 where the kernel
+    /// does not say.
+    pub wait_share: f64,
+}
+
+/// What a measurement bears.
+#[derive(Clone, Copy, Debug)]
+pub struct DisturbanceLimit {
+    /// Of [`Disturbance::standstill`].
+    pub standstill: Duration,
+    /// Of [`Disturbance::wait_share`]; 1 for work that keeps all processors busy by itself.
+    pub wait_share: f64,
+}
+
+impl Disturbance {
+    /// The worse of each.
+    #[must_use]
+    pub fn max(self, other: Disturbance) -> Disturbance {
+        Disturbance {
+            standstill: self.standstill.max(other.standstill),
+            steal_share: self.steal_share.max(other.steal_share),
+            wait_share: self.wait_share.max(other.wait_share),
+        }
+    }
+
+    /// Whether the measurement is worth nothing.
+    pub fn exceeds(&self, limit: DisturbanceLimit) -> bool {
+        self.standstill > limit.standstill
+            || self.steal_share > MAX_STEAL_SHARE
+            || self.wait_share > limit.wait_share
+    }
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Disturbance { standstill, steal_share, wait_share } = self;
+        let [steal, wait] = [steal_share, wait_share].map(|share| share * 100.0);
+        write!(
+            f,
+            "a sleeping thread overslept by {standstill:?}, {steal:.1} % of the processors was stolen, "
+        )?;
+        write!(f, "a task waited for a processor {wait:.0} % of the time")
+    }
+}
+
+/// What `work` returns, together with how the machine was disturbed meanwhile.
+pub fn with_disturbance<T>(work: impl FnOnce() -> T) -> (T, Disturbance) {
+    let (begun, before, sleeper) = (Instant::now(), ProcessorTimes::now(), Sleeper::start());
+    let done = work();
+    let standstill = sleeper.wake();
+    (done, ProcessorTimes::now().since(&before, begun.elapsed(), standstill))
+}
+
+/// What `work` returns when the machine was not disturbed beyond `limit`; `work` runs up to three times.
+///
+/// # Panics
+/// With a message that begins with "disturbed", where the machine was disturbed each time. It does not matter what `work` returned.
+pub fn undisturbed<T>(limit: DisturbanceLimit, mut work: impl FnMut() -> T) -> T {
+    for attempt in 1..=ATTEMPTS {
+        let (done, disturbance) = with_disturbance(&mut work);
+        if !disturbance.exceeds(limit) {
+            return done;
+        }
+        note(&format!("disturbed, attempt {attempt} of {ATTEMPTS}: {disturbance}"));
+    }
+    fail_as_disturbed();
+}
+
+/// Fails the test because the machine was disturbed in each attempt, and notes that in the file that `FATHOM_DISTURBED` names.
+///
+/// # Panics
+/// Always.
+#[track_caller]
+pub fn fail_as_disturbed() -> ! {
+    note_in("FATHOM_DISTURBED", &format!("{}\n", test_name()));
+    panic!("disturbed: this machine was not at rest in any attempt");
+}
+
+#[expect(clippy::print_stderr, reason = "a test tells its reader what it repeated")]
+fn note(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Counters of the kernel since the boot.
+#[derive(Debug, Default)]
+struct ProcessorTimes {
+    all_ticks: f64,
+    stolen_ticks: f64,
+    waited_us: f64,
+}
+
+impl ProcessorTimes {
+    fn now() -> ProcessorTimes {
+        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        ProcessorTimes::parse(&read("/proc/stat"), &read("/proc/pressure/cpu"))
+    }
+
+    /// Of `/proc/stat` the first line, whose eighth number is steal (proc_stat(5)); of `/proc/pressure/cpu` the `total=` of the
+    /// line `some`.
+    fn parse(stat: &str, pressure: &str) -> ProcessorTimes {
+        let line = stat.lines().next().unwrap_or_default();
+        let ticks: Vec<f64> = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
+        let some = pressure.lines().find(|line| line.starts_with("some ")).unwrap_or_default();
+        let total = some.split_whitespace().find_map(|word| word.strip_prefix("total="));
+        ProcessorTimes {
+            // The ninth and tenth are part of the first two.
+            all_ticks: ticks.iter().take(8).sum(),
+            stolen_ticks: ticks.get(7).copied().unwrap_or_default(),
+            waited_us: total.and_then(|total| total.parse().ok()).unwrap_or_default(),
+        }
+    }
+
+    fn since(&self, before: &ProcessorTimes, elapsed: Duration, standstill: Duration) -> Disturbance {
+        let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        Disturbance {
+            standstill,
+            steal_share: share(self.stolen_ticks - before.stolen_ticks, self.all_ticks - before.all_ticks),
+            wait_share: share(self.waited_us - before.waited_us, elapsed.as_secs_f64() * 1e6),
+        }
+    }
+}
+
+/// A thread that naps, and knows by how much it overslept at worst.
+struct Sleeper {
+    woken: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Duration>>,
+}
+
+impl Sleeper {
+    fn start() -> Sleeper {
+        let woken = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&woken);
+        let thread = thread::spawn(move || {
+            let mut worst = Duration::ZERO;
+            while !seen.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                thread::sleep(NAP);
+                worst = worst.max(begun.elapsed().saturating_sub(NAP));
+            }
+            worst
+        });
+        Sleeper { woken, thread: Some(thread) }
+    }
+
+    fn wake(mut self) -> Duration {
+        self.woken.store(true, Ordering::Relaxed);
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+/// Also where the work panics.
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        self.woken.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::*;
+
+    const LIMIT: DisturbanceLimit =
+        DisturbanceLimit { standstill: Duration::from_millis(200), wait_share: 1.0 };
+
+    #[test]
+    fn steal_and_waiting_are_shares_of_the_time_between_two_readings() {
+        let pressure = |us: u64| format!("some avg10=1.00 avg60=1.00 avg300=1.00 total={us}\nfull total=9\n");
+        let before = ProcessorTimes::parse("cpu  100 0 50 800 0 0 0 50 7 0\ncpu0 1\n", &pressure(1_000_000));
+        let after = ProcessorTimes::parse("cpu  150 0 60 880 0 0 0 110 9 0\n", &pressure(1_500_000));
+        let seen = after.since(&before, Duration::from_secs(2), Duration::ZERO);
+        assert_eq!((seen.steal_share, seen.wait_share), (0.3, 0.25));
+        let limit = |wait_share| DisturbanceLimit { standstill: Duration::ZERO, wait_share };
+        assert!(seen.exceeds(limit(1.0)), "stolen");
+        let waited = Disturbance { steal_share: 0.0, ..seen };
+        assert!(waited.exceeds(limit(0.2)) && !waited.exceeds(limit(0.3)));
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_say_disturbs_nothing() {
+        let none = ProcessorTimes::parse("", "");
+        let seen = none.since(&ProcessorTimes::default(), Duration::from_secs(1), Duration::ZERO);
+        assert_eq!(seen, Disturbance::default());
+    }
+
+    #[test]
+    #[ignore = "a part of the test below, in a process of its own"]
+    fn works_for_half_a_second() {
+        let mut tries = 0;
+        undisturbed(LIMIT, || {
+            tries += 1;
+            thread::sleep(Duration::from_millis(500));
+        });
+        println!("{tries} tries");
+    }
+
+    #[test]
+    fn work_in_which_the_machine_stood_still_is_done_again() {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--nocapture", "--exact", "disturbance::tests::works_for_half_a_second"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let process = Pid::from_child(&child);
+        thread::sleep(Duration::from_millis(250));
+        kill_process(process, Signal::STOP).unwrap();
+        thread::sleep(Duration::from_millis(400));
+        kill_process(process, Signal::CONT).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (told, noted) = (text(&output.stdout), text(&output.stderr));
+        assert!(noted.contains("disturbed, attempt 1") && !told.contains("1 tries"), "{told}{noted}");
+    }
+}

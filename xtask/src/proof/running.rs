@@ -1,0 +1,217 @@
+//! One step of `make proof`: its tests under cargo-nextest or its command, within its time, and what they printed of themselves.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::TempDir;
+
+use super::report::{Row, SkippedTest, Verdict};
+use super::step::Step;
+
+/// What a step has to end its tests after its time is over.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// Runs steps in the tree at `root`.
+pub(super) struct Runner {
+    root: PathBuf,
+    notes: TempDir,
+}
+
+/// What nextest counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+}
+
+impl Runner {
+    pub(super) fn new(root: PathBuf) -> Result<Runner> {
+        Ok(Runner { root, notes: tempfile::tempdir().context("cannot create a folder for temporary files")? })
+    }
+
+    /// Runs a step to its end, its limit or the deadline.
+    pub(super) fn run(&self, step: &Step, left: Duration) -> Result<Row> {
+        let command = match (&step.command, &step.tests) {
+            (Some(words), _) => plain(words),
+            (None, tests) => nextest(step, tests.as_deref().unwrap_or("none()")),
+        };
+        self.carry_out(step, command, left)
+    }
+
+    /// Runs tests of a step by their names.
+    pub(super) fn run_tests_again(&self, step: &Step, tests: &[String], left: Duration) -> Result<Row> {
+        let names: Vec<String> = tests.iter().map(|name| format!("test(={})", local_name(name))).collect();
+        self.carry_out(step, nextest(step, &names.join(" | ")), left)
+    }
+
+    fn carry_out(&self, step: &Step, mut command: Command, left: Duration) -> Result<Row> {
+        let (skipped, disturbed) = (self.notes.path().join("skipped"), self.notes.path().join("disturbed"));
+        for file in [&skipped, &disturbed] {
+            File::create(file).with_context(|| format!("cannot create {}", file.display()))?;
+        }
+        command.current_dir(&self.root).env("FATHOM_SKIPPED", &skipped).env("FATHOM_DISTURBED", &disturbed);
+        let begun = Instant::now();
+        let (is_success, counts) = watch(command, step.limit().min(left))?;
+        let seconds = begun.elapsed();
+        let verdict = if seconds >= left {
+            Verdict::NotReached
+        } else if seconds >= step.limit() {
+            Verdict::Overrun
+        } else if is_success {
+            Verdict::Passed
+        } else {
+            Verdict::Failed
+        };
+        let skipped: Vec<SkippedTest> =
+            lines(&skipped)?.iter().filter_map(|line| SkippedTest::parse(line)).collect();
+        // nextest knows a skipped test as one that passed.
+        let passed = counts.passed.saturating_sub(skipped.len() as u64);
+        Ok(Row {
+            name: step.name.clone(),
+            proves: step.proves.clone(),
+            seconds: seconds.as_secs(),
+            budget_seconds: step.budget().as_secs(),
+            verdict,
+            passed: if step.command.is_some() { u64::from(is_success) } else { passed },
+            failed: if step.command.is_some() { u64::from(!is_success) } else { counts.failed },
+            skipped,
+            disturbed: lines(&disturbed)?,
+        })
+    }
+}
+
+fn plain(words: &[String]) -> Command {
+    let mut command = Command::new(words.first().map_or("false", String::as_str));
+    command.args(words.iter().skip(1));
+    command
+}
+
+fn nextest(step: &Step, filter: &str) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(["nextest", "run", "--workspace", "--locked", "--profile", "proof", "--no-fail-fast"]);
+    command.args(["--cargo-quiet", "-E", filter]);
+    if let Some(threads) = step.threads {
+        command.arg("--test-threads").arg(threads.to_string());
+    }
+    if step.ignored {
+        command.args(["--run-ignored", "all"]);
+    }
+    command
+}
+
+/// `module::test` of the full path of a test, whose first part is its program.
+fn local_name(path: &str) -> &str {
+    path.split_once("::").map_or(path, |(_, rest)| rest)
+}
+
+/// Runs a command, passes on what it prints, and kills it with all its children when its time is over.
+fn watch(mut command: Command, limit: Duration) -> Result<(bool, Counts)> {
+    let words = format!("{command:?}");
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("cannot run {words}"))?;
+    let (group, ended) = (Pid::from_child(&child), AtomicBool::new(false));
+    let streams = (child.stdout.take(), child.stderr.take());
+    let counts = thread::scope(|scope| {
+        scope.spawn(|| end_after(group, limit, &ended));
+        let stdout = streams.0;
+        let copied = scope.spawn(|| stdout.map(|stream| pass_on(stream, std::io::stdout())));
+        let counts = streams.1.map(|stream| pass_on(stream, std::io::stderr()));
+        let _ = copied.join();
+        ended.store(true, Ordering::Relaxed);
+        counts.unwrap_or_default()
+    });
+    let status = child.wait().with_context(|| format!("cannot wait for {words}"))?;
+    Ok((status.success(), counts))
+}
+
+/// Ends a process group at its limit. SIGTERM first: nextest then ends its tests, which have process groups of their own.
+fn end_after(group: Pid, limit: Duration, ended: &AtomicBool) {
+    for (signal, wait) in [(Signal::TERM, limit), (Signal::KILL, GRACE)] {
+        let begun = Instant::now();
+        while begun.elapsed() < wait {
+            if ended.load(Ordering::Relaxed) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+/// Copies lines and takes nextest's summary from them.
+fn pass_on(from: impl std::io::Read, mut to: impl Write) -> Counts {
+    let mut counts = Counts::default();
+    for line in BufReader::new(from).split(b'\n').map_while(std::io::Result::ok) {
+        if let Some(seen) = summary(&String::from_utf8_lossy(&line)) {
+            counts = seen;
+        }
+        // A reader that went away does not end the tests.
+        let _ = to.write_all(&line).and_then(|()| to.write_all(b"\n"));
+    }
+    counts
+}
+
+/// The numbers of `     Summary [  12.345s] 10 tests run: 8 passed (1 slow), 1 failed, 1 timed out, 2301 skipped`.
+fn summary(line: &str) -> Option<Counts> {
+    let (_, rest) = line.split_once("Summary [")?;
+    let (_, numbers) = rest.split_once("run: ")?;
+    let mut counts = Counts::default();
+    for part in numbers.split(", ") {
+        let mut words = part.split_whitespace();
+        let (Some(number), Some(word)) =
+            (words.next().and_then(|word| word.parse::<u64>().ok()), words.next())
+        else {
+            continue;
+        };
+        match word {
+            "passed" => counts.passed += number,
+            "skipped" => {}
+            _ => counts.failed += number,
+        }
+    }
+    Some(counts)
+}
+
+fn lines(path: &Path) -> Result<Vec<String>> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nextest_counted_is_read_from_its_summary() {
+        let line = "     Summary [  12.345s] 10 tests run: 7 passed (1 slow, 1 flaky), 2 failed, 1 timed out, 2301 skipped";
+        assert_eq!(summary(line), Some(Counts { passed: 7, failed: 3 }));
+        assert_eq!(
+            summary("     Summary [   0.1s] 1 test run: 1 passed, 3 skipped"),
+            Some(Counts { passed: 1, failed: 0 })
+        );
+        assert_eq!(summary("        PASS [   0.013s] (1/2) a b"), None);
+    }
+
+    #[test]
+    fn a_command_that_takes_too_long_is_killed_with_its_children() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 100 & wait"]);
+        let begun = Instant::now();
+        let (is_success, _) = watch(command, Duration::from_millis(200)).unwrap();
+        assert!(!is_success);
+        assert!(begun.elapsed() < Duration::from_secs(50));
+    }
+}
