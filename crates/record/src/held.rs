@@ -27,6 +27,6 @@ pub(crate) fn hold(results: &File) {
 
 /// Whether a living process writes the folder.
 pub(crate) fn is_held(folder: &Path) -> bool {
-    plain::open(&folder.join(RESULTS))
+    plain::open(&folder.join(RESULTS), u64::MAX)
         .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }

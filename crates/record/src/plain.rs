@@ -1,42 +1,70 @@
-//! Files of a run folder are opened as what they are: plain files. What lies in such a folder may come from anywhere, and neither a link nor
-//! a pipe in the place of a file may lead elsewhere, make us wait, or be read without end.
+//! Opens the files of a run folder as plain files. A run folder may come from anywhere: a link, a pipe or a file without end in the place
+//! of a file must not lead elsewhere, block the reader, or exhaust its memory.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use fathom_errors::{Error, Kind, Result};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// The longest line of results, readings or latency logs.
+pub(crate) const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// Opens a plain file for reading.
 ///
 /// # Errors
-/// When it cannot be opened, or is a link or no file.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
-    let flags = i32::try_from(flags.bits()).unwrap_or(0);
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+/// When it cannot be opened, is not a plain file, or has more than `max_bytes` bytes.
+pub(crate) fn open(path: &Path, max_bytes: u64) -> Result<File> {
+    let failed = |e| Error::io("open", path, e);
+    let refused = |why: &str| Error::new(Kind::Malformed, format!("{} {why}", path.display()));
+    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits()).unwrap_or(0);
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Err(e) if Errno::from_io_error(&e) == Some(Errno::LOOP) => {
+            return Err(refused("is a symbolic link, which is not followed"));
+        }
+        opened => opened.map_err(failed)?,
+    };
+    let about = file.metadata().map_err(failed)?;
+    if !about.is_file() {
+        return Err(refused("is not a plain file"));
+    }
+    if about.len() > max_bytes {
+        return Err(refused(&format!("has more than {max_bytes} bytes")));
     }
     Ok(file)
 }
 
-/// The text of a plain file.
+/// Returns the text of a plain file.
 ///
 /// # Errors
-/// As [`open`]; and when it is no text or has more than `bytes_max` bytes.
-pub(crate) fn text(path: &Path, bytes_max: u64) -> Result<String> {
-    let failed = |e| Error::io("read", path, e);
+/// As [`open`]; and when the file is not UTF-8.
+pub(crate) fn text(path: &Path, max_bytes: u64) -> Result<String> {
     let mut text = String::new();
-    open(path)
-        .map_err(failed)?
-        .take(bytes_max.saturating_add(1))
-        .read_to_string(&mut text)
-        .map_err(failed)?;
-    if text.len() as u64 > bytes_max {
-        let what = format!("{} has more than {bytes_max} bytes", path.display());
-        return Err(Error::new(Kind::Malformed, what));
-    }
+    let mut file = open(path, max_bytes)?.take(max_bytes);
+    file.read_to_string(&mut text).map_err(|e| Error::io("read", path, e))?;
     Ok(text)
+}
+
+/// Calls `take` with each line of a plain file, of which it holds one at a time. A line longer than [`MAX_LINE_BYTES`] comes in pieces.
+///
+/// # Errors
+/// As [`open`]; when the file cannot be read; and those of `take`.
+pub(crate) fn each_line(
+    path: &Path,
+    max_bytes: u64,
+    take: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut file = BufReader::new(open(path, max_bytes)?.take(max_bytes));
+    let mut line = Vec::new();
+    let mut next = |line: &mut Vec<u8>| {
+        line.clear();
+        (&mut file).take(MAX_LINE_BYTES).read_until(b'\n', line)
+    };
+    while next(&mut line).map_err(|e| Error::io("read", path, e))? > 0 {
+        take(&line)?;
+    }
+    Ok(())
 }

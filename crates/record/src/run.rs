@@ -1,7 +1,6 @@
 //! Reading a run folder back, whole or broken off, of this schema or an older one.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,12 +15,16 @@ use crate::disk::Entry;
 use crate::writer::{FINDINGS, LATENCY, MANIFEST, RESULTS, SERIES, SERIES_LINES};
 use crate::{Finding, LatencyMap, Manifest, Point, Reading, SCHEMA, SeriesSet, plain, seal};
 
-/// No manifest is this long.
+/// The largest manifest that is read.
 pub(crate) const MANIFEST_BYTES_MAX: u64 = 4 << 20;
-/// Nor are findings.
-const FINDINGS_BYTES_MAX: u64 = 64 << 20;
-/// Nor is a line of results or readings.
-const LINE_BYTES_MAX: u64 = 16 << 20;
+/// The largest file of findings.
+const MAX_FINDINGS_BYTES: u64 = 64 << 20;
+/// The largest file of results.
+const MAX_RESULTS_BYTES: u64 = 1 << 30;
+/// The largest latency log.
+const MAX_LATENCY_BYTES: u64 = 4 << 30;
+/// The largest file of readings.
+pub(crate) const MAX_SERIES_BYTES: u64 = 16 << 30;
 
 /// A run folder opened for reading.
 #[derive(Debug)]
@@ -59,7 +62,7 @@ impl Run {
 
     /// Its results in order; entries of kinds this version does not know are passed over.
     pub fn results(&self) -> Result<Vec<Entry>> {
-        read_lines(&self.folder.join(RESULTS))
+        read_lines(&self.folder.join(RESULTS), MAX_RESULTS_BYTES)
     }
 
     /// Its readings, from the Parquet file or, of a run that was killed, from the lines.
@@ -69,8 +72,8 @@ impl Run {
 
     /// The lines of readings, which go away once the Parquet file is whole: while they are there, that may be half written.
     fn unsealed(&self) -> Result<Option<Vec<Reading>>> {
-        match read_lines(&self.folder.join(SERIES_LINES)) {
-            Err(_) if self.folder.join(SERIES).exists() => Ok(None),
+        match read_lines(&self.folder.join(SERIES_LINES), MAX_SERIES_BYTES) {
+            Err(error) if error.kind() == Kind::NotFound && self.folder.join(SERIES).exists() => Ok(None),
             lines => lines.map(Some),
         }
     }
@@ -98,14 +101,14 @@ impl Run {
         if !path.exists() {
             return Ok(Vec::new());
         }
-        let text = plain::text(&path, FINDINGS_BYTES_MAX)?;
+        let text = plain::text(&path, MAX_FINDINGS_BYTES)?;
         serde_json::from_str(&text)
             .map_err(|e| Error::new(Kind::Malformed, format!("cannot read {}", path.display())).because(e))
     }
 
     /// The names of its latency logs.
     pub fn latency_names(&self) -> Result<Vec<String>> {
-        let folder = self.folder.join(LATENCY);
+        let folder = self.latency_folder()?;
         let entries = fs::read_dir(&folder).map_err(|e| Error::io("list", &folder, e))?;
         let mut names: Vec<String> = entries
             .flatten()
@@ -142,18 +145,28 @@ impl Run {
         Ok(intervals)
     }
 
+    /// The folder of latency logs, which is not a link to another one.
+    fn latency_folder(&self) -> Result<PathBuf> {
+        let folder = self.folder.join(LATENCY);
+        let about = fs::symlink_metadata(&folder).map_err(|e| Error::io("open", &folder, e))?;
+        if about.is_dir() {
+            return Ok(folder);
+        }
+        Err(Error::new(Kind::Malformed, format!("{} is not a folder", folder.display())))
+    }
+
     fn each_latency(&self, name: &str, take: &mut dyn FnMut((u64, u64), Histogram)) -> Result<()> {
-        let path = self.folder.join(LATENCY).join(format!("{name}.hlog"));
-        let text = fs::read(&path).map_err(|e| Error::io("read", &path, e))?;
+        let path = self.latency_folder()?.join(format!("{name}.hlog"));
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        for interval in IntervalLogIterator::new(&text).map_while(|entry| entry.ok()) {
-            if let LogEntry::Interval(interval) = interval {
+        plain::each_line(&path, MAX_LATENCY_BYTES, &mut |line| {
+            // A torn line does not parse, neither does what a later writer put behind it on the same line.
+            if let Some(Ok(LogEntry::Interval(interval))) = IntervalLogIterator::new(line).next() {
                 let begin_ns = ns(interval.start_timestamp());
                 let window_ns = (begin_ns, begin_ns.saturating_add(ns(interval.duration())));
                 take(window_ns, decode(&interval, &path)?);
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 
@@ -168,15 +181,13 @@ fn decode(interval: &IntervalLogHistogram<'_>, path: &Path) -> Result<Histogram>
     Ok(Histogram::from_counts(counts))
 }
 
-/// Every line that parses. A killed writer may leave its last line torn, and a newer one may add entry kinds. One that is longer than any of ours
-/// is read in parts, none of which is an entry.
-pub(crate) fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
-    let mut file = BufReader::new(plain::open(path).map_err(|e| Error::io("open", path, e))?);
-    let (mut entries, mut line) = (Vec::new(), Vec::new());
-    while matches!((&mut file).take(LINE_BYTES_MAX).read_until(b'\n', &mut line), Ok(1..)) {
-        entries.extend(serde_json::from_slice(&line).ok());
-        line.clear();
-    }
+/// Every line that parses. A killed writer may leave its last line torn, and a newer one may add entry kinds.
+pub(crate) fn read_lines<T: DeserializeOwned>(path: &Path, max_bytes: u64) -> Result<Vec<T>> {
+    let mut entries = Vec::new();
+    plain::each_line(path, max_bytes, &mut |line| {
+        entries.extend(serde_json::from_slice(line).ok());
+        Ok(())
+    })?;
     Ok(entries)
 }
 
@@ -293,11 +304,68 @@ mod tests {
         fs::remove_file(folder.join(RESULTS)).unwrap();
         fs::write(
             folder.join(RESULTS),
-            [vec![b'x'; (LINE_BYTES_MAX + 5) as usize], b"\n{}\n\xff\n".to_vec()].concat(),
+            [vec![b'x'; (plain::MAX_LINE_BYTES + 5) as usize], b"\n{}\n\xff\n".to_vec()].concat(),
         )
         .unwrap();
-        let lines: Vec<BTreeMap<String, u32>> = read_lines(&folder.join(RESULTS)).unwrap();
+        let lines: Vec<BTreeMap<String, u32>> = read_lines(&folder.join(RESULTS), MAX_RESULTS_BYTES).unwrap();
         assert_eq!(lines, [BTreeMap::new()], "what is behind a line without sense is read");
+    }
+
+    /// Every part of a run, as `fathom runs --check` reads it.
+    fn read_whole(run: &Run) -> Result<()> {
+        run.results()?;
+        run.findings()?;
+        run.readings()?;
+        run.series()?;
+        run.latency_names()?.iter().try_for_each(|name| run.latency(name).map(drop))
+    }
+
+    fn oversized(path: &Path) {
+        fs::File::create(path).unwrap().set_len(1 << 40).unwrap();
+    }
+
+    fn pipe(path: &Path) {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR, 0).unwrap();
+    }
+
+    fn link_to_a_device(path: &Path) {
+        std::os::unix::fs::symlink("/dev/zero", path).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_a_link_or_an_oversized_file_is_one_error_and_never_a_wait() {
+        const LOG: &str = "latency/randread-read.hlog";
+        let replacements: [(&str, fn(&Path)); 3] =
+            [("pipe", pipe), ("link", link_to_a_device), ("oversized", oversized)];
+        for file in [LOG, SERIES, SERIES_LINES, RESULTS, FINDINGS] {
+            for (what, replace) in replacements {
+                let parent = tempfile::tempdir().unwrap();
+                let mut writer = writer(parent.path());
+                fill(&mut writer);
+                let folder = writer.finish(State::Complete, None).unwrap();
+                let run = Run::open(&folder).unwrap();
+                let _ = fs::remove_file(folder.join(file));
+                replace(&folder.join(file));
+                let (sender, receiver) = std::sync::mpsc::channel();
+                std::thread::spawn(move || sender.send(read_whole(&run)));
+                let read = receiver.recv_timeout(Duration::from_secs(10));
+                let error = read.unwrap_or_else(|_| panic!("{what} for {file} is waited for")).unwrap_err();
+                assert!(error.to_string().contains(file), "{what} for {file}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_to_a_folder_of_latency_logs_is_not_followed() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut writer = writer(parent.path());
+        fill(&mut writer);
+        let folder = writer.finish(State::Complete, None).unwrap();
+        let run = Run::open(&folder).unwrap();
+        fs::rename(folder.join(LATENCY), parent.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(parent.path().join("elsewhere"), folder.join(LATENCY)).unwrap();
+        assert!(run.latency_names().is_err() && run.latency("randread-read").is_err());
     }
 
     #[test]

@@ -16,7 +16,8 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::record::RowAccessor;
 use parquet::schema::parser::parse_message_type;
 
-use crate::{Point, Reading};
+use crate::run::MAX_SERIES_BYTES;
+use crate::{Point, Reading, plain};
 
 const COLUMNS: &str = "message readings {
     required binary name (UTF8);
@@ -72,7 +73,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Reading>> {
 
 /// Hands every reading of `path` to `take`: name, unit, and value with its window.
 pub(crate) fn each(path: &Path, take: &mut dyn FnMut(&str, &str, Point)) -> Result<()> {
-    let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
+    let file = plain::open(path, MAX_SERIES_BYTES)?;
     each_row(file, take)
         .map_err(|e| Error::new(Kind::Malformed, format!("cannot read {}", path.display())).because(e))
 }

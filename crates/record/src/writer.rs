@@ -148,7 +148,7 @@ impl RunWriter {
     /// Ends the run: readings become `series.parquet`, and the manifest says how it ended.
     pub fn finish(mut self, state: State, error: Option<String>) -> Result<PathBuf> {
         let lines = self.folder.join(SERIES_LINES);
-        let readings: Vec<Reading> = run::read_lines(&lines)?;
+        let readings: Vec<Reading> = run::read_lines(&lines, run::MAX_SERIES_BYTES)?;
         let sealed = self.folder.join(SERIES);
         let half = sealed.with_extension("new");
         seal::write(&half, &readings)?;

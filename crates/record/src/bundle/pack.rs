@@ -7,7 +7,7 @@ use fathom_errors::{Error, Kind, Result};
 use tar::{Builder, EntryType, Header};
 
 use super::parts::{Summed, is_run_name};
-use super::{BundleFile, BundleList, FORMAT, LIST};
+use super::{BYTES_MAX, BundleFile, BundleList, FORMAT, LIST};
 use crate::folders::{Condition, RunFile, RunFolder};
 use crate::plain;
 
@@ -49,7 +49,7 @@ fn summed(folder: &Path, file: &RunFile) -> Result<BundleFile> {
     let path = folder.join(&file.name);
     let read = |e| Error::io("read", &path, e);
     let mut through = Summed::new(io::sink());
-    io::copy(&mut plain::open(&path).map_err(read)?, &mut through).map_err(read)?;
+    io::copy(&mut plain::open(&path, BYTES_MAX)?, &mut through).map_err(read)?;
     let (bytes, sha256) = through.done();
     Ok(BundleFile { name: file.name.clone(), bytes, sha256 })
 }
@@ -63,7 +63,7 @@ fn write(run: &RunFolder, list: &BundleList, out: impl Write) -> Result<()> {
     archive.append_data(&mut header(text.len() as u64), LIST, text.as_slice()).map_err(failed)?;
     for file in &list.files {
         let path = run.path.join(&file.name);
-        let source = plain::open(&path).map_err(|e| Error::io("read", &path, e))?;
+        let source = plain::open(&path, BYTES_MAX)?;
         let mut source = Summed::new(io::Read::take(source, file.bytes));
         let name = format!("{}/{}", run.name, file.name);
         archive.append_data(&mut header(file.bytes), name, &mut source).map_err(failed)?;
