@@ -4,7 +4,8 @@
 //! 20261121T093000Z-disk-4711/
 //!   manifest.json     schema version, command line without secrets, environment, state of the run
 //!   results.jsonl     one typed result a line (layout, steps, knee, meaning), as they come
-//!   series.parquet    every per-second reading with unit and window; series.jsonl while the run goes
+//!   series.parquet    every per-second reading with unit and window; series.jsonl while the run goes, and
+//!                     series-00001.parquet, ... for each million readings of a long one
 //!   latency/*.hlog    whole histograms, one per operation and interval (HdrHistogram log, version 2)
 //!   findings.json     claims with their evidence
 //! ```
@@ -35,11 +36,16 @@ mod redact;
 mod run;
 mod seal;
 mod series;
+mod series_parts;
 mod series_set;
+mod series_writer;
 mod server_event;
 mod slow_operation;
 pub mod study;
 mod writer;
+
+#[cfg(test)]
+mod series_tests;
 
 pub use finding::{Confidence, Finding, Gain, Severity};
 pub use latency_log::LatencyLog;

@@ -9,11 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 use fathom_errors::{Error, Kind, Result};
 use fathom_stats::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
-use serde::de::DeserializeOwned;
 
 use crate::disk::Entry;
-use crate::writer::{FINDINGS, LATENCY, MANIFEST, RESULTS, SERIES, SERIES_LINES};
-use crate::{Finding, LatencyMap, Manifest, Point, Reading, SCHEMA, SeriesSet, plain, seal};
+use crate::writer::{FINDINGS, LATENCY, MANIFEST, RESULTS};
+use crate::{Finding, LatencyMap, Manifest, Point, Reading, SCHEMA, SeriesSet, plain, series_parts};
 
 /// The largest manifest that is read.
 pub(crate) const MANIFEST_BYTES_MAX: u64 = 4 << 20;
@@ -23,8 +22,6 @@ const MAX_FINDINGS_BYTES: u64 = 64 << 20;
 const MAX_RESULTS_BYTES: u64 = 1 << 30;
 /// The largest latency log.
 const MAX_LATENCY_BYTES: u64 = 4 << 30;
-/// The largest file of readings.
-pub(crate) const MAX_SERIES_BYTES: u64 = 16 << 30;
 
 /// A run folder opened for reading.
 #[derive(Debug)]
@@ -60,22 +57,32 @@ impl Run {
         Ok(Run { folder, manifest })
     }
 
-    /// Its results in order; entries of kinds this version does not know are passed over.
+    /// Its results in order. A line that does not parse is passed over: a killed writer may leave its last line torn, and a newer one may
+    /// add kinds of entries.
     pub fn results(&self) -> Result<Vec<Entry>> {
-        read_lines(&self.folder.join(RESULTS), MAX_RESULTS_BYTES)
+        let mut entries = Vec::new();
+        plain::each_line(&self.folder.join(RESULTS), MAX_RESULTS_BYTES, &mut |line| {
+            entries.extend(serde_json::from_slice(line).ok());
+            Ok(())
+        })?;
+        Ok(entries)
     }
 
-    /// Its readings, from the Parquet file or, of a run that was killed, from the lines.
+    /// Calls `take` with the name, the unit and the value of each reading, in the order of writing. Holds one row group in memory.
+    ///
+    /// # Errors
+    /// When a file of readings is missing or cannot be read.
+    pub fn each_reading(&self, take: &mut dyn FnMut(&str, &str, Point)) -> Result<()> {
+        series_parts::each_reading(&self.folder, take)
+    }
+
+    /// All its readings.
     pub fn readings(&self) -> Result<Vec<Reading>> {
-        self.unsealed()?.map_or_else(|| seal::read(&self.folder.join(SERIES)), Ok)
-    }
-
-    /// The lines of readings, which go away once the Parquet file is whole: while they are there, that may be half written.
-    fn unsealed(&self) -> Result<Option<Vec<Reading>>> {
-        match read_lines(&self.folder.join(SERIES_LINES), MAX_SERIES_BYTES) {
-            Err(error) if error.kind() == Kind::NotFound && self.folder.join(SERIES).exists() => Ok(None),
-            lines => lines.map(Some),
-        }
+        let mut readings = Vec::new();
+        self.each_reading(&mut |name, unit, Point { begin_ns, end_ns, value }| {
+            readings.push(Reading::new(name, unit, (begin_ns, end_ns), value));
+        })?;
+        Ok(readings)
     }
 
     /// Its readings by name.
@@ -83,16 +90,6 @@ impl Run {
         let mut set = SeriesSet::default();
         self.each_reading(&mut |name, unit, point| set.add(name, unit, point))?;
         Ok(set)
-    }
-
-    fn each_reading(&self, take: &mut dyn FnMut(&str, &str, Point)) -> Result<()> {
-        let Some(lines) = self.unsealed()? else {
-            return seal::each(&self.folder.join(SERIES), take);
-        };
-        for Reading { name, unit, begin_ns, end_ns, value } in &lines {
-            take(name, unit, Point { begin_ns: *begin_ns, end_ns: *end_ns, value: *value });
-        }
-        Ok(())
     }
 
     /// Its findings; none where the run ended before judging.
@@ -181,20 +178,8 @@ fn decode(interval: &IntervalLogHistogram<'_>, path: &Path) -> Result<Histogram>
     Ok(Histogram::from_counts(counts))
 }
 
-/// Every line that parses. A killed writer may leave its last line torn, and a newer one may add entry kinds.
-pub(crate) fn read_lines<T: DeserializeOwned>(path: &Path, max_bytes: u64) -> Result<Vec<T>> {
-    let mut entries = Vec::new();
-    plain::each_line(path, max_bytes, &mut |line| {
-        entries.extend(serde_json::from_slice(line).ok());
-        Ok(())
-    })?;
-    Ok(entries)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::disk::Meaning;
     use crate::{RunWriter, Severity, State};
@@ -245,7 +230,7 @@ mod tests {
         let mut writer = writer(parent.path());
         let whole = fill(&mut writer);
         let folder = writer.finish(State::Complete, None).unwrap();
-        assert!(folder.join(SERIES).exists() && !folder.join(SERIES_LINES).exists());
+        assert!(folder.join("series.parquet").exists() && !folder.join("series.jsonl").exists());
         let run = Run::open(&folder).unwrap();
         assert_eq!(run.manifest.state, State::Complete);
         check(&run, &whole);
@@ -260,7 +245,7 @@ mod tests {
         drop(writer);
         for (file, torn) in [
             (RESULTS, "{\"type\":\"me"),
-            (SERIES_LINES, "{\"na"),
+            ("series.jsonl", "{\"na"),
             ("latency/randread-read.hlog", "3.000,1.0"),
         ] {
             let mut text = fs::read(folder.join(file)).unwrap();
@@ -279,7 +264,7 @@ mod tests {
         let whole = fill(&mut writer);
         let folder = writer.folder().to_owned();
         drop(writer);
-        fs::write(folder.join(SERIES), "PAR1 and no end").unwrap();
+        fs::write(folder.join("series.parquet"), "PAR1 and no end").unwrap();
         let run = Run::open(&folder).unwrap();
         check(&run, &whole);
         assert_eq!(run.series().unwrap().get("disk.read.per_s").unwrap().points.len(), 3);
@@ -302,13 +287,11 @@ mod tests {
         let endless = Run::open(&folder).unwrap_err();
         assert!(endless.to_string().contains("more than"), "{endless}");
         fs::remove_file(folder.join(RESULTS)).unwrap();
-        fs::write(
-            folder.join(RESULTS),
-            [vec![b'x'; (plain::MAX_LINE_BYTES + 5) as usize], b"\n{}\n\xff\n".to_vec()].concat(),
-        )
-        .unwrap();
-        let lines: Vec<BTreeMap<String, u32>> = read_lines(&folder.join(RESULTS), MAX_RESULTS_BYTES).unwrap();
-        assert_eq!(lines, [BTreeMap::new()], "what is behind a line without sense is read");
+        let results = fs::read(parent.path().join(RESULTS)).unwrap();
+        let senseless = vec![b'x'; (plain::MAX_LINE_BYTES + 5) as usize];
+        fs::write(folder.join(RESULTS), [senseless, b"\n".to_vec(), results, b"\xff\n".to_vec()].concat())
+            .unwrap();
+        assert_eq!(run.results().unwrap().len(), 1, "what is behind a line without sense is read");
     }
 
     /// Every part of a run, as `fathom runs --check` reads it.
@@ -335,10 +318,11 @@ mod tests {
 
     #[test]
     fn a_pipe_a_link_or_an_oversized_file_is_one_error_and_never_a_wait() {
+        type Replace = fn(&Path);
         const LOG: &str = "latency/randread-read.hlog";
-        let replacements: [(&str, fn(&Path)); 3] =
+        let replacements: [(&str, Replace); 3] =
             [("pipe", pipe), ("link", link_to_a_device), ("oversized", oversized)];
-        for file in [LOG, SERIES, SERIES_LINES, RESULTS, FINDINGS] {
+        for file in [LOG, "series.parquet", "series.jsonl", RESULTS, FINDINGS] {
             for (what, replace) in replacements {
                 let parent = tempfile::tempdir().unwrap();
                 let mut writer = writer(parent.path());

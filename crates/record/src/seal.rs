@@ -1,4 +1,4 @@
-//! Readings as a Parquet file: written once, when a run ends, and read back.
+//! Readings as a Parquet file: written from lines, in row groups of bounded size, and read back row by row.
 //!
 //! Long form, one row a reading, columns `name`, `unit` (UTF-8), `begin_ns`, `end_ns` (INT64) and `value`
 //! (DOUBLE), all required. pandas, DuckDB and Spark open it as it is.
@@ -16,7 +16,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::record::RowAccessor;
 use parquet::schema::parser::parse_message_type;
 
-use crate::run::MAX_SERIES_BYTES;
+use crate::series_parts::{MAX_SERIES_BYTES, Take};
 use crate::{Point, Reading, plain};
 
 const COLUMNS: &str = "message readings {
@@ -27,16 +27,34 @@ const COLUMNS: &str = "message readings {
     required double value;
 }";
 
-/// Writes all readings to `path`.
-pub(crate) fn write(path: &Path, readings: &[Reading]) -> Result<()> {
+/// Rows in a row group, which is as much as the writer holds in memory.
+const MAX_GROUP_ROWS: usize = 1 << 15;
+
+/// Writes the readings of the lines in `lines` to `path`. A line that does not parse is passed over.
+pub(crate) fn write(lines: &Path, path: &Path) -> Result<()> {
+    let failed =
+        |e: ParquetError| Error::new(Kind::Io, format!("cannot write {}", path.display())).because(e);
     let file = File::create(path).map_err(|e| Error::io("create", path, e))?;
-    write_columns(file, readings)
-        .map_err(|e| Error::new(Kind::Io, format!("cannot write {}", path.display())).because(e))
+    let schema = Arc::new(parse_message_type(COLUMNS).map_err(failed)?);
+    let properties = Arc::new(WriterProperties::new());
+    let mut writer = SerializedFileWriter::new(file, schema, properties).map_err(failed)?;
+    let mut readings: Vec<Reading> = Vec::with_capacity(MAX_GROUP_ROWS);
+    plain::each_line(lines, MAX_SERIES_BYTES, &mut |line| {
+        readings.extend(serde_json::from_slice(line).ok());
+        if readings.len() == MAX_GROUP_ROWS {
+            write_group(&mut writer, &readings).map_err(failed)?;
+            readings.clear();
+        }
+        Ok(())
+    })?;
+    if !readings.is_empty() {
+        write_group(&mut writer, &readings).map_err(failed)?;
+    }
+    writer.close().map_err(failed)?;
+    Ok(())
 }
 
-fn write_columns(file: File, readings: &[Reading]) -> Result<(), ParquetError> {
-    let schema = Arc::new(parse_message_type(COLUMNS)?);
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(WriterProperties::new()))?;
+fn write_group(writer: &mut SerializedFileWriter<File>, readings: &[Reading]) -> Result<(), ParquetError> {
     let mut group = writer.next_row_group()?;
     for text in [|r: &Reading| &r.name, |r: &Reading| &r.unit] as [fn(&Reading) -> &String; 2] {
         let values: Vec<_> = readings.iter().map(|r| ByteArray::from(text(r).as_str())).collect();
@@ -58,28 +76,28 @@ fn write_columns(file: File, readings: &[Reading]) -> Result<(), ParquetError> {
         column.close()?;
     }
     group.close()?;
-    writer.close()?;
     Ok(())
 }
 
-/// Reads all readings of `path`.
-pub(crate) fn read(path: &Path) -> Result<Vec<Reading>> {
-    let mut readings = Vec::new();
-    each(path, &mut |name, unit, point| {
-        readings.push(Reading::new(name, unit, (point.begin_ns, point.end_ns), point.value));
-    })?;
-    Ok(readings)
+/// Calls `take` with each reading of `path`.
+pub(crate) fn each_reading(path: &Path, take: Take<'_>) -> Result<()> {
+    each_row(&open(path)?, take).map_err(|e| unreadable(path, e))
 }
 
-/// Hands every reading of `path` to `take`: name, unit, and value with its window.
-pub(crate) fn each(path: &Path, take: &mut dyn FnMut(&str, &str, Point)) -> Result<()> {
-    let file = plain::open(path, MAX_SERIES_BYTES)?;
-    each_row(file, take)
-        .map_err(|e| Error::new(Kind::Malformed, format!("cannot read {}", path.display())).because(e))
+/// Whether `path` has any reading.
+pub(crate) fn has_rows(path: &Path) -> Result<bool> {
+    Ok(open(path)?.metadata().file_metadata().num_rows() > 0)
 }
 
-fn each_row(file: File, take: &mut dyn FnMut(&str, &str, Point)) -> Result<(), ParquetError> {
-    let reader = SerializedFileReader::new(file)?;
+fn open(path: &Path) -> Result<SerializedFileReader<File>> {
+    SerializedFileReader::new(plain::open(path, MAX_SERIES_BYTES)?).map_err(|e| unreadable(path, e))
+}
+
+fn unreadable(path: &Path, error: ParquetError) -> Error {
+    Error::new(Kind::Malformed, format!("cannot read {}", path.display())).because(error)
+}
+
+fn each_row(reader: &SerializedFileReader<File>, take: Take<'_>) -> Result<(), ParquetError> {
     for row in reader.get_row_iter(None)? {
         let row = row?;
         let point = Point {

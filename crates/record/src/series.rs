@@ -1,7 +1,7 @@
 //! One reading of a series: name, unit, the window it covers, the value.
 //!
 //! While a run goes, readings are JSON lines, because a Parquet file without its footer cannot be read at all
-//! and a killed run must be. [`crate::seal`] turns them into `series.parquet` at the end.
+//! and a killed run must be. [`crate::seal`] turns them into Parquet files, part by part.
 
 use serde::{Deserialize, Serialize};
 

@@ -12,12 +12,11 @@ use fathom_stats::Histogram;
 use serde::Serialize;
 
 use crate::disk::Entry;
-use crate::{Finding, LatencyLog, Manifest, Reading, State, held, run, seal};
+use crate::series_writer::SeriesWriter;
+use crate::{Finding, LatencyLog, Manifest, Reading, State, held, run};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const RESULTS: &str = "results.jsonl";
-pub(crate) const SERIES_LINES: &str = "series.jsonl";
-pub(crate) const SERIES: &str = "series.parquet";
 pub(crate) const FINDINGS: &str = "findings.json";
 pub(crate) const LATENCY: &str = "latency";
 
@@ -27,7 +26,7 @@ pub struct RunWriter {
     manifest: Manifest,
     started: Instant,
     started_wall: SystemTime,
-    series: File,
+    pub(crate) series: SeriesWriter,
     results: File,
     logs: BTreeMap<String, LatencyLog>,
 }
@@ -44,7 +43,7 @@ impl RunWriter {
         let latency = folder.join(LATENCY);
         fs::create_dir(&latency).map_err(|e| Error::io("create", &latency, e))?;
         let writer = RunWriter {
-            series: append(&folder.join(SERIES_LINES))?,
+            series: SeriesWriter::open(&folder)?,
             results: append(&folder.join(RESULTS))?,
             started: Instant::now(),
             started_wall: SystemTime::now(),
@@ -69,7 +68,7 @@ impl RunWriter {
         }
         (manifest.state, manifest.finished, manifest.error) = (State::Running, None, None);
         let writer = RunWriter {
-            series: append(&folder.join(SERIES_LINES))?,
+            series: SeriesWriter::open(folder)?,
             results: append(&folder.join(RESULTS))?,
             started: Instant::now(),
             started_wall: SystemTime::now(),
@@ -105,12 +104,7 @@ impl RunWriter {
 
     /// Adds readings; those that are not numbers are left out, so that no reader meets a NaN.
     pub fn readings(&mut self, readings: &[Reading]) -> Result<()> {
-        let mut text = String::new();
-        for reading in readings.iter().filter(|reading| reading.value.is_finite()) {
-            text.push_str(&to_json(reading)?);
-            text.push('\n');
-        }
-        self.series.write_all(text.as_bytes()).map_err(|e| self.failed(SERIES_LINES, e))
+        self.series.add(readings)
     }
 
     /// Adds one result.
@@ -145,15 +139,9 @@ impl RunWriter {
         self.write_manifest()
     }
 
-    /// Ends the run: readings become `series.parquet`, and the manifest says how it ended.
+    /// Ends the run: the last readings are sealed, and the manifest says how it ended.
     pub fn finish(mut self, state: State, error: Option<String>) -> Result<PathBuf> {
-        let lines = self.folder.join(SERIES_LINES);
-        let readings: Vec<Reading> = run::read_lines(&lines, run::MAX_SERIES_BYTES)?;
-        let sealed = self.folder.join(SERIES);
-        let half = sealed.with_extension("new");
-        seal::write(&half, &readings)?;
-        fs::rename(&half, &sealed).map_err(|e| Error::io("replace", &sealed, e))?;
-        fs::remove_file(&lines).map_err(|e| Error::io("remove", &lines, e))?;
+        self.series.finish()?;
         self.amend(|manifest| {
             manifest.state = state;
             manifest.error = error;

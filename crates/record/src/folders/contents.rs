@@ -9,12 +9,13 @@ use std::time::SystemTime;
 
 use fathom_errors::{Error, Result};
 
-use crate::writer::{FINDINGS, LATENCY, MANIFEST, RESULTS, SERIES, SERIES_LINES};
+use crate::series_parts::{self, HALF};
+use crate::writer::{FINDINGS, LATENCY, MANIFEST, RESULTS};
 
 /// The page that `fathom report` makes.
 const PAGE: &str = "report.html";
 /// What a kill in the middle of writing leaves.
-const HALF_WRITTEN: [&str; 3] = ["manifest.new", "findings.new", "series.new"];
+const HALF_WRITTEN: [&str; 2] = ["manifest.new", "findings.new"];
 
 /// A file of a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,7 +109,8 @@ pub(crate) fn is_record(name: &str) -> bool {
             && !stem.starts_with('.')
             && !stem.chars().any(|c| c.is_control() || matches!(c, '/' | '\\'));
     }
-    [MANIFEST, RESULTS, SERIES, SERIES_LINES, FINDINGS].contains(&name)
+    let is_series = series_parts::split(name).is_some_and(|(_, extension)| extension != HALF);
+    is_series || [MANIFEST, RESULTS, FINDINGS].contains(&name)
 }
 
 /// Whether it can be made again, or is what a kill left.
@@ -117,7 +119,8 @@ fn is_remade(name: &str) -> bool {
     let half_a_page = name.strip_prefix(".tmp").is_some_and(|rest| {
         !rest.is_empty() && rest.len() <= 12 && rest.chars().all(|c| c.is_ascii_alphanumeric())
     });
-    name == PAGE || is_page_of_two(name) || HALF_WRITTEN.contains(&name) || half_a_page
+    let half_a_part = series_parts::split(name).is_some_and(|(_, extension)| extension == HALF);
+    name == PAGE || is_page_of_two(name) || HALF_WRITTEN.contains(&name) || half_a_part || half_a_page
 }
 
 /// Whether it is the page of this run beside another, by the name that Fathom gives to both: `report-with-20261121T093000Z-ycsb-4711.html`.
