@@ -4,12 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::folders::look;
-use crate::{Manifest, Reading, Run, RunWriter, State};
+use crate::{Manifest, Reading, Run, RunLock, RunWriter, State};
 
 fn writer(parent: &Path) -> RunWriter {
     let mut writer = RunWriter::create(parent, Manifest::new("watch", "0.0.0", [])).unwrap();
     writer.series.max_part_readings = 10;
     writer
+}
+
+fn resume(folder: &Path) -> RunWriter {
+    RunWriter::resume(RunLock::take(folder).unwrap()).unwrap()
 }
 
 fn reading(number: u64) -> Reading {
@@ -90,7 +94,7 @@ fn a_run_that_was_killed_at_any_step_of_sealing_reads_back_once_and_can_go_on() 
         let folder = killed(parent.path());
         step(&folder);
         assert_reads(&folder, 0..27);
-        let mut writer = RunWriter::resume(&folder).unwrap();
+        let mut writer = resume(&folder);
         record(&mut writer, 27..30);
         assert_reads(&folder, 0..30);
         writer.finish(State::Complete, None).unwrap();
@@ -109,7 +113,7 @@ fn the_lines_of_a_part_that_was_not_sealed_are_read_and_sealed_at_the_end() {
     fs::write(folder.join("series-00001.jsonl"), lines).unwrap();
     fs::write(folder.join("series-00001.parquet"), "PAR1").unwrap();
     assert_reads(&folder, 0..27);
-    let folder = RunWriter::resume(&folder).unwrap().finish(State::Complete, None).unwrap();
+    let folder = resume(&folder).finish(State::Complete, None).unwrap();
     assert_eq!(files(&folder), ["series-00001.parquet", "series-00002.parquet", "series-00003.parquet"]);
     assert_reads(&folder, 0..27);
 }
@@ -121,7 +125,7 @@ fn a_finished_run_of_one_file_goes_on_with_a_second_part() {
     record(&mut writer, 0..5);
     let folder = writer.finish(State::Interrupted, None).unwrap();
     assert_eq!(files(&folder), ["series.parquet"]);
-    let mut writer = RunWriter::resume(&folder).unwrap();
+    let mut writer = resume(&folder);
     record(&mut writer, 5..8);
     writer.finish(State::Complete, None).unwrap();
     assert_reads(&folder, 0..8);

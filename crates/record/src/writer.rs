@@ -2,7 +2,7 @@
 //! loses at most the last one.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::disk::Entry;
 use crate::series_writer::SeriesWriter;
-use crate::{Finding, LatencyLog, Manifest, Reading, State, held, run};
+use crate::{Finding, LatencyLog, Manifest, Reading, Run, RunLock, State};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const RESULTS: &str = "results.jsonl";
@@ -42,42 +42,31 @@ impl RunWriter {
         let folder = make_folder(parent, &format!("{stamp}Z-{}-{}", manifest.verb, std::process::id()))?;
         let latency = folder.join(LATENCY);
         fs::create_dir(&latency).map_err(|e| Error::io("create", &latency, e))?;
+        RunWriter::begin(RunLock::take_new(&folder)?, manifest)
+    }
+
+    /// Resumes a run that was killed or stopped. Its results are written again; its readings and latencies stay.
+    ///
+    /// # Errors
+    /// When the folder cannot be read or written.
+    pub fn resume(lock: RunLock) -> Result<Self> {
+        let mut manifest = Run::open(&lock.folder)?.manifest;
+        (manifest.state, manifest.finished, manifest.error) = (State::Running, None, None);
+        let writer = RunWriter::begin(lock, manifest)?;
+        writer.results.set_len(0).map_err(|e| writer.failed(RESULTS, e))?;
+        Ok(writer)
+    }
+
+    fn begin(RunLock { folder, results }: RunLock, manifest: Manifest) -> Result<Self> {
         let writer = RunWriter {
             series: SeriesWriter::open(&folder)?,
-            results: append(&folder.join(RESULTS))?,
+            results,
             started: Instant::now(),
             started_wall: SystemTime::now(),
             logs: BTreeMap::new(),
             folder,
             manifest,
         };
-        held::hold(&writer.results);
-        writer.write_manifest()?;
-        Ok(writer)
-    }
-
-    /// Opens a folder whose run was broken off or stopped, to go on with it. Its results are written anew; what it has of series and
-    /// latency stays.
-    ///
-    /// # Errors
-    /// When somebody still writes it, or it cannot be read or written.
-    pub fn resume(folder: &Path) -> Result<Self> {
-        let mut manifest = run::Run::open(folder)?.manifest;
-        if held::is_held(folder) {
-            return Err(Error::new(Kind::Busy, format!("another process still writes {}", folder.display())));
-        }
-        (manifest.state, manifest.finished, manifest.error) = (State::Running, None, None);
-        let writer = RunWriter {
-            series: SeriesWriter::open(folder)?,
-            results: append(&folder.join(RESULTS))?,
-            started: Instant::now(),
-            started_wall: SystemTime::now(),
-            logs: BTreeMap::new(),
-            folder: folder.to_owned(),
-            manifest,
-        };
-        held::hold(&writer.results);
-        writer.results.set_len(0).map_err(|e| writer.failed(RESULTS, e))?;
         writer.write_manifest()?;
         Ok(writer)
     }
@@ -170,10 +159,6 @@ fn make_folder(parent: &Path, base: &str) -> Result<PathBuf> {
         }
     }
     Err(Error::new(Kind::Busy, format!("no free name for a run under {}", parent.display())))
-}
-
-fn append(path: &Path) -> Result<File> {
-    OpenOptions::new().create(true).append(true).open(path).map_err(|e| Error::io("create", path, e))
 }
 
 /// Writes a whole file so that a reader sees the old or the new one, never half.

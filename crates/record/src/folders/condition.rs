@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{State, held};
+use crate::{RunLock, State};
 
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ impl Condition {
     /// Of the folder whose manifest says `state`.
     pub(crate) fn of(state: State, folder: &Path) -> Condition {
         match state {
-            State::Running if held::is_held(folder) => Condition::Running,
+            State::Running if RunLock::is_taken(folder) => Condition::Running,
             State::Running => Condition::CutOff,
             State::Complete => Condition::Complete,
             State::Interrupted => Condition::Interrupted,

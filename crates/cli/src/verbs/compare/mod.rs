@@ -14,7 +14,7 @@ use fathom_errors::{Error, Kind};
 use fathom_lab::{Bench, Ended, Journal, Plan, Resumed, Shipped, Study, answer, estimate};
 use fathom_process::{Ledger, Signals};
 use fathom_record::disk::Entry;
-use fathom_record::{Manifest, RunWriter, State};
+use fathom_record::{Manifest, RunLock, RunWriter, State};
 use serde_json::json;
 
 use super::Outcome;
@@ -150,12 +150,14 @@ fn resume(config: &Config, named: &Path) -> Result<Outcome> {
     } else {
         run_folders::find(named, config.runs.as_deref())?
     };
+    // Before the journal is read: reading cuts off a torn line, which another process may be about to end.
+    let lock = RunLock::take(&folder)?;
     let Resumed { journal, text, size, work } = Journal::resume(&folder)?;
     let study = Study::parse(&text, size.as_deref())?;
     let plan = Plan::of(&study)?;
     let bench = bench(&work)?;
     bench.check(&study, &plan)?;
-    let writer = RunWriter::resume(&folder)?;
+    let writer = RunWriter::resume(lock)?;
     go(config, &bench, &study, &plan, writer, journal)
 }
 
