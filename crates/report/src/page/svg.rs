@@ -1,5 +1,6 @@
 //! Lines as SVG: what is seen without scripts and on paper.
 
+use std::cmp::Ordering;
 use std::fmt::Write;
 
 use super::chart::{Across, Line, figure};
@@ -18,8 +19,8 @@ const BOTTOM: f64 = 24.0;
 const LONE: f64 = 5.0;
 /// Half of a letter's width, at most, in the size of labels.
 const HALF_LETTER: f64 = 4.0;
-/// More points than this nobody sees on such a width: neighbours are drawn as their mean.
-const MOST: usize = 400;
+/// The most groups of neighbouring points that such a width shows apart. Of each group the lowest and the highest point are drawn.
+const MAX_GROUPS: usize = 400;
 /// Lines take the colours of the page in turn.
 const COLOURS: usize = 8;
 
@@ -189,17 +190,15 @@ pub(super) fn bars(title: &str, across: &Across, lines: &[Line], bands: &[(f64, 
 
 /// A path that begins anew after each gap; a lone point is a stroke that can be seen.
 fn path(places: &[f64], values: &[Option<f64>], x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64) -> f64) -> String {
-    let many = places.len().div_ceil(MOST).max(1);
-    let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
-    let point = |(places, values): (&[f64], &[Option<f64>])| {
-        let there: Vec<f64> = values.iter().flatten().copied().collect();
-        (!there.is_empty()).then(|| (x(mean(places)), y(mean(&there))))
-    };
-    let points: Vec<Option<(f64, f64)>> = places.chunks(many).zip(values.chunks(many)).map(point).collect();
+    let size = places.len().div_ceil(MAX_GROUPS).max(1);
+    let groups = places.chunks(size).zip(values.chunks(size));
+    let points: Vec<Option<(f64, f64)>> =
+        groups.flat_map(|(places, values)| extremes(places, values)).collect();
     let mut out = String::new();
     let mut is_down = false;
     for (at, point) in points.iter().enumerate() {
-        if let Some((x, y)) = point {
+        if let Some((place, value)) = point {
+            let (x, y) = (x(*place), y(*value));
             let goes_on = points.get(at + 1).is_some_and(Option::is_some);
             let _ = match (is_down, goes_on) {
                 (true, _) => write!(out, "L{x:.1} {y:.1}"),
@@ -210,6 +209,18 @@ fn path(places: &[f64], values: &[Option<f64>], x: &dyn Fn(f64) -> f64, y: &dyn 
         is_down = point.is_some();
     }
     out
+}
+
+/// The lowest and the highest point of a group, in the order of places, so that a spike is seen where it was; one gap if the group is
+/// empty. A mean would hide the spike.
+fn extremes(places: &[f64], values: &[Option<f64>]) -> Vec<Option<(f64, f64)>> {
+    let points = || places.iter().zip(values).filter_map(|(place, value)| Some((*place, (*value)?)));
+    let lowest = points().min_by(|one, two| one.1.total_cmp(&two.1));
+    let highest = points().max_by(|one, two| one.1.total_cmp(&two.1));
+    let mut ends = vec![lowest, highest];
+    ends.sort_by(|one, two| one.partial_cmp(two).unwrap_or(Ordering::Equal));
+    ends.dedup();
+    ends
 }
 
 /// A tick's label: thousands as k, M, G; what would be more zeros than there is room for as a power of ten.
@@ -256,5 +267,35 @@ mod tests {
         let alone = Line { name: "b".into(), values: vec![None, Some(2.0), None, Some(4.0), Some(5.0)] };
         let svg = lines("", &across, &[alone], false, &[]);
         assert_eq!(svg.matches("h5").count(), 1, "the second has no neighbour: {svg}");
+    }
+
+    /// The points of the first line, in the order of drawing.
+    fn drawn(svg: &str) -> Vec<(f64, f64)> {
+        let path = svg.split("class=\"line c0\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        let point = |text: &str| {
+            let (x, y) = text.split_once(' ').unwrap();
+            (x.parse().unwrap(), y.parse().unwrap())
+        };
+        path.split(['M', 'L']).filter(|text| !text.is_empty()).map(point).collect()
+    }
+
+    #[test]
+    fn a_spike_and_a_dip_are_seen_among_more_points_than_are_drawn() {
+        for count in [401, 3600, 4001] {
+            let mut values = vec![Some(50.0); count];
+            (values[100], values[count - 2]) = (Some(100.0), Some(0.0));
+            let places = (0..count).map(|at| at as f64).collect();
+            let across = Across { name: "second", places, ticks: Vec::new(), is_log: false };
+            let svg = lines("", &across, &[Line { name: "a".into(), values }], false, &[]);
+            let points = drawn(&svg);
+            let (top, bottom) = (TOP, HEIGHT - BOTTOM);
+            let at = |x: f64| ((x - LEFT) / (WIDTH - LEFT - RIGHT) * (count - 1) as f64).round();
+            let places = |y: f64| {
+                points.iter().filter(|point| point.1 == y).map(|point| at(point.0)).collect::<Vec<_>>()
+            };
+            assert_eq!(places(top), [100.0], "the spike, at its place, of {count}");
+            assert_eq!(places(bottom), [count as f64 - 2.0], "the dip, at its place, of {count}");
+            assert!(points.is_sorted_by(|one, next| one.0 <= next.0) && points.len() <= 2 * MAX_GROUPS);
+        }
     }
 }
