@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::layout::SECOND_GENERATION;
 use crate::stamp::CHUNK;
 
 /// The generation of every chunk; 0 means unknown.
@@ -20,7 +21,7 @@ impl Generations {
     pub(crate) fn new(seed: u64, size_bytes: u64, initial: u64) -> Self {
         let count = usize::try_from(size_bytes / CHUNK as u64).unwrap_or(0);
         let chunks = (0..count).map(|_| AtomicU64::new(initial)).collect();
-        Generations { seed, next: AtomicU64::new(initial + 1), chunks }
+        Generations { seed, next: AtomicU64::new(SECOND_GENERATION + 1), chunks }
     }
 
     /// A generation that no chunk has yet.

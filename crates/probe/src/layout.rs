@@ -2,7 +2,7 @@
 //!
 //! Thin-provisioned and lazily zeroed disks charge for the first write of a block; a tool that lays its file out
 //! in silence hides that (disk.md 5). So the first pass is a result, and a region is written a second time to
-//! compare. Without a layout pass, reads of a sparse or fallocated file never reach the disk at all.
+//! compare, with other bytes. Without a layout pass, reads of a sparse or fallocated file never reach the disk at all.
 
 use fathom_errors::{Error, Result};
 use fathom_record::disk::{Layout, Rewritten};
@@ -11,6 +11,7 @@ use fathom_units::Bytes;
 use crate::buffer::AlignedBuffer;
 use crate::clock::now_ns;
 use crate::file::BlockFile;
+use crate::generations::Generations;
 use crate::stamp::Stamper;
 use crate::target::{SIZE_MIN, Target};
 
@@ -18,6 +19,8 @@ use crate::target::{SIZE_MIN, Target};
 const STRIDE: u64 = 1 << 20;
 /// The generation that the layout pass gives every chunk.
 pub(crate) const FIRST_GENERATION: u64 = 1;
+/// The generation of chunks that are written a second time. Storage that deduplicates would not write the same bytes again.
+pub(crate) const SECOND_GENERATION: u64 = 2;
 
 /// How far the pass may go.
 pub struct LayoutPlan {
@@ -27,13 +30,15 @@ pub struct LayoutPlan {
     pub second_pass: Bytes,
 }
 
-/// Writes the file of `target`. `progress` hears bytes done and in all, and answers whether to go on.
+/// Writes the file of `target`. `progress` hears bytes done and in all, and answers whether to go on. `generations` learns which chunks
+/// were written a second time.
 ///
 /// # Errors
 /// Any write that fails; the file then goes with `target`.
 pub(crate) fn lay_out(
     target: &mut Target,
     stamper: &Stamper,
+    generations: Option<&Generations>,
     plan: &LayoutPlan,
     mut progress: impl FnMut(u64, u64) -> Result<bool>,
 ) -> Result<Layout> {
@@ -47,7 +52,7 @@ pub(crate) fn lay_out(
         if at == second_from {
             second_began = now_ns();
         }
-        write_stride(target, stamper, &mut buffer, at, total)?;
+        write_stride(target, stamper, &mut buffer, at, FIRST_GENERATION)?;
         at = (at + STRIDE).min(total);
         let over_budget = plan.budget_ns.is_some_and(|budget| now_ns() - began > budget);
         let go_on = progress(at, total)?;
@@ -71,30 +76,35 @@ pub(crate) fn lay_out(
         cut_short,
     };
     if !cut_short && plan.second_pass.get() > 0 && second_from < total {
-        let second_mib_per_s = second_pass(target, stamper, &mut buffer, second_from, &mut progress)?;
-        layout.rewritten = Some(Rewritten { bytes: total - second_from, first_mib_per_s, second_mib_per_s });
+        let (bytes, second_mib_per_s) =
+            second_pass(target, stamper, &mut buffer, second_from, &mut progress)?;
+        if let Some(generations) = generations {
+            generations.wrote(second_from, usize::try_from(bytes).unwrap_or(0), SECOND_GENERATION);
+        }
+        layout.rewritten = Some(Rewritten { bytes, first_mib_per_s, second_mib_per_s });
     }
     Ok(layout)
 }
 
+/// Writes the file again from `from` on, to its end or until `progress` ends it. Returns the bytes written and their MiB per second.
 fn second_pass(
     target: &Target,
     stamper: &Stamper,
     buffer: &mut AlignedBuffer,
     from: u64,
     progress: &mut impl FnMut(u64, u64) -> Result<bool>,
-) -> Result<f64> {
+) -> Result<(u64, f64)> {
     let (total, began) = (target.size().get(), now_ns());
     let mut at = from;
     while at < total {
-        write_stride(target, stamper, buffer, at, total)?;
+        write_stride(target, stamper, buffer, at, SECOND_GENERATION)?;
         at = (at + STRIDE).min(total);
         if !progress(total, total)? {
             break;
         }
     }
     sync(target)?;
-    Ok(rate(at - from, now_ns() - began))
+    Ok((at - from, rate(at - from, now_ns() - began)))
 }
 
 fn write_stride(
@@ -102,11 +112,12 @@ fn write_stride(
     stamper: &Stamper,
     buffer: &mut AlignedBuffer,
     at: u64,
-    total: u64,
+    generation: u64,
 ) -> Result<()> {
-    let len = usize::try_from(STRIDE.min(total - at)).unwrap_or(0);
+    let rest = target.size().get().saturating_sub(at);
+    let len = usize::try_from(STRIDE.min(rest)).unwrap_or(0);
     let stride = buffer.as_mut_slice().get_mut(..len).unwrap_or_default();
-    stamper.fill(stride, at, FIRST_GENERATION);
+    stamper.fill(stride, at, generation);
     target
         .file()
         .write_at(stride, at)
@@ -119,4 +130,62 @@ fn sync(target: &Target) -> Result<()> {
 
 fn rate(bytes: u64, elapsed_ns: u64) -> f64 {
     Bytes(bytes).as_mib() / (elapsed_ns as f64 / 1e9).max(1e-9)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use fathom_process::Ledger;
+
+    use super::*;
+    use crate::place::{Permits, Place};
+    use crate::target::Needs;
+
+    const SEED: u64 = 7;
+    const REGION: u64 = 4 * STRIDE;
+
+    /// Lays a file out with a second pass of [`REGION`], in which `go_on` hears how many strides were written. Checks that every stamp is
+    /// the one that verification expects, and returns the layout and how many bytes of the region differ from those of the first pass.
+    fn laid_out(go_on: impl Fn(u64) -> bool) -> (Layout, u64) {
+        let (place, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let permits = Permits { any_file_system: true, destroy: None };
+        let place = Place::look(place.path(), true, &permits).unwrap();
+        let ledger = Ledger::open_in(state.path()).unwrap();
+        let needs = Needs { writes: true, journal: false };
+        let mut target = Target::open(place, Some(SIZE_MIN), false, needs, &ledger).unwrap();
+        let stamper = Stamper::new(SEED, true);
+        let generations = Generations::new(SEED, SIZE_MIN.get(), FIRST_GENERATION);
+        let plan = LayoutPlan { budget_ns: None, second_pass: Bytes(REGION) };
+        let mut seconds = 0;
+        let layout = lay_out(&mut target, &stamper, Some(&generations), &plan, |done, total| {
+            let is_second = done == total;
+            seconds += u64::from(is_second);
+            // The first call with all bytes done is that of the first pass.
+            Ok(seconds < 2 || go_on(seconds - 1))
+        });
+        let layout = layout.unwrap();
+        let mut written = vec![0; SIZE_MIN.get() as usize];
+        target.file().read_exact_at(&mut written, 0).unwrap();
+        stamper.verify(&written, 0, |offset| generations.expected(offset)).unwrap();
+        let mut first = vec![0; SIZE_MIN.get() as usize];
+        stamper.fill(&mut first, 0, FIRST_GENERATION);
+        let strides = written.chunks(STRIDE as usize).zip(first.chunks(STRIDE as usize));
+        let changed = strides.filter(|(written, first)| written != first).count() as u64 * STRIDE;
+        target.close(false).unwrap();
+        (layout, changed)
+    }
+
+    #[test]
+    fn the_second_pass_writes_other_bytes_than_the_first() {
+        let (layout, changed) = laid_out(|_| true);
+        assert_eq!((layout.rewritten.unwrap().bytes, changed), (REGION, REGION));
+    }
+
+    #[test]
+    fn a_second_pass_that_a_signal_ended_says_how_much_it_wrote() {
+        let (layout, changed) = laid_out(|strides| strides < 2);
+        assert_eq!((layout.rewritten.unwrap().bytes, changed), (2 * STRIDE, 2 * STRIDE));
+        assert_eq!(layout.bytes, SIZE_MIN.get());
+    }
 }

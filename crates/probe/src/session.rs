@@ -132,7 +132,8 @@ impl<'a> Session<'a> {
             }));
         }
         let (sink, signals) = (&mut *self.sink, &self.signals);
-        let layout = layout::lay_out(&mut self.target, &self.stamper, plan, |done, total| {
+        let generations = self.generations.as_ref();
+        let layout = layout::lay_out(&mut self.target, &self.stamper, generations, plan, |done, total| {
             sink.layout_progress(done, total)?;
             Ok(!signals.stopped())
         })?;

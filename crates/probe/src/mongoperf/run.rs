@@ -80,7 +80,7 @@ pub fn run(
     let mut run = Run::default();
     if !target.is_reused() {
         let plan = LayoutPlan { budget_ns: None, second_pass: Bytes(0) };
-        run.layout = Some(layout::lay_out(target, &stamper, &plan, |done_bytes, total_bytes| {
+        run.layout = Some(layout::lay_out(target, &stamper, None, &plan, |done_bytes, total_bytes| {
             tell(&Event::Layout { done_bytes, total_bytes })?;
             Ok(!signals.stopped())
         })?);
