@@ -114,3 +114,58 @@ pub(crate) fn dispatch(matches: &ArgMatches) -> Result<Outcome> {
         None => anyhow::bail!("the verb '{name}' is not in the table"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    /// The first lines of the comments on structs that describe arguments, in all files below a folder.
+    fn struct_comments(folder: &Path) -> Vec<String> {
+        let mut comments = Vec::new();
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                comments.extend(struct_comments(&entry));
+                continue;
+            }
+            let text = fs::read_to_string(&entry).unwrap_or_default();
+            let mut comment = None;
+            for line in text.lines() {
+                match line.strip_prefix("/// ") {
+                    Some(words) => _ = comment.get_or_insert_with(|| words.trim_end_matches('.').to_owned()),
+                    None if line.starts_with("#[derive(") && line.contains("Args") => {
+                        comments.extend(comment.take());
+                    }
+                    None => comment = None,
+                }
+            }
+        }
+        comments
+    }
+
+    /// The verbs below a command that have no description, or such a comment in its place.
+    fn undescribed(command: &Command, path: &str, comments: &[String]) -> Vec<String> {
+        let mut found = Vec::new();
+        for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+            let path = format!("{path} {}", verb.get_name());
+            let about = verb.get_about().map(ToString::to_string);
+            let long = verb.get_long_about().map(ToString::to_string);
+            let is_comment = |text: &String| comments.iter().any(|comment| text.starts_with(comment));
+            if about.is_none() || about.iter().chain(&long).any(is_comment) {
+                found.push(format!("{path}: {about:?}"));
+            }
+            found.extend(undescribed(verb, &path, comments));
+        }
+        found
+    }
+
+    #[test]
+    fn no_verb_is_described_by_the_comment_on_its_struct() {
+        let root = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| "crates/cli".into(), PathBuf::from);
+        let comments = struct_comments(&root.join("src"));
+        assert!(comments.len() > 20, "only {} structs of arguments were found", comments.len());
+        assert_eq!(undescribed(&command(), "fathom", &comments), Vec::<String>::new());
+    }
+}

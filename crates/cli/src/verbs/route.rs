@@ -101,11 +101,11 @@ fn servers(text: &str) -> Result<AddressList, String> {
 
 /// The command line of the verb.
 pub(crate) fn command() -> Command {
-    let command = Command::new("route")
+    Config::augment_args(Command::new("route"))
         .about("Route commands to the shards of a cluster, with mongos' options")
+        .long_about(None)
         .disable_version_flag(true)
-        .after_help(EXAMPLES);
-    Config::augment_args(command)
+        .after_help(EXAMPLES)
 }
 
 impl Config {
