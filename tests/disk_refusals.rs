@@ -2,15 +2,16 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
+use bson::rawdoc;
 use fathom_record::State;
 use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, format_and_mount};
 use fathom_testkit::{
-    Fathom, FuseMount, Ledger, Need, Output, RealDisk, Scratch, Tmpfs, assert, assert_eq, fill, is_root,
+    Fathom, FuseMount, Ledger, Need, NullResponder, Output, RealDisk, Scratch, Tmpfs, assert, assert_eq, fill, is_root,
     need_root, skip, test,
 };
 use fathom_units::Bytes;
@@ -123,6 +124,39 @@ fn what_is_no_directory_to_probe_is_refused() {
     refused(Probe::of(Path::new("/dev/null")).run(&SHORT), 3, "not a directory");
     refused(Probe::of(Path::new("/proc")).run(&SHORT), 3, "/proc");
     assert_eq!(fs::read_to_string(&file).unwrap(), "theirs");
+}
+
+/// `fathom explain` takes the newest run folder: one without a measurement would stand before those that have one.
+#[test]
+fn a_call_that_measured_nothing_leaves_no_run_folder() {
+    let scratch = Scratch::new().unwrap();
+    let probe = Probe::of(&scratch.path());
+    let responder = NullResponder::start(&rawdoc! { "_id": "user1", "field0": "x" }).unwrap();
+    let uri = format!("mongodb://127.0.0.1:{}/y", responder.port());
+    let url = format!("mongodb.url={uri}");
+    let ycsb = ["run", "mongodb", "-p", &url, "-p", "recordcount=10", "-p", "operationcount=10"];
+    let nowhere = ["--metrics", "no.such.host:1"];
+    let calls: &[(&str, &[&[&str]])] = &[
+        ("disk", &[&["--dir", "/nonexistent"]]),
+        ("disk", &[&["--dir", "/nonexistent"], &["--pattern", "randread", "--verify"]]),
+        ("disk", &[&["--size", "1", "--pattern", "randread", "--dir"], &[probe.dir.to_str().unwrap()]]),
+        ("checkup", &[&["--dir", "/nonexistent"]]),
+        ("checkup", &[&["--size", "1", "--dir"], &[probe.dir.to_str().unwrap()]]),
+        ("watch", &[&["--record", "--dir", "/nonexistent"]]),
+        ("watch", &[&["--record", "--uri", "mongodb://127.0.0.1:1/"]]),
+        ("watch", &[&["--record"], &nowhere]),
+        ("explain", &[&["--dir", "/nonexistent"]]),
+        ("explain", &[&["--uri", "mongodb://127.0.0.1:1/"]]),
+        ("ycsb", &[&ycsb, &nowhere]),
+        ("ycsb", &[&ycsb, &["--watch", "--watch-dir", "/nonexistent"]]),
+    ];
+    for (verb, arguments) in calls {
+        let output = probe.fathom(verb).args(arguments.concat()).run();
+        assert!([2, 3].contains(&output.code), "{verb} {arguments:?}: {output:?}");
+        assert_eq!(probe.run_folders(), Vec::<PathBuf>::new(), "{verb} {arguments:?} left a run folder");
+    }
+    let output = probe.fathom("explain").run().expect_code(3);
+    assert!(output.stderr.contains("there is no run folder"), "{}", output.stderr);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use fathom_record::{Finding, RunWriter, State};
 use fathom_report::{FioStep, entry_lines, phase_heading};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::output;
+use crate::{output, run_folders};
 
 /// Columns of the text.
 pub(crate) const WIDTH: usize = 80;
@@ -70,12 +70,7 @@ impl Live {
     pub(crate) fn end(&mut self, state: State, error: Option<String>, findings: &[Finding]) {
         self.progress.take().into_iter().for_each(|progress| progress.finish_and_clear());
         self.keep(|run| run.findings(findings));
-        if let Some(run) = self.run.take() {
-            match run.finish(state, error) {
-                Ok(_) => self.kept = true,
-                Err(error) => output::note(&format!("fathom: the run folder is incomplete: {error}")),
-            }
-        }
+        self.kept = self.run.take().and_then(|run| run_folders::close(run, state, error)).is_some();
     }
 
     /// Whether the run folder was written to its end.

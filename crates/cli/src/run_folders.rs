@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use fathom_errors::{Error, Kind};
 use fathom_record::folders::{self, Scan};
+use fathom_record::{RunWriter, State};
 use fathom_report::printable;
+
+use crate::output;
 
 /// Where run folders are: the place named, else the state folder's.
 pub(crate) fn parent(named: Option<&Path>) -> fathom_errors::Result<PathBuf> {
@@ -13,6 +16,16 @@ pub(crate) fn parent(named: Option<&Path>) -> fathom_errors::Result<PathBuf> {
         Some(named) => Ok(named.to_owned()),
         None => Ok(fathom_process::ledger::state_folder()?.join("runs")),
     }
+}
+
+/// Ends a run folder. Returns its place if it was kept whole; a run that measured nothing before it ended early is not kept.
+pub(crate) fn close(run: RunWriter, state: State, error: Option<String>) -> Option<PathBuf> {
+    if run.is_empty() && state != State::Complete {
+        return None;
+    }
+    run.finish(state, error)
+        .inspect_err(|error| output::note(&format!("fathom: the run folder is incomplete: {error}")))
+        .ok()
 }
 
 /// The run folder named, else the one below `parent` whose name, which begins with its time, is the last.

@@ -12,6 +12,7 @@ use fathom_stats::Histogram;
 use serde::Serialize;
 
 use crate::disk::Entry;
+use crate::folders::discard;
 use crate::series_writer::SeriesWriter;
 use crate::{Finding, LatencyLog, Manifest, Reading, Run, RunLock, State};
 
@@ -20,9 +21,11 @@ pub(crate) const RESULTS: &str = "results.jsonl";
 pub(crate) const FINDINGS: &str = "findings.json";
 pub(crate) const LATENCY: &str = "latency";
 
-/// A run folder being written.
+/// A run folder being written. A new one in which nothing was measured is removed when the writer is dropped: nobody could learn
+/// anything from it, and verbs that take the newest run would take it.
 pub struct RunWriter {
     folder: PathBuf,
+    empty: EmptyFolder,
     manifest: Manifest,
     started: Instant,
     started_wall: SystemTime,
@@ -40,9 +43,10 @@ impl RunWriter {
         fs::create_dir_all(parent).map_err(|e| Error::io("create", parent, e))?;
         let stamp: String = manifest.started.chars().take(19).filter(|c| c.is_ascii_alphanumeric()).collect();
         let folder = make_folder(parent, &format!("{stamp}Z-{}-{}", manifest.verb, std::process::id()))?;
+        let empty = EmptyFolder(Some(folder.clone()));
         let latency = folder.join(LATENCY);
         fs::create_dir(&latency).map_err(|e| Error::io("create", &latency, e))?;
-        RunWriter::begin(RunLock::take_new(&folder)?, manifest)
+        RunWriter::begin(RunLock::take_new(&folder)?, manifest, empty)
     }
 
     /// Resumes a run that was killed or stopped. Its results are written again; its readings and latencies stay.
@@ -52,18 +56,23 @@ impl RunWriter {
     pub fn resume(lock: RunLock) -> Result<Self> {
         let mut manifest = Run::open(&lock.folder)?.manifest;
         (manifest.state, manifest.finished, manifest.error) = (State::Running, None, None);
-        let writer = RunWriter::begin(lock, manifest)?;
+        let writer = RunWriter::begin(lock, manifest, EmptyFolder(None))?;
         writer.results.set_len(0).map_err(|e| writer.failed(RESULTS, e))?;
         Ok(writer)
     }
 
-    fn begin(RunLock { folder, results }: RunLock, manifest: Manifest) -> Result<Self> {
+    fn begin(
+        RunLock { folder, results }: RunLock,
+        manifest: Manifest,
+        empty: EmptyFolder,
+    ) -> Result<Self> {
         let writer = RunWriter {
             series: SeriesWriter::open(&folder)?,
             results,
             started: Instant::now(),
             started_wall: SystemTime::now(),
             logs: BTreeMap::new(),
+            empty,
             folder,
             manifest,
         };
@@ -81,6 +90,16 @@ impl RunWriter {
         &self.manifest
     }
 
+    /// Whether nothing was measured so far: no reading, no result and no latency.
+    pub fn is_empty(&self) -> bool {
+        self.empty.0.is_some()
+    }
+
+    /// From now on the folder stays.
+    fn keep(&mut self) {
+        self.empty.0 = None;
+    }
+
     /// Nanoseconds since the run's start: the clock of every time in the folder.
     pub fn now_ns(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
@@ -93,12 +112,16 @@ impl RunWriter {
 
     /// Adds readings; those that are not numbers are left out, so that no reader meets a NaN.
     pub fn readings(&mut self, readings: &[Reading]) -> Result<()> {
+        if readings.iter().any(|reading| reading.value.is_finite()) {
+            self.keep();
+        }
         self.series.add(readings)
     }
 
     /// Adds one result.
     pub fn result(&mut self, entry: &Entry) -> Result<()> {
         let line = format!("{}\n", to_json(entry)?);
+        self.keep();
         self.results.write_all(line.as_bytes()).map_err(|e| self.failed(RESULTS, e))
     }
 
@@ -107,6 +130,7 @@ impl RunWriter {
         if histogram.is_empty() {
             return Ok(());
         }
+        self.keep();
         if !self.logs.contains_key(name) {
             let path = self.folder.join(LATENCY).join(format!("{name}.hlog"));
             self.logs.insert(name.to_owned(), LatencyLog::create(path, self.started_wall)?);
@@ -128,8 +152,9 @@ impl RunWriter {
         self.write_manifest()
     }
 
-    /// Ends the run: the last readings are sealed, and the manifest says how it ended.
+    /// Ends the run: the last readings are sealed, and the manifest says how it ended. The folder stays, also an empty one.
     pub fn finish(mut self, state: State, error: Option<String>) -> Result<PathBuf> {
+        self.keep();
         self.series.finish()?;
         self.amend(|manifest| {
             manifest.state = state;
@@ -145,6 +170,16 @@ impl RunWriter {
 
     fn failed(&self, file: &str, source: std::io::Error) -> Error {
         Error::io("write", self.folder.join(file), source)
+    }
+}
+
+/// A new folder, for as long as nothing was measured in it. It is removed when this is dropped.
+struct EmptyFolder(Option<PathBuf>);
+
+impl Drop for EmptyFolder {
+    fn drop(&mut self) {
+        // A folder that cannot be removed looks like a run that was cut off.
+        let _ = self.0.take().map(|folder| discard(&folder));
     }
 }
 

@@ -8,7 +8,7 @@ use fathom_explain::Judgement;
 use fathom_monitor::Batch;
 use fathom_record::{Manifest, Reading, RunWriter, State};
 
-use crate::{explaining, output};
+use crate::{explaining, output, run_folders};
 
 /// Notes stand in the manifest's environment under this word and a number.
 const NOTE: &str = "note.";
@@ -43,10 +43,7 @@ impl Kept {
 
     /// Ends the folder; where it is, if it is whole.
     pub(crate) fn close(self, state: State, error: Option<String>) -> Option<PathBuf> {
-        self.run?
-            .finish(state, error)
-            .inspect_err(|error| output::note(&format!("fathom: the run folder is incomplete: {error}")))
-            .ok()
+        run_folders::close(self.run?, state, error)
     }
 
     fn keep(&mut self, write: impl FnOnce(&mut RunWriter) -> Result<()>) {

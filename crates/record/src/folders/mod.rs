@@ -18,6 +18,7 @@ pub use self::condition::Condition;
 pub(crate) use self::contents::is_record;
 pub use self::contents::{Contents, RunFile};
 pub use self::moment::{Moment, days};
+pub(crate) use self::removal::discard;
 pub use self::removal::{Obstacle, clear_unfinished, obstacle, remove};
 use crate::run::MANIFEST_BYTES_MAX;
 use crate::writer::MANIFEST;

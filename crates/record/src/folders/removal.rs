@@ -41,8 +41,17 @@ pub fn remove(run: &RunFolder) -> Result<()> {
         let what = format!("{} has changed since it was listed; it is left alone", run.path.display());
         return Err(Error::new(Kind::Busy, what));
     }
-    let aside = run.path.with_file_name(format!("{REMOVING}{}", run.name));
-    fs::rename(&run.path, &aside).map_err(|e| Error::io("remove", &run.path, e))?;
+    discard(&run.path)
+}
+
+/// Removes a folder that its caller knows to be a run's.
+///
+/// # Errors
+/// As [`remove`].
+pub(crate) fn discard(folder: &Path) -> Result<()> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let aside = folder.with_file_name(format!("{REMOVING}{name}"));
+    fs::rename(folder, &aside).map_err(|e| Error::io("remove", folder, e))?;
     empty(&aside)
 }
 

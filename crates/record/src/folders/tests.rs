@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use super::*;
-use crate::{RunWriter, State};
+use crate::{Reading, RunWriter, State};
 
 fn run(parent: &Path, verb: &str) -> PathBuf {
     let writer = RunWriter::create(parent, Manifest::new(verb, "0.0.0", [])).unwrap();
@@ -18,7 +18,8 @@ fn names(scan: &Scan) -> (Vec<&str>, Vec<&str>) {
 #[test]
 fn a_run_is_running_while_its_writer_lives_and_cut_off_when_that_is_gone() {
     let parent = tempfile::tempdir().unwrap();
-    let writer = RunWriter::create(parent.path(), Manifest::new("disk", "0.0.0", [])).unwrap();
+    let mut writer = RunWriter::create(parent.path(), Manifest::new("disk", "0.0.0", [])).unwrap();
+    writer.readings(&[Reading::new("host.cpu.idle_pct", "%", (0, 1), 1.0)]).unwrap();
     let folder = writer.folder().to_owned();
     assert_eq!(look(&folder).unwrap().condition, Condition::Running);
     assert_eq!(obstacle(&look(&folder).unwrap()), Some(Obstacle::Running));
@@ -26,6 +27,29 @@ fn a_run_is_running_while_its_writer_lives_and_cut_off_when_that_is_gone() {
     assert!(remove(&listed).unwrap_err().to_string().contains("changed"), "a running one is kept");
     drop(writer);
     assert_eq!(look(&folder).unwrap().condition, Condition::CutOff);
+}
+
+#[test]
+fn a_run_folder_stays_once_something_was_measured_or_the_run_was_finished() {
+    let parent = tempfile::tempdir().unwrap();
+    let new = || RunWriter::create(parent.path(), Manifest::new("disk", "0.0.0", [])).unwrap();
+    let kept = |writer: RunWriter| {
+        let folder = writer.folder().to_owned();
+        drop(writer);
+        folder.exists()
+    };
+    let mut writer = new();
+    writer.readings(&[Reading::new("host.cpu.idle_pct", "%", (0, 1), f64::NAN)]).unwrap();
+    writer.findings(&[]).unwrap();
+    writer.amend(|manifest| manifest.seed = 1).unwrap();
+    assert!(writer.is_empty() && !kept(writer), "nothing was measured");
+    assert!(scan(parent.path()).unwrap().unfinished.is_empty());
+    let mut writer = new();
+    writer.readings(&[Reading::new("host.cpu.idle_pct", "%", (0, 1), 1.0)]).unwrap();
+    assert!(!writer.is_empty() && kept(writer));
+    let finished = new().finish(State::Interrupted, None).unwrap();
+    assert!(finished.exists());
+    assert!(kept(RunWriter::resume(&finished).unwrap()), "a resumed run has what it had before");
 }
 
 #[test]

@@ -19,8 +19,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::points::{HistogramFiles, Points};
 use crate::loading::keep_second;
 use crate::metrics::LoadMetrics;
-use crate::output;
 use crate::watching::{self, Session};
+use crate::{output, run_folders};
 
 /// Watches a load, or the phases of one after another.
 pub(super) struct Watcher<'s> {
@@ -147,10 +147,7 @@ impl<'s> Watcher<'s> {
             session.stop();
         }
         self.keep_watched();
-        let run = self.run.take()?;
-        run.finish(state, error)
-            .inspect_err(|error| output::note(&format!("fathom: the run folder is incomplete: {error}")))
-            .ok()
+        run_folders::close(self.run.take()?, state, error)
     }
 
     /// Writes a status line of what was measured since the last one.
