@@ -189,6 +189,9 @@ fn without_routers_one_adds_the_shards_and_is_stopped() {
     place.run("stop", &[]).expect_code(0);
     place.run("start", &[]).expect_code(0);
     assert_eq!(place.processes().len(), 2, "the router only added the shards");
+    assert!(place.folder().join("mongos.diagnostic.data/metrics.interim").exists());
+    let destroyed = place.run("destroy", &[]).expect_code(0);
+    assert!(!place.folder().exists(), "{}", destroyed.stderr);
 }
 
 #[test]

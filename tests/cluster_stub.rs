@@ -131,7 +131,13 @@ fn helper_process() {
         |name: &str| words.iter().position(|word| word == name).and_then(|at| words.get(at + 1)).cloned();
     let port: u16 = value("--port").unwrap().parse().unwrap();
     if let Some(log) = value("--logpath") {
-        fs::write(log, "stub\n").unwrap();
+        fs::write(&log, "stub\n").unwrap();
+        if value("--dbpath").is_none() {
+            // mongos keeps its diagnostics beside its log, and mongod in its folder of data.
+            let diagnostics = Path::new(&log).with_extension("diagnostic.data");
+            fs::create_dir_all(&diagnostics).unwrap();
+            fs::write(diagnostics.join("metrics.interim"), "stub\n").unwrap();
+        }
     }
     let given_set = std::env::var(SET).ok();
     let memory = value("--dbpath").map(|folder| Path::new(&folder).join("stub"));

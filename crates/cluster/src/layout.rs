@@ -56,6 +56,11 @@ impl Node {
         self.log_path.with_extension("console")
     }
 
+    /// Where mongos keeps its diagnostics: beside its log (`getMongoSPath` in MongoDB's `ftdc/util.cpp`). A mongod has them in its data.
+    pub(crate) fn diagnostics_path(&self) -> Option<PathBuf> {
+        (!self.is_mongod()).then(|| self.log_path.with_extension("diagnostic.data"))
+    }
+
     /// Whether it is a mongod.
     pub fn is_mongod(&self) -> bool {
         self.purpose != Purpose::Router

@@ -56,6 +56,7 @@ impl Cluster {
         for node in &self.nodes {
             made.extend(node.db_path.clone());
             made.push(node.console_path());
+            made.extend(node.diagnostics_path());
             made.extend(logs(&node.log_path));
         }
         if self.nodes.iter().filter(|node| node.purpose == Purpose::Router).count() > 1 {
