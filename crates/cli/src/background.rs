@@ -6,11 +6,11 @@
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use fathom_errors::{Error, Kind};
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::output;
 use crate::verbs::Outcome;
@@ -18,6 +18,10 @@ use crate::verbs::Outcome;
 /// Tells the child that it is one.
 const MARK: &str = "FATHOM_IN_BACKGROUND";
 const READY: &str = "ready";
+/// How long a child may take to exit once it has closed its pipe.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Between two looks at whether it has.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The end of the pipe that the child holds.
 #[derive(Debug)]
@@ -76,14 +80,20 @@ impl Parent {
     }
 }
 
-/// Starts this program again as a child in the background, and waits until it is ready or has ended.
+/// Starts this program again as a child in the background.
 fn start() -> Result<Started> {
-    let failed = |error: std::io::Error| {
-        Error::new(Kind::Unsupported, "cannot start the server in the background").because(error)
-    };
-    let (mut reader, writer) = std::io::pipe().map_err(failed)?;
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     command.args(std::env::args_os().skip(1)).env(MARK, "1");
+    started(command, EXIT_TIMEOUT)
+}
+
+fn failed(error: std::io::Error) -> Error {
+    Error::new(Kind::Unsupported, "cannot start the server in the background").because(error)
+}
+
+/// Starts a child, and waits until it is ready or has ended.
+fn started(mut command: Command, exit_timeout: Duration) -> Result<Started> {
+    let (mut reader, writer) = std::io::pipe().map_err(failed)?;
     command.stdin(Stdio::from(writer)).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(failed)?;
     // Our copy of the child's end goes, or the end of its words would never be seen.
@@ -96,7 +106,8 @@ fn start() -> Result<Started> {
             Ok(length) => said.push_str(&String::from_utf8_lossy(chunk.get(..length).unwrap_or_default())),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => {
-                stop(child.id());
+                // Nobody would learn what became of a child that cannot be heard.
+                let _ = exit_status(&mut child, Duration::ZERO);
                 return Err(failed(error).into());
             }
         }
@@ -104,12 +115,62 @@ fn start() -> Result<Started> {
     if said == READY {
         return Ok(Started::Ready(child.id()));
     }
-    let status = child.wait().map_err(failed)?;
+    let (status, was_killed) = exit_status(&mut child, exit_timeout).map_err(failed)?;
+    if was_killed && said.is_empty() {
+        said = format!("process {} did not end after it had closed its pipe, and was killed", child.id());
+    }
     Ok(Started::Failed(child.id(), status, said))
 }
 
-fn stop(pid: u32) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, Signal::TERM);
+/// Waits until a child has exited, and kills it after the timeout; tells whether it did.
+fn exit_status(child: &mut Child, timeout: Duration) -> std::io::Result<(ExitStatus, bool)> {
+    let until = Instant::now() + timeout;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok((status, false));
+        }
+        if Instant::now() >= until {
+            child.kill()?;
+            return Ok((child.wait()?, true));
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    fn script(text: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", text]);
+        command
+    }
+
+    #[test]
+    fn a_child_that_closes_its_pipe_and_does_not_end_is_killed() {
+        let closed = script("exec 0<&-; exec sleep 5");
+        match started(closed, Duration::from_millis(100)).unwrap() {
+            Started::Failed(_, status, said) => {
+                assert_eq!(status.signal(), Some(9), "it was waited for until it ended by itself");
+                assert!(said.contains("did not end"), "{said}");
+            }
+            Started::Ready(pid) => panic!("{pid} is ready"),
+        }
+    }
+
+    #[test]
+    fn a_child_is_ready_or_says_why_it_cannot_be() {
+        let ready = script("printf ready >&0; exec 0<&-; exec sleep 0.2");
+        assert!(matches!(started(ready, EXIT_TIMEOUT).unwrap(), Started::Ready(_)));
+        let refused = script("printf 'no room' >&0; exit 3");
+        match started(refused, EXIT_TIMEOUT).unwrap() {
+            Started::Failed(_, status, said) => {
+                assert_eq!((status.code(), said.as_str()), (Some(3), "no room"))
+            }
+            Started::Ready(pid) => panic!("{pid} is ready"),
+        }
     }
 }
