@@ -119,6 +119,32 @@ fn a_test_file_that_no_probe_takes_is_refused() {
     compare(&folder, &study("16M"), &[]).expect_code(0);
 }
 
+/// Two metrics and four levels against the first: eight comparisons of one block.
+#[test]
+fn a_study_with_too_few_blocks_says_so_before_its_first_trial() {
+    let folder = Scratch::new().unwrap();
+    let study = |blocks: usize| {
+        format!(
+            "name: few\nquestion: How few?\nmeasures: probe\nfactors:\n  depth: [1, 2, 3, 4, 5]\n\
+             settings: {{file_size: 16M, probe_time: 20ms, buffered: on}}\n\
+             metrics: {{primary: [iops, request_latency]}}\ndesign: {{blocks: {blocks}, twin: false}}\n"
+        )
+    };
+    let sentence = "With one block and 8 comparisons no difference can be told from chance at 5 percent; 9 blocks are the fewest that could";
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let planned = compare(&folder, &study(1), &["--dry-run"]).expect_code(0);
+    assert!(flat(&planned.stdout).contains(sentence), "{}", planned.stdout);
+    let planned = compare(&folder, &study(1), &["--dry-run", "--json"]).expect_code(0).json();
+    assert_eq!((&planned["blocks"], &planned["fewest_blocks"]), (&1.into(), &9.into()));
+    let enough = compare(&folder, &study(9), &["--dry-run"]).expect_code(0);
+    assert!(!enough.stdout.contains("no difference"), "{}", enough.stdout);
+    let ran = compare(&folder, &study(1), &[]).expect_code(0);
+    let (before, _) = ran.stderr.split_once("trial 1 of").unwrap();
+    assert!(before.contains(sentence), "{}", ran.stderr);
+    // The study says the same at its end.
+    assert!(flat(&ran.stdout).contains(sentence), "{}", ran.stdout);
+}
+
 #[test]
 fn the_device_under_the_root_is_never_taken() {
     need_root();

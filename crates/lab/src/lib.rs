@@ -20,7 +20,7 @@ mod shipped;
 mod study;
 mod trial;
 
-pub use answer::answer;
+pub use answer::{answer, fewest_blocks, planned_shortage};
 pub use bench::Bench;
 pub use estimate::{Estimate, estimate};
 pub use factors::{FACTORS, Factor, Place};

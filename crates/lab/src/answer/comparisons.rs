@@ -32,20 +32,38 @@ pub(super) fn all(study: &Study, plan: &Plan, table: &Table, noise: &[Noise]) ->
     let mut raw = Vec::new();
     for (metric, _) in study.metrics.iter().enumerate() {
         let logs = table.logs(metric);
-        for (factor, varied) in study.factors.iter().enumerate().filter(|(_, varied)| varied.compared) {
-            for level in 1..varied.levels.len() {
-                for given in conditions(study, factor) {
-                    let pairs =
-                        main_contrasts(&plan.cells, &logs, factor, level, &|cell| holds(cell, &given));
-                    let ratios: Vec<f64> = pairs.iter().map(|(_, ratio)| *ratio).collect();
-                    let Some(effect) = effect(&ratios, &mut stream) else { continue };
-                    raw.push(Raw { factor, level, given, metric, pairs, effect });
-                }
-            }
+        for (factor, level, given) in designed(study) {
+            let pairs = main_contrasts(&plan.cells, &logs, factor, level, &|cell| holds(cell, &given));
+            let ratios: Vec<f64> = pairs.iter().map(|(_, ratio)| *ratio).collect();
+            let Some(effect) = effect(&ratios, &mut stream) else { continue };
+            raw.push(Raw { factor, level, given, metric, pairs, effect });
         }
     }
     let adjusted = adjusted(study, &raw);
     raw.into_iter().zip(adjusted).map(|(raw, adjusted)| finished(study, raw, adjusted, noise)).collect()
+}
+
+/// How many comparisons the answer will rest on, if every trial measures all primary metrics. A fraction lacks some of the cells, and
+/// with them some of the comparisons.
+pub(super) fn primary_count(study: &Study, plan: &Plan) -> usize {
+    let one_block = vec![vec![Some(0.0)]; plan.cells.len()];
+    let has_pairs = |(factor, level, given): &(usize, usize, Given)| {
+        !main_contrasts(&plan.cells, &one_block, *factor, *level, &|cell| holds(cell, given)).is_empty()
+    };
+    let of_each = designed(study).iter().filter(|one| has_pairs(one)).count();
+    of_each * study.metrics.iter().filter(|(_, primary)| *primary).count()
+}
+
+/// The comparisons of each metric: a factor, its level, and the levels of other factors under which they are compared.
+fn designed(study: &Study) -> Vec<(usize, usize, Given)> {
+    let compared = study.factors.iter().enumerate().filter(|(_, varied)| varied.compared);
+    let levels =
+        compared.flat_map(|(factor, varied)| (1..varied.levels.len()).map(move |level| (factor, level)));
+    levels
+        .flat_map(|(factor, level)| {
+            conditions(study, factor).into_iter().map(move |given| (factor, level, given))
+        })
+        .collect()
 }
 
 /// Whether the answer rests on a comparison.

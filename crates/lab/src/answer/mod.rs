@@ -149,14 +149,7 @@ fn cautions(study: &Study, plan: &Plan, table: &Table, comparisons: usize) -> Ve
     if blocks < study.design.blocks {
         cautions.push(format!("Only {blocks} of {} blocks are complete.", study.design.blocks));
     }
-    let fewest = fewest_pairs(comparisons);
-    if blocks < fewest {
-        cautions.push(format!(
-            "With {} and {comparisons} comparisons no difference can be told from chance at 5 percent; {fewest} blocks are the fewest that could: \
-             this is a look, not an answer.",
-            if blocks == 1 { "one block".to_owned() } else { format!("{blocks} blocks") }
-        ));
-    }
+    cautions.extend(shortage(blocks, comparisons));
     if !study.design.twin {
         cautions.push("No cell ran twice, so the noise between equal runs is not known.".to_owned());
     }
@@ -177,6 +170,27 @@ fn cautions(study: &Study, plan: &Plan, table: &Table, comparisons: usize) -> Ve
         ));
     }
     cautions
+}
+
+/// The fewest blocks with which any difference that a study asks for could be told from chance.
+pub fn fewest_blocks(study: &Study, plan: &Plan) -> usize {
+    fewest_pairs(comparisons::primary_count(study, plan))
+}
+
+/// Says that a study has too few blocks to tell any difference from chance, if it has, before any of them ran.
+pub fn planned_shortage(study: &Study, plan: &Plan) -> Option<String> {
+    shortage(study.design.blocks, comparisons::primary_count(study, plan))
+}
+
+fn shortage(blocks: usize, comparisons: usize) -> Option<String> {
+    let fewest = fewest_pairs(comparisons);
+    let count = if blocks == 1 { "one block".to_owned() } else { format!("{blocks} blocks") };
+    (blocks < fewest).then(|| {
+        format!(
+            "With {count} and {comparisons} comparisons no difference can be told from chance at 5 percent; {fewest} blocks are the fewest \
+             that could: this is a look, not an answer."
+        )
+    })
 }
 
 /// Metrics that no trial has, though trials were measured: the table shows dashes for them, and nobody should have to guess why.

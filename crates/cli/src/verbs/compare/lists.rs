@@ -1,7 +1,9 @@
 //! What there is, and what a study would do: lists for people.
 
 use anyhow::Result;
-use fathom_lab::{Estimate, FACTORS, METRICS, Measures, Place, Plan, STUDIES, Study};
+use fathom_lab::{
+    Estimate, FACTORS, METRICS, Measures, Place, Plan, STUDIES, Study, fewest_blocks, planned_shortage,
+};
 use fathom_report::wrapped;
 use serde_json::json;
 
@@ -71,6 +73,8 @@ pub(super) fn plan(
         let document = json!({
             "study": study.name,
             "size": study.size,
+            "blocks": study.design.blocks,
+            "fewest_blocks": fewest_blocks(study, plan),
             "trials": trials.collect::<Vec<_>>(),
             "estimated_s": estimate.time.as_secs_f64(),
             "room_bytes": estimate.room.0,
@@ -90,6 +94,7 @@ pub(super) fn plan(
         ),
         "The time is a guess until the first trials have run.".to_owned(),
     ];
+    lines.extend(planned_shortage(study, plan).iter().flat_map(|text| wrapped(text, "", "", WIDTH)));
     for storage in made {
         lines.extend(wrapped(storage, "storage: ", "         ", WIDTH));
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
-use fathom_lab::{Bench, Ended, Journal, Plan, Resumed, Shipped, Study, answer, estimate};
+use fathom_lab::{Bench, Ended, Journal, Plan, Resumed, Shipped, Study, answer, estimate, planned_shortage};
 use fathom_process::{Ledger, Signals};
 use fathom_record::disk::Entry;
 use fathom_record::{Manifest, RunLock, RunWriter, State};
@@ -184,6 +184,9 @@ fn go(
     mut writer: RunWriter,
     mut journal: Journal,
 ) -> Result<Outcome> {
+    if let Some(shortage) = planned_shortage(study, plan) {
+        output::note(&format!("fathom: {shortage}"));
+    }
     let mut shown = progress::Shown::new(config.json);
     let ended = fathom_lab::run(bench, study, plan, &mut journal, &mut |progress| shown.show(progress));
     shown.end();
