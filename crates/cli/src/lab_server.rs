@@ -1,71 +1,63 @@
 //! The built-in server as a child of this program, in a folder that goes again.
 //!
-//! The folder and the process are in the ledger, so that `fathom cleanup` takes them away where this program was killed.
+//! The folder and the process are in the ledger before the server begins, so that `fathom cleanup` removes both where this program was
+//! killed. What the server prints is kept in the folder: an engine's library that ends the process by an assertion says so only there.
 
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fathom_cluster::{Launch, Launcher, Started, launch};
 use fathom_errors::{Error, Kind, Result};
+use fathom_process::Ledger;
 use fathom_process::ledger::Guard;
-use fathom_process::{Ledger, Thing};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 /// What its log says when clients may come.
 const READY: &str = "Waiting for connections";
 /// How long it may take to come up and to stop with its last checkpoint.
-const START: Duration = Duration::from_secs(20);
-const STOP: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+const STOP_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the kernel may take to end it once it is killed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Between two looks at whether it is ready, or has ended.
+const PAUSE: Duration = Duration::from_millis(10);
+/// So many of the last lines that it printed explain its death.
+const MAX_LINES: usize = 5;
 
-/// A running built-in server. Dropped, it is killed and its folder removed.
+/// A running built-in server. Dropped, it is ended and its folder removed.
 pub(crate) struct LabServer {
-    child: Child,
+    // Dropped before the folder, in which a process would make new files.
+    process: Started,
+    folder: Guard,
+    console: PathBuf,
     port: u16,
-    process: Option<Guard>,
-    folder: Option<Guard>,
 }
 
 impl LabServer {
     /// Starts it with an engine on a new folder under `parent`.
     pub(crate) fn start(ledger: &Ledger, parent: &Path, engine: &str) -> Result<LabServer> {
+        LabServer::start_by(&Launcher::current()?, ledger, parent, engine)
+    }
+
+    fn start_by(launcher: &Launcher, ledger: &Ledger, parent: &Path, engine: &str) -> Result<LabServer> {
         let path = parent.join(ledger.unique_name());
         let folder = ledger.create_tree(&path)?.guard();
-        let failed = |error: std::io::Error| {
-            Error::new(Kind::Unsupported, "cannot start the built-in server").because(error)
-        };
-        let mut child = Command::new(std::env::current_exe().map_err(failed)?)
-            .args(["serve", "--port", "0", "--storageEngine", engine, "--dbpath"])
-            .arg(&path)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(failed)?;
-        let process = ledger.will_make(Thing::process(child.id())?)?.guard();
-        let (log, complaint) = (child.stdout.take(), child.stderr.take());
-        let mut server = LabServer { child, port: 0, process: Some(process), folder: Some(folder) };
-        let (sender, port) = std::sync::mpsc::channel();
-        thread::spawn(move || {
-            // It reads on to the end, or the server would wait for room in the pipe.
-            for line in
-                log.into_iter().flat_map(|log| BufReader::new(log).lines()).map_while(std::io::Result::ok)
-            {
-                if let Some(port) = port_of(&line) {
-                    let _ = sender.send(port);
-                }
-            }
-        });
-        if let Ok(port) = port.recv_timeout(START) {
-            server.port = port;
-            return Ok(server);
-        }
-        let _ = server.child.kill();
-        let mut said = String::new();
-        complaint.into_iter().for_each(|mut pipe| drop(pipe.read_to_string(&mut said)));
-        let why = said.lines().next().unwrap_or("it did not say why").to_owned();
-        Err(Error::new(Kind::Unsupported, "the built-in server did not come up").because(why))
+        let (data, console) = (path.join("db"), path.join("console"));
+        fs::create_dir(&data).map_err(|cause| Error::io("create", &data, cause))?;
+        let data = data.display().to_string();
+        let arguments =
+            ["serve", "--port", "0", "--storageEngine", engine, "--dbpath", &data].map(str::to_owned);
+        let process = launch(
+            launcher,
+            ledger,
+            Launch { program: &launcher.program, arguments: &arguments, console: &console, groups: &[] },
+        )?;
+        let mut server = LabServer { process, folder, console, port: 0 };
+        server.port = server.wait_until_ready()?;
+        Ok(server)
     }
 
     /// Where it listens.
@@ -73,30 +65,70 @@ impl LabServer {
         self.port
     }
 
-    /// Stops it with its last checkpoint, and removes its folder.
-    pub(crate) fn stop(mut self) -> Result<()> {
-        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            // One that is gone already is waited for all the same.
-            let _ = kill_process(pid, Signal::TERM);
+    /// Waits for the port that it logs.
+    fn wait_until_ready(&mut self) -> Result<u16> {
+        let until = Instant::now() + START_TIMEOUT;
+        loop {
+            // Looked at before the log is read: what it logged last is there then.
+            let ended = self.process.exit_status();
+            if let Some(port) = self.printed().lines().find_map(port_of) {
+                return Ok(port);
+            }
+            let what = match ended {
+                Some(status) => format!("the built-in server did not come up ({status})"),
+                None if Instant::now() >= until => "the built-in server did not come up in time".to_owned(),
+                None => {
+                    thread::sleep(PAUSE);
+                    continue;
+                }
+            };
+            return Err(Error::new(Kind::Unsupported, what).because(self.last_words()));
         }
-        let until = Instant::now() + STOP;
-        while Instant::now() < until && matches!(self.child.try_wait(), Ok(None)) {
-            thread::sleep(Duration::from_millis(10));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        self.process.take().map_or(Ok(()), Guard::keep)?;
-        self.folder.take().map_or(Ok(()), Guard::undo)
     }
-}
 
-impl Drop for LabServer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        // The process first: a folder in use could get new files.
-        drop(self.process.take());
-        drop(self.folder.take());
+    /// Stops it with its last checkpoint, and removes its folder.
+    ///
+    /// # Errors
+    /// When it does not end, or the folder cannot be removed.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        // One that has ended already is found below.
+        let _ = self.process.id.signal(Signal::TERM);
+        let status = self.exit_status(STOP_TIMEOUT);
+        if status.is_none() {
+            let _ = self.process.id.signal(Signal::KILL);
+            if self.exit_status(KILL_TIMEOUT).is_none() {
+                // The folder is still in use: it stays, and the ledger keeps both.
+                std::mem::forget(self.folder);
+                let what = "the built-in server does not end, even when killed";
+                return Err(Error::new(Kind::Busy, what).advise("'fathom cleanup' removes it later"));
+            }
+        }
+        self.process.let_go()?;
+        self.folder.undo()
+    }
+
+    fn exit_status(&mut self, timeout: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + timeout;
+        loop {
+            let status = self.process.exit_status();
+            if status.is_some() || Instant::now() >= until {
+                return status;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    fn printed(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.console).unwrap_or_default()).into_owned()
+    }
+
+    /// The last lines that are not of its log.
+    fn last_words(&self) -> String {
+        let printed = self.printed();
+        let mut lines: Vec<&str> =
+            printed.lines().filter(|line| !line.starts_with('{') && !line.trim().is_empty()).collect();
+        lines.drain(..lines.len().saturating_sub(MAX_LINES));
+        if lines.is_empty() { "it did not say why".to_owned() } else { lines.join("\n") }
     }
 }
 
@@ -109,3 +141,91 @@ fn port_of(line: &str) -> Option<u16> {
 
 /// The engines that the server has, with the names that people know.
 pub(crate) const ENGINES: [(&str, &str); 2] = [("wiredTiger", "WiredTiger"), ("rocksdb", "RocksDB")];
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use fathom_process::{ProcessId, Thing};
+    use fathom_testkit::{Bytes, Scratch, Tmpfs};
+
+    use super::*;
+
+    /// A program that becomes a server as this one does, and as a server runs a script.
+    fn stand_in(scratch: &Scratch, script: &str) -> Launcher {
+        let program = scratch.path().join("stand-in");
+        let text = format!(
+            "#!/bin/sh\ncase \"$1\" in\ncluster) read word; [ \"$word\" = go ] || exit 1; shift 3; exec \"$@\" ;;\n\
+             serve) {script} ;;\nesac\n"
+        );
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        Launcher { program, words: ["cluster", "launch"].map(str::to_owned).to_vec() }
+    }
+
+    /// The processes that have the scratch folder on their command line.
+    fn processes(scratch: &Scratch) -> Vec<u32> {
+        let folder = scratch.path().display().to_string();
+        let pids = fs::read_dir("/proc").unwrap().flatten();
+        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(|pid| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&words).contains(&folder)
+        })
+        .collect()
+    }
+
+    fn data_folder(scratch: &Scratch) -> PathBuf {
+        let folder = scratch.path().join("data");
+        fs::create_dir(&folder).unwrap();
+        folder
+    }
+
+    /// Fills the journal of a ledger in a file system of one page until the folder of a server still fits and its process does not.
+    fn fill_journal(ledger: &Ledger, state: &Path, folder: &Path) {
+        let journal = fs::read_dir(state.join("undo"));
+        assert!(journal.is_err(), "the journal comes with the first entry");
+        let _first = ledger.will_make(Thing::file("/first")).unwrap();
+        let journal = fs::read_dir(state.join("undo")).unwrap().next().unwrap().unwrap().path();
+        let length = || usize::try_from(fs::metadata(&journal).unwrap().len()).unwrap();
+        let before = length();
+        let entry = ledger.create_tree(&folder.join(ledger.unique_name())).unwrap();
+        let of_folder = length() - before;
+        entry.undo().unwrap();
+        let before = length();
+        let _second = ledger.will_make(Thing::file("/second")).unwrap();
+        let of_file = length() - before - "/second".len();
+        // The record of a process takes more than these.
+        const ROOM: usize = 40;
+        let filler = 4096 - length() - of_folder - of_file - ROOM;
+        let _third = ledger.will_make(Thing::file(format!("/{}", "x".repeat(filler - 1)))).unwrap();
+    }
+
+    #[test]
+    fn a_server_that_the_ledger_cannot_take_never_begins() {
+        let Some(tmpfs) = Tmpfs::new(Bytes(4096)).unwrap() else { return };
+        let scratch = Scratch::new().unwrap();
+        let folder = data_folder(&scratch);
+        let ledger = Ledger::open_in(tmpfs.path()).unwrap();
+        fill_journal(&ledger, tmpfs.path(), &folder);
+        let launcher = stand_in(&scratch, "while :; do sleep 0.1; done");
+        let error = LabServer::start_by(&launcher, &ledger, &folder, "wiredTiger").map(drop).unwrap_err();
+        let left = processes(&scratch);
+        left.iter().filter_map(|pid| ProcessId::of(*pid)).for_each(|id| drop(id.signal(Signal::KILL)));
+        assert_eq!(left, Vec::<u32>::new(), "a server runs that the ledger does not know");
+        assert_eq!(error.kind(), Kind::NoSpace, "{error}");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_server_that_does_not_come_up_says_why() {
+        let scratch = Scratch::new().unwrap();
+        let folder = data_folder(&scratch);
+        let ledger = Ledger::open_in(&scratch.path().join("state")).unwrap();
+        let launcher = stand_in(&scratch, "echo 'fathom: no room' >&2; exit 3");
+        let error = LabServer::start_by(&launcher, &ledger, &folder, "wiredTiger").map(drop).unwrap_err();
+        assert!(error.to_string().contains("fathom: no room"), "{error}");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    }
+}

@@ -9,7 +9,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_process::{Guard, Ledger, ProcessId, Thing};
@@ -26,9 +26,17 @@ pub struct Launcher {
     pub words: Vec<String>,
 }
 
+impl Launcher {
+    /// The program that runs now.
+    pub fn current() -> Result<Launcher> {
+        let program = std::env::current_exe().map_err(|cause| Error::io("find", "this program", cause))?;
+        Ok(Launcher { program, words: ["cluster", "launch"].map(str::to_owned).to_vec() })
+    }
+}
+
 /// What a server is made of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Launch<'a> {
+pub struct Launch<'a> {
     /// The program.
     pub program: &'a Path,
     /// Its arguments.
@@ -41,7 +49,7 @@ pub(crate) struct Launch<'a> {
 
 /// A server that was started, and ends when this is dropped, unless it is let go.
 #[derive(Debug)]
-pub(crate) struct Started {
+pub struct Started {
     /// The process.
     pub id: ProcessId,
     child: Child,
@@ -49,19 +57,27 @@ pub(crate) struct Started {
 }
 
 impl Started {
+    /// How it ended, if it has.
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
     /// Whether it has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Lets it run on without us.
-    pub(crate) fn let_go(self) -> Result<()> {
+    pub fn let_go(self) -> Result<()> {
         self.guard.keep()
     }
 }
 
-/// Starts a server.
-pub(crate) fn launch(launcher: &Launcher, ledger: &Ledger, launch: Launch<'_>) -> Result<Started> {
+/// Starts a server. It begins only once the ledger has it.
+///
+/// # Errors
+/// When it cannot be started or recorded; then no process is left.
+pub fn launch(launcher: &Launcher, ledger: &Ledger, launch: Launch<'_>) -> Result<Started> {
     let failed = |cause| Error::io("start", launch.program, cause);
     let console = OpenOptions::new().create(true).write(true).truncate(true).open(launch.console);
     let console = console.map_err(|cause| Error::io("create", launch.console, cause))?;

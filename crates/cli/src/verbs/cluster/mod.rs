@@ -196,7 +196,7 @@ impl Patience {
     fn tools(&self) -> Result<Tools<'static>> {
         Ok(Tools {
             ledger: Ledger::open()?,
-            launcher: Launcher { program: own()?, words: vec!["cluster".to_owned(), "launch".to_owned()] },
+            launcher: Launcher::current()?,
             signals: Signals::install()?,
             timeout: self.timeout,
             tell: if self.verbose { &say } else { &|_| () },
