@@ -89,11 +89,15 @@ impl LabServer {
     /// Stops it with its last checkpoint, and removes its folder.
     ///
     /// # Errors
-    /// When it does not end, or the folder cannot be removed.
+    /// When it had died or died while it stopped, with what it printed last, or when the folder cannot be removed.
     pub(crate) fn stop(mut self) -> Result<()> {
         // One that has ended already is found below.
         let _ = self.process.id.signal(Signal::TERM);
         let status = self.exit_status(STOP_TIMEOUT);
+        let died = status.filter(|status| !status.success()).map(|status| {
+            let what = format!("the built-in server died ({status})");
+            Error::new(Kind::Unsupported, what).because(self.last_words())
+        });
         if status.is_none() {
             let _ = self.process.id.signal(Signal::KILL);
             if self.exit_status(KILL_TIMEOUT).is_none() {
@@ -104,7 +108,8 @@ impl LabServer {
             }
         }
         self.process.let_go()?;
-        self.folder.undo()
+        self.folder.undo()?;
+        died.map_or(Ok(()), Err)
     }
 
     fn exit_status(&mut self, timeout: Duration) -> Option<ExitStatus> {
@@ -215,6 +220,29 @@ mod tests {
         left.iter().filter_map(|pid| ProcessId::of(*pid)).for_each(|id| drop(id.signal(Signal::KILL)));
         assert_eq!(left, Vec::<u32>::new(), "a server runs that the ledger does not know");
         assert_eq!(error.kind(), Kind::NoSpace, "{error}");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_server_printed_before_it_died_is_told() {
+        let scratch = Scratch::new().unwrap();
+        let folder = data_folder(&scratch);
+        let ledger = Ledger::open_in(&scratch.path().join("state")).unwrap();
+        let script = format!(
+            "grep -q \"\\\"pid\\\":$$\" '{}'/undo/*.jsonl || exit 9\n\
+             echo '{{\"msg\":\"{READY}\",\"attr\":{{\"port\":4711}}}}'\n\
+             echo 'engine: assertion failed: pages > 0' >&2\nkill -ABRT $$",
+            scratch.path().join("state").display()
+        );
+        let server =
+            LabServer::start_by(&stand_in(&scratch, &script), &ledger, &folder, "wiredTiger").unwrap();
+        assert_eq!(server.port(), 4711);
+        let until = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < until && processes(&scratch).iter().any(|pid| ProcessId::of(*pid).is_some()) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let error = server.stop().unwrap_err().to_string();
+        assert!(error.contains("SIGABRT") && error.contains("assertion failed: pages > 0"), "{error}");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
     }
 

@@ -87,7 +87,8 @@ pub(crate) fn load(
         match loaded {
             // The signal that stopped us has stopped the server too.
             Err(_) if signals.stopped() => return Ok(()),
-            loaded => loaded.and(stopped)?,
+            // A server that died is why its load failed.
+            loaded => stopped.and(loaded)?,
         }
     }
     Ok(())
