@@ -106,13 +106,15 @@ impl<'a> Session<'a> {
 
     /// Tells what is probed, and lays the file out unless its content is there already.
     pub fn begin(&mut self, plan: &LayoutPlan, writes: bool) -> Result<Option<Layout>> {
-        if let Some(layout) = self.lay_out(plan, writes)? {
-            self.announce()?;
+        let laid_out = self.lay_out(plan, writes);
+        // Also where it failed: the record of a device that takes no file must say which device that is.
+        let announced = self.announce();
+        let layout = laid_out?;
+        announced?;
+        if let Some(layout) = &layout {
             self.sink.result(&Entry::Layout(layout.clone()))?;
-            return Ok(Some(layout));
         }
-        self.announce()?;
-        Ok(None)
+        Ok(layout)
     }
 
     fn lay_out(&mut self, plan: &LayoutPlan, writes: bool) -> Result<Option<Layout>> {
