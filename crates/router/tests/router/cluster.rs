@@ -1,5 +1,7 @@
 //! A cluster in this process: a config server, shards and routers, each on a free port, with engines in memory.
 
+use std::time::{Duration, Instant};
+
 use bson::{Bson, Document, doc};
 use fathom_client::{Address, Connection, Target};
 use fathom_router::Router;
@@ -7,10 +9,17 @@ use fathom_server::config::EngineName;
 use fathom_server::{ClusterRole, Server};
 
 pub(crate) fn server(role: ClusterRole) -> Server {
+    server_in(role, None)
+}
+
+/// A server that can become a member of a replica set.
+fn server_in(role: ClusterRole, set_name: Option<&str>) -> Server {
     let mut config = fathom_server::Config::default();
     config.storage.engine = EngineName::Ephemeral;
     config.net.port = 0;
     config.cluster_role = role;
+    config.replication.set_name = set_name.map(str::to_owned);
+    config.replication.oplog_size_mb = set_name.map(|_| 16);
     Server::start_quiet(config).unwrap()
 }
 
@@ -52,6 +61,23 @@ impl Cluster {
         let host = format!("127.0.0.1:{}", shard.port());
         self.shards.push(shard);
         self.client().ok("admin", doc! { "addShard": host, "name": name });
+    }
+
+    /// Adds a shard that is a replica set of one member.
+    pub(crate) fn add_set(&mut self) {
+        let name = format!("s{}", self.shards.len() + 1);
+        let member = server_in(ClusterRole::Shard, Some(&name));
+        let host = format!("127.0.0.1:{}", member.port());
+        let mut direct = connect(member.port());
+        self.shards.push(member);
+        let config = doc! { "_id": &name, "version": 1, "members": [{ "_id": 0, "host": &host }] };
+        direct.ok("admin", doc! { "replSetInitiate": config });
+        let end = Instant::now() + Duration::from_secs(60);
+        while direct.ok("admin", doc! { "hello": 1 }).get_bool("isWritablePrimary").ok() != Some(true) {
+            assert!(Instant::now() < end, "{host} does not become a primary");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.client().ok("admin", doc! { "addShard": format!("{name}/{host}"), "name": name });
     }
 
     /// A connection to the first router.

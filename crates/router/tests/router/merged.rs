@@ -1,6 +1,6 @@
 //! Reads of several shards against one server with the same documents: they must not differ.
 
-use bson::{Bson, Document, doc};
+use bson::{Bson, Document, Timestamp, doc};
 use fathom_server::ClusterRole;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -157,4 +157,39 @@ fn counts_values_and_pipelines_of_several_shards_are_those_of_one_server() {
     assert_eq!(killed.get_array("cursorsKilled").unwrap().len(), 1);
     assert_eq!(routed.refused("a", doc! { "getMore": id, "collection": "b" }).0, 43);
     alone.stop().unwrap();
+}
+
+#[test]
+fn a_cluster_time_beyond_the_clock_is_rejected_by_the_shards() {
+    let mut cluster = Cluster::new(0);
+    cluster.add_set();
+    cluster.add_set();
+    cluster.shard_collection(doc! { "_id": "hashed" });
+    let mut client = cluster.client();
+    client.insert((0..20).map(|id| doc! { "_id": id }).collect());
+    let clock = |place: usize| {
+        let time = cluster.shard(place).ok("admin", doc! { "ping": 1 }).get_timestamp("operationTime");
+        time.unwrap().time
+    };
+    let before = [clock(0), clock(1)];
+    let far = Timestamp { time: before[0] + 315_360_000, increment: 1 };
+    let last = Timestamp { time: u32::MAX, increment: u32::MAX };
+    for (collection, filter) in [("b", doc! {}), ("b", doc! { "_id": 1 }), ("unsharded", doc! {})] {
+        for time in [far, last] {
+            let concern = doc! { "level": "local", "afterClusterTime": time };
+            let find = doc! { "find": collection, "filter": filter.clone(), "readConcern": concern };
+            let (code, text) = client.refused("a", find.clone());
+            assert_eq!(code, 72, "{find}: {text}");
+        }
+    }
+    for (place, before) in before.into_iter().enumerate() {
+        assert!(clock(place) < before + 3600, "the clock of shard {place} moved from {before}");
+    }
+    let insert = doc! {
+        "insert": "b", "documents": [{ "_id": 20 }],
+        "writeConcern": { "w": "majority", "wtimeout": 60_000 },
+    };
+    let reply = client.ok("a", insert);
+    assert!(!reply.contains_key("writeConcernError"), "{reply}");
+    assert_eq!(client.count("a", "b"), 21);
 }

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use bson::doc;
+use bson::{Timestamp, doc};
 use fathom_query::{Code, Failure};
 use fathom_replication::{OpTime, WriteConcern};
 
 use super::clock::Stamp;
+use super::entry::timestamp_of;
 use super::set::{ReplicaSet, majority_of};
 use crate::Result;
 use crate::operation::Operation;
@@ -81,17 +82,34 @@ fn wait_for_others(
     }
 }
 
-/// Waits until this member has applied everything up to a moment (`afterClusterTime`).
+/// Waits until this member has applied everything up to a cluster time (`afterClusterTime`).
+///
+/// A time that the clock has not reached is rejected, as mongod does: a client can only know a cluster time from a member, and
+/// sends it along as `$clusterTime`, which moves the clock within bounds before the read starts.
 pub(crate) fn for_cluster_time(op: &Operation<'_>, time: Stamp) -> Result<()> {
     let Some(set) = &op.instance.set else { return Ok(()) };
+    let clock = set.oplog().clock();
+    let now = clock.last();
+    if time > now {
+        let show = |stamp| {
+            let Timestamp { time, increment } = timestamp_of(stamp);
+            format!("{{ ts: Timestamp({time}, {increment}) }}")
+        };
+        let what = format!(
+            "readConcern afterClusterTime value must not be greater than the current clusterTime. Requested clusterTime: {}; \
+             current clusterTime: {}",
+            show(time),
+            show(now)
+        );
+        return Err(Failure::new(Code::InvalidOptions, what));
+    }
     loop {
         let seen = set.changes();
-        if set.oplog().clock().settled() >= time {
+        if clock.settled() >= time {
             return Ok(());
         }
         if set.is_writable() {
-            // The time was given by a member of another oplog's time: an entry of ours moves the clock there.
-            set.oplog().clock().follow(time.saturating_sub(1));
+            // The clock got there by the `$clusterTime` of another oplog: this one gets an entry behind it.
             super::driver::note(op.instance, bson::rawdoc! { "msg": "noop write for afterClusterTime" })?;
             continue;
         }

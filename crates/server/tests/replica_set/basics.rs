@@ -1,6 +1,6 @@
 //! A set comes up, follows its primary, and answers as drivers expect.
 
-use bson::{Document, doc};
+use bson::{Document, Timestamp, doc};
 use fathom_client::Code;
 use fathom_server::config::EngineName;
 
@@ -201,10 +201,45 @@ fn majority_reads_and_causal_reads_wait_for_what_they_want() {
         let find = doc! {
             "find": "c", "filter": { "_id": n },
             "readConcern": { "level": "majority", "afterClusterTime": time },
+            "$clusterTime": reply.get_document("$clusterTime").unwrap(),
             "$readPreference": { "mode": "secondary" },
         };
         assert_eq!(served::listed(&mut set.connect(secondary), &find).len(), 1, "{n}");
     }
+    set.end();
+}
+
+#[test]
+fn a_cluster_time_beyond_the_clock_is_rejected_and_writes_still_replicate() {
+    let set = Set::of_three(EngineName::Ephemeral);
+    let primary = set.primary();
+    let mut connection = set.connect(primary);
+    let insert = |n: i32| {
+        doc! {
+            "insert": "c", "documents": [{ "_id": n }],
+            "writeConcern": { "w": "majority", "wtimeout": 60_000 },
+        }
+    };
+    let before = run(&mut connection, "test", &insert(0)).get_timestamp("operationTime").unwrap();
+    // A year is more than a set believes of `$clusterTime`; the last of all timestamps has no successor.
+    let times = [(before.time + 315_360_000, 1), (before.time + 60, 1), (u32::MAX, u32::MAX)];
+    for (time, increment) in times {
+        let find = doc! {
+            "find": "c", "readConcern": { "afterClusterTime": Timestamp { time, increment } },
+            "$readPreference": { "mode": "secondaryPreferred" }, "maxTimeMS": 30_000,
+        };
+        for place in 0..3 {
+            let failure = served::failure(&mut set.connect(place), "test", &find);
+            assert_eq!(failure.code(), Code::InvalidOptions, "{failure}");
+            assert!(failure.message().contains("greater than the current clusterTime"), "{failure}");
+        }
+    }
+    let reply = run(&mut connection, "test", &insert(1));
+    assert!(!reply.contains_key("writeConcernError"), "{reply}");
+    let after = reply.get_timestamp("operationTime").unwrap();
+    assert!(after > before && after.time < before.time + 60, "{before} {after}");
+    set.wait_equal(primary);
+    assert_eq!(set.documents((primary + 1) % 3).len(), 2);
     set.end();
 }
 
