@@ -4,7 +4,10 @@
 
 mod served;
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use bson::doc;
 use fathom_client::tls::ClientTls;
@@ -85,10 +88,75 @@ fn logins_work_inside_tls_and_a_stop_ends_the_connections() {
         mechanism: None,
     });
     Connection::connect(&target).unwrap();
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     server.stop().unwrap();
-    assert!(begun.elapsed() < std::time::Duration::from_secs(5));
+    assert!(begun.elapsed() < Duration::from_secs(5));
     assert!(connection.run("admin", &doc! { "ping": 1 }).is_err());
+}
+
+#[test]
+fn a_client_that_ends_or_pauses_within_its_first_bytes_leaves_nothing_behind() {
+    let server = server(options(TlsMode::Prefer));
+    let mut connection = Connection::connect(&Target::at(Address::new("localhost", server.port()))).unwrap();
+    let mut connections = || {
+        let status = run(&mut connection, "admin", &doc! { "serverStatus": 1 });
+        let connections = status.get_document("connections").unwrap();
+        (connections.get_i32("totalCreated").unwrap(), connections.get_i32("current").unwrap())
+    };
+    let mut wait_for = |wanted: (i32, i32)| {
+        let end = Instant::now() + Duration::from_secs(10);
+        while connections() != wanted {
+            assert!(Instant::now() < end, "{:?} connections, not {wanted:?}", connections());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    wait_for((1, 1));
+    // The first byte or two of a TLS handshake.
+    for bytes in [&[0x16_u8][..], &[0x16, 3]] {
+        TcpStream::connect(("localhost", server.port())).unwrap().write_all(bytes).unwrap();
+    }
+    wait_for((3, 1));
+    // One that stays open does not hold up the stop.
+    let mut open = TcpStream::connect(("localhost", server.port())).unwrap();
+    open.write_all(&[0x16]).unwrap();
+    wait_for((4, 2));
+    let begun = Instant::now();
+    server.stop().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(5), "the stop took {:?}", begun.elapsed());
+    assert_eq!(open.read(&mut [0; 8]).unwrap_or(0), 0, "the server answers one byte");
+}
+
+#[test]
+fn first_bytes_that_come_one_by_one_are_understood() {
+    let server = server(options(TlsMode::Prefer));
+    for tls in [None, Some(trusting())] {
+        let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = proxy.local_addr().unwrap().port();
+        let target_port = server.port();
+        let forward = std::thread::spawn(move || {
+            let (mut client, _) = proxy.accept().unwrap();
+            let mut upstream = TcpStream::connect(("127.0.0.1", target_port)).unwrap();
+            upstream.set_nodelay(true).unwrap();
+            let (mut replies, mut back) = (upstream.try_clone().unwrap(), client.try_clone().unwrap());
+            let copy = std::thread::spawn(move || std::io::copy(&mut replies, &mut back));
+            for _ in 0..4 {
+                let mut byte = [0];
+                client.read_exact(&mut byte).unwrap();
+                upstream.write_all(&byte).unwrap();
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            std::io::copy(&mut client, &mut upstream).unwrap();
+            upstream.shutdown(Shutdown::Both).unwrap();
+            let _ = copy.join().unwrap();
+        });
+        let mut target = Target::at(Address::new("localhost", port));
+        target.tls = tls;
+        let mut connection = Connection::connect(&target).unwrap();
+        assert_eq!(run(&mut connection, "admin", &doc! { "ping": 1 }).get_f64("ok").unwrap(), 1.0);
+        drop(connection);
+        forward.join().unwrap();
+    }
+    server.stop().unwrap();
 }
 
 #[test]

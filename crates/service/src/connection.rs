@@ -25,8 +25,8 @@ const CHUNK_BYTES: usize = 16 << 10;
 const MOST_AT_ONCE_BYTES: usize = 1 << 20;
 /// A buffer that one large message left behind is given back above this.
 const KEPT_BYTES: usize = 1 << 20;
-/// How long a connection rests between two looks at whether its first bytes are there.
-const PEEK_POLL: Duration = Duration::from_millis(5);
+/// How long a client may pause within the first bytes that tell a TLS handshake from a message.
+const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Whether bytes begin a TLS handshake; none while they are too few to tell. A message that began so would announce 64 KB at
 /// least, and the first one of a connection is a hello.
@@ -38,28 +38,38 @@ fn is_handshake(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// Decides whether a new connection is encrypted, where the client may choose.
+/// A new connection's stream, and the first bytes of its messages as far as they are read. Where the client may choose, they
+/// decide whether the connection is encrypted.
 pub(super) fn secure(
     socket: Socket,
     tls: Option<&Arc<ServerConfig>>,
     may_be_plain: bool,
-) -> io::Result<Stream> {
-    let Some(config) = tls else { return Stream::new(socket, None) };
-    let encrypted = !may_be_plain || wants_tls(&socket)?;
-    Stream::new(socket, encrypted.then_some(config))
+) -> io::Result<(Stream, Vec<u8>)> {
+    let mut stream = Stream::Plain(socket);
+    let Some(config) = tls else { return Ok((stream, Vec::new())) };
+    let first = if may_be_plain { read_first(&mut stream, FIRST_BYTES_TIMEOUT)? } else { Vec::new() };
+    if may_be_plain && is_handshake(&first) != Some(true) {
+        return Ok((stream, first));
+    }
+    Ok((stream.encrypt(config, &first)?, Vec::new()))
 }
 
-fn wants_tls(socket: &Socket) -> io::Result<bool> {
-    let mut first = [0; 3];
+/// Reads until it is clear whether the client begins a TLS handshake. A client may take any time to send its first byte, as on
+/// any connection; `timeout` bounds each pause after it.
+fn read_first(stream: &mut Stream, timeout: Duration) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut filled) = ([0; 3], 0);
     loop {
-        let count = socket.0.peek(&mut first)?;
-        if count == 0 {
+        let read = stream.read(bytes.get_mut(filled..).unwrap_or_default())?;
+        if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        if let Some(encrypted) = is_handshake(first.get(..count).unwrap_or_default()) {
-            return Ok(encrypted);
+        filled += read;
+        let first = bytes.get(..filled).unwrap_or_default();
+        if is_handshake(first).is_some() {
+            stream.socket().set_read_timeout(None)?;
+            return Ok(first.to_vec());
         }
-        std::thread::sleep(PEEK_POLL);
+        stream.socket().set_read_timeout(Some(timeout))?;
     }
 }
 
@@ -88,17 +98,19 @@ impl<S: Service> Connection<S> {
         service: Arc<S>,
         (id, remote): (u64, String),
         peer: S::Peer,
-        stream: Stream,
+        (stream, mut input): (Stream, Vec<u8>),
         leave: Leave<S>,
     ) -> Connection<S> {
+        let filled = input.len();
+        input.resize(FIRST_BYTES.max(filled), 0);
         Connection {
             service,
             id,
             remote,
             peer,
             stream,
-            input: vec![0; FIRST_BYTES],
-            filled: 0,
+            input,
+            filled,
             output: Vec::new(),
             plain: Vec::new(),
             codec: Codec::default(),
@@ -304,6 +316,8 @@ impl<S: Service> Connection<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -314,5 +328,18 @@ mod tests {
         assert_eq!(is_handshake(&[0x16, 1, 0, 0]), Some(false));
         assert_eq!(is_handshake(&[0x16, 3, 0, 0]), Some(false));
         assert_eq!(is_handshake(&[0x3f]), Some(false));
+    }
+
+    #[test]
+    fn a_client_that_pauses_within_its_first_bytes_is_given_up() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut stream = Stream::Plain(Socket(Arc::new(listener.accept().unwrap().0)));
+        client.write_all(&[0x16, 3]).unwrap();
+        let failed = read_first(&mut stream, Duration::from_millis(10)).unwrap_err();
+        assert!(matches!(failed.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{failed}");
+        client.write_all(&[0x3f]).unwrap();
+        assert_eq!(read_first(&mut stream, Duration::from_millis(10)).unwrap(), [0x3f]);
+        assert_eq!(stream.socket().read_timeout().unwrap(), None);
     }
 }

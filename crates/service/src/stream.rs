@@ -34,15 +34,14 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Over an accepted socket, encrypted if `tls` is given.
-    pub(super) fn new(socket: Socket, tls: Option<&Arc<ServerConfig>>) -> io::Result<Stream> {
-        match tls {
-            None => Ok(Stream::Plain(socket)),
-            Some(config) => {
-                let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
-                Ok(Stream::Tls(Box::new(StreamOwned::new(connection, socket))))
-            }
+    /// The socket encrypted from here on, where `first` was read of it already.
+    pub(super) fn encrypt(self, config: &Arc<ServerConfig>, mut first: &[u8]) -> io::Result<Stream> {
+        let Stream::Plain(socket) = self else { return Ok(self) };
+        let mut connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+        while !first.is_empty() {
+            connection.read_tls(&mut first)?;
         }
+        Ok(Stream::Tls(Box::new(StreamOwned::new(connection, socket))))
     }
 
     /// Whether bytes go as they are.
