@@ -3,8 +3,8 @@
 //! The deprecated options count only where the connection string does not have them, as in YCSB (facts/ycsb.md 4.3). Nothing
 //! here repeats a password: YCSB prints the whole connection string.
 
-use bson::{Bson, Document, doc};
-use fathom_client::Target;
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use fathom_client::{ReadMode, ReadPreference, Target};
 use fathom_errors::Error;
 
 use crate::properties::Properties;
@@ -45,11 +45,11 @@ pub struct Binding {
     /// `mongodb.upsert`: inserts are updates with upsert.
     pub upsert: bool,
     /// What goes with writes; none leaves it to the server.
-    pub write_concern: Option<Document>,
+    pub write_concern: Option<RawDocumentBuf>,
     /// Whether writes are answered at all (`w:0` are not).
     pub acknowledged: bool,
     /// What goes with reads; none is the primary.
-    pub read_preference: Option<Document>,
+    pub read_preference: Option<RawDocumentBuf>,
     /// `readConcernLevel`, for reads.
     pub read_concern: Option<String>,
 }
@@ -82,7 +82,7 @@ impl Binding {
         let acknowledged = write_concern.as_ref().is_none_or(|concern| {
             concern.get("w") != Some(&Bson::Int32(0)) || concern.get_bool("j").unwrap_or(false)
         });
-        let read_preference = read_preference(&target)?;
+        let read_preference = encode(read_preference(&target)?)?;
         for name in target.unused_options().filter(|name| !is_used(name)) {
             warnings.push(format!("the option {name} of the connection string is not used"));
         }
@@ -94,7 +94,7 @@ impl Binding {
             database,
             batch,
             upsert,
-            write_concern,
+            write_concern: encode(write_concern)?,
             acknowledged,
             read_preference,
             read_concern,
@@ -171,34 +171,31 @@ fn write_concern(target: &Target) -> Result<Option<Document>, Error> {
 }
 
 fn read_preference(target: &Target) -> Result<Option<Document>, Error> {
-    let Some(mode) = target.other_option("readPreference") else { return Ok(None) };
-    let known = READ_PREFERENCES.iter().find(|(_, known)| known.eq_ignore_ascii_case(mode));
-    let (_, mode) = known.ok_or_else(|| {
-        Error::usage("readPreference in the connection string is none of primary, primaryPreferred, secondary, secondaryPreferred, nearest")
-    })?;
-    if *mode == "primary" {
+    let ReadPreference { mode, tag_sets, .. } = ReadPreference::of(target)?;
+    if mode == ReadMode::Primary {
         return Ok(None);
     }
-    let mut preference = doc! { "mode": *mode };
-    let tags: Vec<Document> = target
-        .other_options
-        .iter()
-        .filter(|(name, _)| name.eq_ignore_ascii_case("readPreferenceTags"))
-        .map(|(_, tags)| {
-            tags.split(',')
-                .filter_map(|tag| tag.split_once(':'))
-                .map(|(k, v)| (k.to_owned(), v.into()))
-                .collect()
-        })
-        .collect();
-    if !tags.is_empty() {
-        preference.insert("tags", tags);
+    let mut preference = doc! { "mode": mode.name() };
+    if !tag_sets.is_empty() {
+        let tags = |set: Vec<(String, String)>| set.into_iter().map(|(k, v)| (k, v.into())).collect();
+        preference.insert("tags", tag_sets.into_iter().map(tags).collect::<Vec<Document>>());
     }
     Ok(Some(preference))
 }
 
+/// A document as each command carries it.
+fn encode(document: Option<Document>) -> Result<Option<RawDocumentBuf>, Error> {
+    let encoded = document.map(|document| RawDocumentBuf::try_from(&document)).transpose();
+    encoded.map_err(|error| {
+        Error::usage("an option of the connection string does not fit into BSON").because(error)
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use bson::rawdoc;
+    use fathom_errors::Kind;
+
     use super::*;
 
     fn binding(pairs: &[(&str, &str)]) -> (Binding, Vec<String>) {
@@ -211,14 +208,14 @@ mod tests {
     fn the_connection_string_counts_before_the_old_options() {
         let (plain, warnings) = binding(&[]);
         assert_eq!((plain.database.as_str(), plain.batch, plain.acknowledged), ("ycsb", 1, true));
-        assert_eq!(plain.write_concern, Some(doc! { "w": 1 }));
+        assert_eq!(plain.write_concern, Some(rawdoc! { "w": 1 }));
         assert!(warnings.is_empty());
         let (both, _) =
             binding(&[("mongodb.url", "mongodb://h/db?w=0"), ("mongodb.writeConcern", "acknowledged")]);
         assert_eq!((both.database.as_str(), both.acknowledged), ("db", false));
         let (old, _) =
             binding(&[("mongodb.url", "mongodb://h/admin"), ("mongodb.writeConcern", "JOURNALED")]);
-        assert_eq!((old.database.as_str(), old.write_concern), ("ycsb", Some(doc! { "j": true })));
+        assert_eq!((old.database.as_str(), old.write_concern), ("ycsb", Some(rawdoc! { "j": true })));
         let (_, warned) =
             binding(&[("mongodb.url", "mongodb://h/?foo=1"), ("mongodb.writeConcern", "strict")]);
         assert_eq!(warned.len(), 2, "{warned:?}");
@@ -231,8 +228,8 @@ mod tests {
             ("mongodb.readPreference", "secondary_preferred"),
             ("mongodb.batchsize", "50"),
         ]);
-        let tags = vec![doc! { "dc": "ny", "rack": "1" }];
-        assert_eq!(read.read_preference, Some(doc! { "mode": "secondaryPreferred", "tags": tags }));
+        let preference = rawdoc! { "mode": "secondaryPreferred", "tags": [{ "dc": "ny", "rack": "1" }] };
+        assert_eq!(read.read_preference, Some(preference));
         assert_eq!(read.batch, 50);
         let mut properties = Properties::default();
         for (name, value) in
@@ -240,6 +237,19 @@ mod tests {
         {
             properties.set(name, value, "-p");
             assert!(Binding::of(&properties).is_err(), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn tags_that_no_message_can_hold_are_rejected() {
+        for tags in ["d%00c:ny", "dc:n%00y", "dc"] {
+            let mut properties = Properties::default();
+            let url = format!("mongodb://h/?readPreference=secondary&readPreferenceTags={tags}");
+            properties.set("mongodb.url", &url, "-p");
+            let error = Binding::of(&properties).map(|(binding, _)| binding.read_preference).unwrap_err();
+            assert_eq!(error.kind(), Kind::Usage, "{tags}");
+            let text = error.to_string();
+            assert!(text.contains("in readPreferenceTags") && !text.contains('\0'), "{text}");
         }
     }
 }

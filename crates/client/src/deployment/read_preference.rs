@@ -154,9 +154,14 @@ fn or<'m>(first: Vec<&'m Member>, second: impl FnOnce() -> Vec<&'m Member>) -> V
 /// `dc:ny,rack:1`; an empty set fits every member.
 fn tag_set(text: &str) -> Result<Vec<(String, String)>> {
     let pairs = text.split(',').filter(|pair| !pair.is_empty());
+    let wrong = |pair: &str, what| {
+        Err(Error::usage(format!("'{}' in readPreferenceTags {what}", pair.escape_debug())))
+    };
     let read = pairs.map(|pair| match pair.split_once(':') {
+        // BSON has no name with a NUL.
+        _ if pair.contains('\0') => wrong(pair, "contains a NUL"),
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(Error::usage(format!("'{pair}' in readPreferenceTags is not written name:value"))),
+        _ => wrong(pair, "is not written name:value"),
     });
     read.collect()
 }
@@ -222,6 +227,7 @@ mod tests {
             ),
             ("readPreferenceTags=dc:ny", "no sense with the read preference primary"),
             ("readPreference=nearest&readPreferenceTags=ny", "'ny'"),
+            ("readPreference=nearest&readPreferenceTags=d%00c:ny", "contains a NUL"),
             ("readPreference=nearest&maxStalenessSeconds=90", "maxStalenessSeconds is not supported"),
             ("localThresholdMS=x", "localThresholdMS"),
         ] {

@@ -21,16 +21,11 @@ pub(super) struct Requests {
     pub(super) user_bytes: u64,
 }
 
-fn raw(document: Option<&bson::Document>) -> Option<RawDocumentBuf> {
-    // What was made from a few plain values can be encoded.
-    document.and_then(|document| RawDocumentBuf::try_from(document).ok())
-}
-
 impl Requests {
     pub(super) fn new(shared: &Arc<CoreShared>) -> Requests {
         Requests {
-            write_concern: raw(shared.binding.write_concern.as_ref()),
-            read_preference: raw(shared.binding.read_preference.as_ref()),
+            write_concern: shared.binding.write_concern.clone(),
+            read_preference: shared.binding.read_preference.clone(),
             shared: Arc::clone(shared),
             key: Vec::new(),
             user_bytes: 0,

@@ -40,11 +40,9 @@ pub(super) struct Requests<'a> {
 
 impl Fixed {
     pub(super) fn of(shared: &DocumentShared) -> Fixed {
-        // What was made from a few plain values can be encoded.
-        let raw = |document: Option<&bson::Document>| RawDocumentBuf::try_from(document?).ok();
         Fixed {
-            write_concern: raw(shared.binding.write_concern.as_ref()),
-            read_preference: raw(shared.binding.read_preference.as_ref()),
+            write_concern: shared.binding.write_concern.clone(),
+            read_preference: shared.binding.read_preference.clone(),
         }
     }
 }

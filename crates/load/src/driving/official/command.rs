@@ -8,7 +8,7 @@
 //!
 //! Refused is what the driver keeps to itself: sessions and transactions, and cursors that are not read by one call.
 
-use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf};
+use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use fathom_wire::{DocumentWriter, OpMsg};
 use mongodb::options::{AggregateOptions, FindOneOptions, FindOptions, Hint};
 
@@ -36,12 +36,10 @@ pub(super) struct Usual {
 
 impl Usual {
     pub(super) fn of(binding: &Binding) -> Usual {
-        let raw = |document: Option<&Document>| document.and_then(|one| RawDocumentBuf::try_from(one).ok());
-        let level = binding.read_concern.as_ref().map(|level| bson::doc! { "level": level });
         Usual {
-            write_concern: raw(binding.write_concern.as_ref()),
-            read_preference: raw(binding.read_preference.as_ref()),
-            read_concern: raw(level.as_ref()),
+            write_concern: binding.write_concern.clone(),
+            read_preference: binding.read_preference.clone(),
+            read_concern: binding.read_concern.as_deref().map(|level| rawdoc! { "level": level }),
         }
     }
 
@@ -263,7 +261,7 @@ fn raw(message: &OpMsg<'_>) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use bson::{doc, rawdoc};
+    use bson::doc;
     use fathom_wire::{Message, OpMsgWriter};
 
     use super::*;

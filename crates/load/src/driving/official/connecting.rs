@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bson::{Document, doc};
+use bson::{RawDocumentBuf, doc, rawdoc};
 use fathom_errors::{Error, Kind};
 use mongodb::Client;
 use mongodb::error::ErrorKind;
@@ -29,7 +29,7 @@ pub(super) async fn connect(url: &str, binding: &Binding, connections: usize) ->
     options.write_concern = read::<WriteConcern>(binding.write_concern.as_ref())?;
     options.selection_criteria =
         read::<ReadPreference>(binding.read_preference.as_ref())?.map(SelectionCriteria::ReadPreference);
-    let level = binding.read_concern.as_ref().map(|level| doc! { "level": level });
+    let level = binding.read_concern.as_deref().map(|level| rawdoc! { "level": level });
     options.read_concern = read::<ReadConcern>(level.as_ref())?;
     let criteria = options.selection_criteria.clone();
     let client =
@@ -44,8 +44,8 @@ pub(super) async fn connect(url: &str, binding: &Binding, connections: usize) ->
     Ok(client)
 }
 
-fn read<T: serde::de::DeserializeOwned>(document: Option<&Document>) -> Result<Option<T>, Error> {
-    let read = document.map(|document| bson::deserialize_from_document(document.clone())).transpose();
+fn read<T: serde::de::DeserializeOwned>(document: Option<&RawDocumentBuf>) -> Result<Option<T>, Error> {
+    let read = document.map(|document| bson::deserialize_from_slice(document.as_bytes())).transpose();
     read.map_err(|error| Error::usage("the official driver does not take these options").because(error))
 }
 
