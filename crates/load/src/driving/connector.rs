@@ -1,5 +1,6 @@
 //! Makes connections beside the loops: to connect and to log in takes round trips and computing that no loop may wait for.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -7,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fathom_client::Parts;
-use fathom_errors::Error;
+use fathom_errors::{Error, Kind};
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -32,7 +33,7 @@ pub(super) fn connect_all(opener: &Opener<'_>, count: usize) -> Result<Vec<Parts
             if number >= count {
                 break;
             }
-            match opener(number) {
+            match open(opener, number) {
                 Ok(parts) => made.push((number, parts)),
                 Err(error) => {
                     failed.store(true, Ordering::Relaxed);
@@ -46,13 +47,18 @@ pub(super) fn connect_all(opener: &Opener<'_>, count: usize) -> Result<Vec<Parts
         let hands: Vec<_> = (0..HANDS.min(count)).map(|_| scope.spawn(hand)).collect();
         let mut all = Vec::with_capacity(count);
         for hand in hands {
-            let made = hand.join().map_err(|_| Error::usage("a thread that connects ended in a panic"))??;
-            all.extend(made);
+            all.extend(hand.join().unwrap_or_else(|panic| resume_unwind(panic))?);
         }
         Ok::<_, Error>(all)
     })?;
     made.sort_by_key(|(number, _)| *number);
     Ok(made.into_iter().map(|(_, parts)| parts).collect())
+}
+
+/// Calls the opener; a panic in it is an error of the program, and not of the command line or of a server.
+fn open(opener: &Opener<'_>, number: usize) -> Result<Parts, Error> {
+    catch_unwind(AssertUnwindSafe(|| opener(number)))
+        .unwrap_or_else(|_| Err(Error::new(Kind::Stopped, "the thread that connects to the server panicked")))
 }
 
 /// Where a loop finds what was connected anew, and how it is woken.
@@ -65,8 +71,7 @@ pub(super) struct Mailbox {
 impl Mailbox {
     pub(super) fn new() -> Result<Mailbox, Error> {
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(|error| {
-            Error::new(fathom_errors::Kind::Unsupported, "cannot make an eventfd")
-                .because(std::io::Error::from(error))
+            Error::new(Kind::Unsupported, "cannot make an eventfd").because(std::io::Error::from(error))
         })?;
         Ok(Mailbox { letters: Mutex::default(), bell })
     }
@@ -120,7 +125,7 @@ pub(super) fn reconnect(opener: &Opener<'_>, wishes: &Receiver<Wish>, stop: &Ato
         let mut failed = Vec::new();
         let mut asked = waiting.drain(..);
         for wish in asked.by_ref() {
-            match opener(wish.number) {
+            match open(opener, wish.number) {
                 Ok(parts) => {
                     pause = FIRST_PAUSE;
                     wish.mailbox.put(wish.link, Ok(parts));
@@ -146,5 +151,17 @@ fn rest(pause: Duration, stop: &AtomicBool) {
     let until = Instant::now() + pause;
     while Instant::now() < until && !stop.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(10).min(pause));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_while_connecting_is_no_usage_error() {
+        let error = connect_all(&|number| panic!("connection {number}"), 3).unwrap_err();
+        assert_eq!((error.kind(), error.kind().exit_code()), (Kind::Stopped, 3), "{error}");
+        assert!(error.to_string().contains("panicked"), "{error}");
     }
 }
