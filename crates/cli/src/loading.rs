@@ -201,7 +201,7 @@ fn run_properties(
     let source = |number: usize| CoreSource::new(&shared, settings.plan.seed, number as u64);
     let zero_ns = beside.now_ns(live);
     let mut watcher = Watcher { live, beside, signals, tag, zero_ns };
-    driving::run(&settings.plan, &|number| servers.open(number), source, &mut watcher)
+    driving::run(&settings.plan, servers.opener(), source, &mut watcher)
 }
 
 struct Watcher<'w> {

@@ -4,6 +4,7 @@
 //! connection goes to one server, so that a mix of reads from secondaries and of writes is refused rather than sent to the wrong
 //! one.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fathom_client::{Address, Connection, Deployment, DeploymentKind, Parts, ReadMode, ReadPreference};
@@ -18,9 +19,11 @@ const ASK_AGAIN: Duration = Duration::from_millis(250);
 const FIRST_CONNECT: Duration = Duration::from_secs(4);
 
 /// The servers behind a connection string.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Servers {
-    known: Mutex<Known>,
+    known: Arc<Mutex<Known>>,
+    /// Held by the thread that asks the servers for their roles.
+    asking: Arc<Mutex<()>>,
     /// Reads alone may go elsewhere than to the primary.
     reads: Option<ReadPreference>,
 }
@@ -50,7 +53,8 @@ impl Servers {
                 .advise("run reads and writes as two commands, side by side"));
         }
         let reads = Some(preference).filter(|_| elsewhere && !writes);
-        let servers = Servers { known: Mutex::new(Known { deployment, asked: Instant::now() }), reads };
+        let known = Arc::new(Mutex::new(Known { deployment, asked: Instant::now() }));
+        let servers = Servers { known, asking: Arc::default(), reads };
         servers.addresses()?;
         Ok(servers)
     }
@@ -72,12 +76,10 @@ impl Servers {
         self.try_connect(number).inspect_err(|_| self.ask_again())
     }
 
-    /// The same, taken apart for an event loop.
-    ///
-    /// # Errors
-    /// As [`Servers::connect`].
-    pub fn open(&self, number: usize) -> Result<Parts, Error> {
-        Ok(self.connect(number)?.into_parts()?)
+    /// Makes the connections of event loops as [`Servers::connect`] does, taken apart.
+    pub fn opener(&self) -> impl Fn(usize) -> Result<Parts, Error> + Send + Sync + use<> {
+        let servers = self.clone();
+        move |number| Ok(servers.connect(number)?.into_parts()?)
     }
 
     fn try_connect(&self, number: usize) -> Result<Connection, Error> {
@@ -94,12 +96,22 @@ impl Servers {
         Ok(connection)
     }
 
+    /// Asks the servers for their roles. Only one thread does so at a time, and none waits for it: one server that does not answer
+    /// takes long.
     fn ask_again(&self) {
-        let mut known = self.known.lock();
-        if known.asked.elapsed() >= ASK_AGAIN {
-            // Where nobody answers, what was known stands, and the next failure asks again.
-            let _ = known.deployment.rediscover();
-            known.asked = Instant::now();
+        let Some(_asking) = self.asking.try_lock() else { return };
+        let known = self.known.lock();
+        if known.asked.elapsed() < ASK_AGAIN {
+            return;
         }
+        let mut deployment = known.deployment.clone();
+        drop(known);
+        let found = deployment.rediscover();
+        let mut known = self.known.lock();
+        // Where no server answers, what was known remains, and the next failure asks again.
+        if found.is_ok() {
+            known.deployment = deployment;
+        }
+        known.asked = Instant::now();
     }
 }

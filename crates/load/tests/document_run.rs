@@ -57,7 +57,7 @@ impl Served {
         let address = Address::new("127.0.0.1", self.server.port());
         let opener = move |_| Ok(Connection::connect(&Target::at(address.clone()))?.into_parts()?);
         let source = |number: usize| shared.source(part, plan.seed, number as u64);
-        let ended = run(plan, &opener, source, &mut Nobody).unwrap();
+        let ended = run(plan, opener, source, &mut Nobody).unwrap();
         assert_eq!(ended.end, End::Done, "{ended:?}");
         ended
     }

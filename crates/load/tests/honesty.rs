@@ -2,11 +2,12 @@
 //! what is said of rate, latency and operations under way fits together.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use bson::rawdoc;
-use fathom_client::{Address, Connection, Target};
+use fathom_client::{Address, Connection, Parts, Target};
 use fathom_errors::Error;
 use fathom_load::binding::Binding;
 use fathom_load::core_workload::{CoreShared, CoreSource, CoreWorkload, Phase, Retry};
@@ -59,6 +60,19 @@ fn drive(manner: Manner, plan: &Plan) -> Ended {
 }
 
 fn drive_once(manner: Manner, plan: &Plan) -> Ended {
+    let ended = drive_opened(manner, plan, |_, connect| connect());
+    assert_eq!((ended.end.clone(), ended.abandoned), (End::TimeOver, 0), "{:?}", ended.failures);
+    ended
+}
+
+type Opened = Result<Parts, Error>;
+
+/// The same, where `open` makes each connection by its number and with what connects.
+fn drive_opened(
+    manner: Manner,
+    plan: &Plan,
+    open: impl Fn(usize, &dyn Fn() -> Opened) -> Opened + Send + Sync + 'static,
+) -> Ended {
     let responder = NullResponder::with_manner(&rawdoc! { "_id": "user1", "field0": "x" }, manner).unwrap();
     let mut properties = Properties::default();
     for pair in ["workload=CoreWorkload", "recordcount=1000", "readproportion=1", "updateproportion=0"] {
@@ -68,11 +82,10 @@ fn drive_once(manner: Manner, plan: &Plan) -> Ended {
     let (binding, _) = Binding::of(&properties).unwrap();
     let shared = Arc::new(CoreShared::new(workload, binding, Retry::default(), 1000));
     let target = Target::at(Address::new("127.0.0.1", responder.port()));
-    let opener = move |_: usize| -> Result<_, Error> { Ok(Connection::connect(&target)?.into_parts()?) };
+    let connect = move || -> Opened { Ok(Connection::connect(&target)?.into_parts()?) };
+    let opener = move |number: usize| open(number, &connect);
     let source = |number: usize| CoreSource::new(&shared, plan.seed, number as u64);
-    let ended = driving::run(plan, &opener, source, &mut Quiet).unwrap();
-    assert_eq!((ended.end.clone(), ended.abandoned), (End::TimeOver, 0), "{:?}", ended.failures);
-    ended
+    driving::run(plan, opener, source, &mut Quiet).unwrap()
 }
 
 fn read(ended: &Ended) -> &Measured {
@@ -169,4 +182,26 @@ fn littles_law_holds() {
         );
         assert!(gap < 0.02, "{arrivals:?}: {gap}");
     }
+}
+
+/// The first connection to be made again hangs, as one to a machine that has died.
+#[test]
+fn a_connection_that_hangs_delays_neither_the_others_nor_the_end_of_the_run() {
+    let (release, hung) = mpsc::channel::<()>();
+    let (hung, opened, returned) = (Mutex::new(hung), AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    let over = Arc::clone(&returned);
+    let open = move |_: usize, connect: &dyn Fn() -> Opened| {
+        if opened.fetch_add(1, Ordering::Relaxed) == CONNECTIONS {
+            let _ = hung.lock().unwrap().recv_timeout(Duration::from_secs(20));
+            over.fetch_add(1, Ordering::Relaxed);
+        }
+        connect()
+    };
+    // Each connection breaks at its hundredth reply.
+    let plan = plan(Arrivals::Closed, Duration::from_secs(1));
+    let ended = drive_opened(Manner::Cuts(100), &plan, open);
+    assert_eq!(returned.load(Ordering::Relaxed), 0, "the run has waited for the connection that hangs");
+    assert!(ended.reconnects > 5, "{} connections were made again", ended.reconnects);
+    assert_eq!(ended.end, End::TimeOver);
+    drop(release);
 }

@@ -1,5 +1,6 @@
 //! Makes connections beside the loops: to connect and to log in takes round trips and computing that no loop may wait for.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,16 +15,20 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
 /// Makes the connection of this number. May be called from several threads at once.
-pub type Opener<'a> = dyn Fn(usize) -> Result<Parts, Error> + Send + Sync + 'a;
+pub(super) type Opener = dyn Fn(usize) -> Result<Parts, Error> + Send + Sync;
 
-/// Threads that connect at the start.
+/// Connections that are made at once.
 const HANDS: usize = 16;
+/// An attempt that takes longer leaves its place among these to another.
+const LONG_ATTEMPT: Duration = Duration::from_secs(1);
 /// The pause before the first and the last of many tries to connect again.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
+/// How often the end of the run is looked for.
+const POLL: Duration = Duration::from_millis(50);
 
 /// Makes so many connections; the first that fails ends it.
-pub(super) fn connect_all(opener: &Opener<'_>, count: usize) -> Result<Vec<Parts>, Error> {
+pub(super) fn connect_all(opener: &Opener, count: usize) -> Result<Vec<Parts>, Error> {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let hand = || {
@@ -56,7 +61,7 @@ pub(super) fn connect_all(opener: &Opener<'_>, count: usize) -> Result<Vec<Parts
 }
 
 /// Calls the opener; a panic in it is an error of the program, and not of the command line or of a server.
-fn open(opener: &Opener<'_>, number: usize) -> Result<Parts, Error> {
+fn open(opener: &Opener, number: usize) -> Result<Parts, Error> {
     catch_unwind(AssertUnwindSafe(|| opener(number)))
         .unwrap_or_else(|_| Err(Error::new(Kind::Stopped, "the thread that connects to the server panicked")))
 }
@@ -99,7 +104,8 @@ impl Mailbox {
     }
 }
 
-/// A connection that is to be made anew.
+/// A connection that is to be made again.
+#[derive(Clone)]
 pub(super) struct Wish {
     pub(super) mailbox: Arc<Mailbox>,
     /// The link's place in its loop, and the connection's number over all.
@@ -107,50 +113,76 @@ pub(super) struct Wish {
     pub(super) number: usize,
 }
 
-/// The way to the threads that connect.
-pub(super) type Wishes = Sender<Wish>;
+/// What happens to connections while a run goes on.
+pub(super) enum Event {
+    /// A loop has lost one.
+    Lost(Wish),
+    /// An attempt to connect that began then has ended.
+    Attempted { wish: Wish, begun: Instant, made: bool },
+}
 
-/// Makes connections anew until the run stops: all that are wished for at once, then a pause that grows while the server is away.
-pub(super) fn reconnect(opener: &Opener<'_>, wishes: &Receiver<Wish>, stop: &AtomicBool) {
-    let mut pause = FIRST_PAUSE;
-    let mut waiting: Vec<Wish> = Vec::new();
+/// The way to what connects.
+pub(super) type Wishes = Sender<Event>;
+
+/// Makes connections again until the run stops. Each attempt has a thread of its own, which nothing waits for: one that hangs
+/// delays neither the other connections nor the end of the run. After a failure, attempts begin one by one with a pause between
+/// them, which grows until one succeeds.
+pub(super) fn reconnect(opener: &Arc<Opener>, sender: &Wishes, events: &Receiver<Event>, stop: &AtomicBool) {
+    let mut waiting = VecDeque::new();
+    let mut attempts: Vec<Instant> = Vec::new();
+    let (mut pause, mut changed) = (Duration::ZERO, Instant::now());
+    let mut next = changed;
     while !stop.load(Ordering::Relaxed) {
-        match wishes.recv_timeout(if waiting.is_empty() { Duration::from_millis(50) } else { Duration::ZERO })
+        let mut now = Instant::now();
+        let brief = attempts.iter().filter(|begun| begun.elapsed() < LONG_ATTEMPT).count();
+        if now >= next
+            && brief < HANDS
+            && let Some(wish) = waiting.pop_front()
         {
-            Ok(wish) => waiting.push(wish),
-            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) if waiting.is_empty() => return,
-            Err(_) => {}
+            attempts.push(now);
+            next = now + pause;
+            attempt(opener, wish, now, sender);
+            continue;
         }
-        waiting.extend(wishes.try_iter());
-        let mut failed = Vec::new();
-        let mut asked = waiting.drain(..);
-        for wish in asked.by_ref() {
-            match open(opener, wish.number) {
-                Ok(parts) => {
-                    pause = FIRST_PAUSE;
-                    wish.mailbox.put(wish.link, Ok(parts));
+        let left = if waiting.is_empty() || now >= next { POLL } else { POLL.min(next - now) };
+        match events.recv_timeout(left) {
+            Ok(Event::Lost(wish)) => waiting.push_back(wish),
+            Ok(Event::Attempted { wish, begun, made }) => {
+                now = Instant::now();
+                if let Some(place) = attempts.iter().position(|one| *one == begun) {
+                    attempts.swap_remove(place);
                 }
-                Err(error) => {
-                    // The loop hears of it, to count it, and the wish stays.
-                    wish.mailbox.put(wish.link, Err(error));
-                    failed.push(wish);
-                    break;
+                if made {
+                    (pause, changed, next) = (Duration::ZERO, now, now);
+                    continue;
+                }
+                waiting.push_back(wish);
+                // Attempts that fail together make the pause longer only once.
+                if begun >= changed {
+                    pause = (pause * 2).clamp(FIRST_PAUSE, LAST_PAUSE);
+                    (changed, next) = (now, now + pause);
                 }
             }
-        }
-        failed.extend(asked);
-        waiting = failed;
-        if !waiting.is_empty() {
-            rest(pause, stop);
-            pause = (pause * 2).min(LAST_PAUSE);
+            Err(_) => {}
         }
     }
 }
 
-fn rest(pause: Duration, stop: &AtomicBool) {
-    let until = Instant::now() + pause;
-    while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-        thread::sleep(Duration::from_millis(10).min(pause));
+/// Tries to make a connection, by a thread of its own. The loop gets it, or the error, to count it.
+fn attempt(opener: &Arc<Opener>, wish: Wish, begun: Instant, events: &Wishes) {
+    let (opener, events, other) = (Arc::clone(opener), events.clone(), (wish.clone(), events.clone()));
+    let run = move || {
+        let result = open(&*opener, wish.number);
+        let made = result.is_ok();
+        wish.mailbox.put(wish.link, result);
+        // Nothing receives it when the run has ended.
+        let _ = events.send(Event::Attempted { wish, begun, made });
+    };
+    if let Err(error) = thread::Builder::new().name("connect".to_owned()).spawn(run) {
+        let (wish, events) = other;
+        let error = Error::new(Kind::Unsupported, "cannot start a thread").because(error);
+        wish.mailbox.put(wish.link, Err(error));
+        let _ = events.send(Event::Attempted { wish, begun, made: false });
     }
 }
 

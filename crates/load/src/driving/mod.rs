@@ -25,13 +25,12 @@ use fathom_errors::{Error, Kind};
 use fathom_stats::{Histogram, Seeded};
 
 pub use arrivals::Arrivals;
-pub use connector::Opener;
 pub use failures::{Failures, FailuresByKind};
 pub use official::run_by_driver;
 pub use recorder::Point;
 
 use self::collector::Collector;
-use self::connector::{Mailbox, connect_all, reconnect};
+use self::connector::{Mailbox, Opener, connect_all, reconnect};
 use self::event_loop::{EventLoop, Gauge, Shared, Surroundings};
 use crate::measurements::Measured;
 use crate::source::Source;
@@ -143,18 +142,20 @@ pub struct Ended {
     pub end: End,
 }
 
-/// Connects, works and measures. `source` makes the source of each loop, by its number.
+/// Connects, works and measures. `opener` makes the connection of a number; several threads call it at once, and the run does
+/// not wait at its end for a call that still blocks. `source` makes the source of each loop, by its number.
 ///
 /// # Errors
 /// If the first connections cannot be made, or the system has no room for the loops; what goes wrong later is counted.
 pub fn run<S: Source>(
     plan: &Plan,
-    opener: &Opener<'_>,
+    opener: impl Fn(usize) -> Result<Parts, Error> + Send + Sync + 'static,
     source: impl Fn(usize) -> S,
     observer: &mut dyn Observer,
 ) -> Result<Ended, Error> {
     raise_file_limit(plan.connections);
-    let connections = connect_all(opener, plan.connections)?;
+    let opener: Arc<Opener> = Arc::new(opener);
+    let connections = connect_all(&*opener, plan.connections)?;
     let shared = Shared::new(plan);
     let loops = plan.loops.clamp(1, plan.connections.max(1));
     let (words, heard) = mpsc::channel();
@@ -182,10 +183,10 @@ pub fn run<S: Source>(
         };
         built.push(EventLoop::new(place, source, connections)?);
     }
-    drop((words, wishes));
+    drop(words);
     thread::scope(|scope| {
         let stop = &shared.stop;
-        scope.spawn(move || reconnect(opener, &wished, stop));
+        scope.spawn(move || reconnect(&opener, &wishes, &wished, stop));
         for (number, one) in built.into_iter().enumerate() {
             let named = thread::Builder::new().name(format!("loop{number}"));
             let spawned = named.spawn_scoped(scope, move || one.run());

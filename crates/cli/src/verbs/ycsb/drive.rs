@@ -120,7 +120,7 @@ impl<'d> Drive<'d> {
         let begun = Instant::now();
         let (plan, watcher) = (&settings.plan, &mut self.watcher);
         let ended = match self.way {
-            Way::Own(servers) => driving::run(plan, &|number| servers.open(number), source, watcher),
+            Way::Own(servers) => driving::run(plan, servers.opener(), source, watcher),
             Way::Official(url, binding) => driving::run_by_driver(plan, url, binding, source, watcher),
         };
         let ended = match ended {
@@ -169,7 +169,7 @@ impl<'d> Drive<'d> {
     ) -> Result<Option<(Ended, Vec<f64>)>, Error> {
         self.watcher.begin(settings, tag);
         let mut keeper = LagKeeper { watcher: &mut self.watcher, lag_ms: Vec::new() };
-        let ended = driving::run(&settings.plan, &|number| servers.open(number), source, &mut keeper);
+        let ended = driving::run(&settings.plan, servers.opener(), source, &mut keeper);
         let lag_ms = keeper.lag_ms;
         let ended = ended.inspect_err(|error| drop(self.watcher.close(Some(error.to_string()))));
         let ended = ended.map_err(environment)?;

@@ -22,7 +22,7 @@ use super::Plan;
 use super::arrivals::Schedule;
 use super::budget::Budget;
 use super::clock::{Clock, nanos, thread_cpu_ns};
-use super::connector::{Mailbox, Wish, Wishes};
+use super::connector::{Event, Mailbox, Wish, Wishes};
 use super::failures;
 use super::link::{Job, Link};
 use super::recorder::Piece;
@@ -395,7 +395,7 @@ impl<S: Source> EventLoop<S> {
         let number = self.place.first_connection + place;
         let mailbox = Arc::clone(&self.place.mailbox);
         // Where nobody connects any more, the run is ending.
-        let _ = self.place.wishes.send(Wish { mailbox, link: place, number });
+        let _ = self.place.wishes.send(Event::Lost(Wish { mailbox, link: place, number }));
     }
 
     /// Adds the time that operations were under way since the last change.
