@@ -4,9 +4,13 @@
 
 mod served;
 
+use std::path::Path;
+use std::time::{Duration, Instant};
+
 use bson::{Bson, Document, doc};
 use fathom_client::{Code, Connection};
-use served::{ENGINES, code, config, connect, in_memory, index, insert, listed, run};
+use fathom_server::config::EngineName;
+use served::{ENGINES, code, config, connect, in_memory, index, insert, listed, run, start};
 
 fn aggregate(connection: &mut Connection, collection: &str, pipeline: Vec<Document>) -> Vec<Document> {
     let command = doc! { "aggregate": collection, "pipeline": pipeline, "cursor": { "batchSize": 7 } };
@@ -205,6 +209,79 @@ fn out_replaces_a_collection_and_keeps_its_indexes() {
     assert_eq!(refused(&mut connection, "c", out("capped")), Code(17152));
     let first = vec![doc! { "$out": "x" }, doc! { "$match": {} }];
     assert_eq!(refused(&mut connection, "c", first), Code(40601));
+    server.stop().unwrap();
+}
+
+/// Names of the collections of `test`.
+fn collections(connection: &mut Connection) -> Vec<String> {
+    let all = listed(connection, &doc! { "listCollections": 1, "nameOnly": true });
+    all.iter().map(|one| one.get_str("name").unwrap().to_owned()).collect()
+}
+
+#[test]
+fn out_does_not_collide_with_what_another_process_left_behind() {
+    let server = in_memory(|_| ());
+    let mut connection = connect(&server);
+    fill(&mut connection);
+    for number in 1..=100 {
+        run(&mut connection, "test", &doc! { "create": format!("tmp.agg_out.{number}") });
+    }
+    assert_eq!(aggregate(&mut connection, "c", vec![doc! { "$out": "target" }]), []);
+    assert_eq!(run(&mut connection, "test", &doc! { "count": "target" }).get_i32("n").unwrap(), 100);
+    // Only what `$out` made itself is temporary.
+    assert_eq!(collections(&mut connection).len(), 102);
+    server.stop().unwrap();
+}
+
+/// Copies a directory; an error if a file was removed meanwhile.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// The files are copied while `fsync` with `lock` holds `$out` up behind the creation of its temporary collection.
+#[test]
+fn what_a_crash_within_out_leaves_behind_is_removed_at_the_next_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let (running, crashed) = (directory.path().join("running"), directory.path().join("crashed"));
+    let (server, mut connection) = start(&running, EngineName::WiredTiger);
+    fill(&mut connection);
+    let mut writer = connect(&server);
+    run(&mut connection, "admin", &doc! { "fsync": 1, "lock": true });
+    let out = vec![doc! { "$out": "target" }];
+    let blocked = out.clone();
+    let blocked = std::thread::spawn(move || aggregate(&mut writer, "c", blocked));
+    let end = Instant::now() + Duration::from_secs(30);
+    while collections(&mut connection).len() < 2 {
+        assert!(Instant::now() < end, "no temporary collection");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let copied = (0..50).any(|_| {
+        let _ = std::fs::remove_dir_all(&crashed);
+        copy(&running, &crashed).is_ok()
+    });
+    run(&mut connection, "admin", &doc! { "fsyncUnlock": 1 });
+    blocked.join().unwrap();
+    assert_eq!(collections(&mut connection), ["c", "target"]);
+    server.stop().unwrap();
+    assert!(copied, "no copy without a file that was removed meanwhile");
+
+    let (server, mut connection) = start(&crashed, EngineName::WiredTiger);
+    assert_eq!(collections(&mut connection), ["c"]);
+    aggregate(&mut connection, "c", out);
+    assert_eq!(run(&mut connection, "test", &doc! { "count": "target" }).get_i32("n").unwrap(), 100);
+    server.stop().unwrap();
+    let (server, mut connection) = start(&crashed, EngineName::WiredTiger);
+    assert_eq!(collections(&mut connection), ["c", "target"]);
     server.stop().unwrap();
 }
 

@@ -1,10 +1,9 @@
 //! Where `$out` and `$merge` write.
 //!
-//! `$out` fills a collection of its own and then puts it in the target's place with one rename, so that readers see all of the
+//! `$out` fills a temporary collection and then puts it in the target's place with one rename, so that readers see all of the
 //! old or all of the new; the target's options and indexes go with the new one. `$merge` is one write for each row.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use fathom_query::{Code, Failure, Filter, MergePipeline, Rows, Update, Variables};
@@ -13,7 +12,7 @@ use super::pipeline_host::ServerHost;
 use super::write::{Target, UpdateRequest, insert_documents, prepare, update};
 use crate::Result;
 use crate::operation::Operation;
-use crate::storage::{CollectionOptions, IndexSpec};
+use crate::storage::{Collection, CollectionOptions, IndexSpec};
 
 /// Rows and bytes that are written at once.
 const GROUP_ROWS: usize = 1000;
@@ -34,20 +33,34 @@ fn check_target(namespace: &str, stage: &str) -> Result<()> {
 
 /// `$out`.
 pub(super) fn replace(host: &ServerHost, namespace: &str, rows: Rows) -> Result<()> {
-    static NUMBER: AtomicU64 = AtomicU64::new(1);
     check_target(namespace, "$out")?;
     let instance = host.errand.instance();
-    let (options, indexes) = like(host, namespace)?;
+    let (mut options, indexes) = like(host, namespace)?;
+    options.set_temporary(true);
     let database = namespace.split('.').next().unwrap_or_default();
-    let temporary = format!("{database}.tmp.agg_out.{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let temporary = format!("{database}.tmp.agg_out.{}", bson::Uuid::new());
     let collection = instance.catalog.create(&temporary, options)?;
-    let filled = add_indexes(host, &collection, indexes).and_then(|()| fill(host, &temporary, rows));
+    let filled = add_indexes(host, &collection, indexes)
+        .and_then(|()| fill(host, &temporary, rows))
+        .and_then(|()| check_whole(host, &collection));
     let done = filled.and_then(|()| instance.catalog.rename(&temporary, namespace, true));
     if done.is_err() {
         // What failed is what the client hears of; a leftover would only take room.
         let _ = instance.catalog.drop_collection(&temporary);
     }
     done
+}
+
+/// Refuses a temporary collection that was dropped meanwhile, by a client or because this member became primary again: an insert
+/// may have made another one of its name, which lacks the first rows.
+fn check_whole(host: &ServerHost, collection: &Collection) -> Result<()> {
+    let namespace = collection.namespace();
+    match host.errand.instance().catalog.get(namespace) {
+        Some(now) if now.uuid() == collection.uuid() => Ok(()),
+        _ => {
+            Err(Failure::new(Code::NamespaceNotFound, format!("{namespace} was dropped while $out wrote it")))
+        }
+    }
 }
 
 /// The options and indexes of what is replaced.
@@ -72,11 +85,7 @@ fn like(host: &ServerHost, namespace: &str) -> Result<(CollectionOptions, Vec<In
     Ok((state.options.clone(), specs.cloned().collect()))
 }
 
-fn add_indexes(
-    host: &ServerHost,
-    collection: &crate::storage::Collection,
-    specs: Vec<IndexSpec>,
-) -> Result<()> {
+fn add_indexes(host: &ServerHost, collection: &Collection, specs: Vec<IndexSpec>) -> Result<()> {
     if specs.is_empty() {
         return Ok(());
     }

@@ -170,7 +170,9 @@ pub(super) fn complete_transition(instance: &Instance, set: &ReplicaSet, term: i
     }
     instance.sharding.known.forget_all();
     set.oplog().set_role(Role { writable: true, term });
-    let first = note(instance, rawdoc! { "msg": "new primary" });
+    // Clients do not write yet, so that no `$out` of this term has begun.
+    let cleared = instance.catalog.drop_temporary();
+    let first = cleared.and_then(|()| note(instance, rawdoc! { "msg": "new primary" }));
     match first {
         Ok(first) => {
             let result = set.tell(|coordinator, now| {

@@ -28,6 +28,19 @@ impl CollectionOptions {
         self.document.get_bool("capped").unwrap_or(false)
     }
 
+    /// Whether it is dropped at the next start of a server alone, and by the next primary of a set.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.document.get_bool("temp").unwrap_or(false)
+    }
+
+    /// Makes it temporary, or permanent.
+    pub(crate) fn set_temporary(&mut self, temporary: bool) {
+        self.document.remove("temp");
+        if temporary {
+            self.document.insert("temp", true);
+        }
+    }
+
     /// The bytes that a capped collection may hold.
     pub(crate) fn capped_bytes(&self) -> Option<i64> {
         self.is_capped().then(|| integer(&self.document, "size")).flatten()

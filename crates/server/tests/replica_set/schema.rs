@@ -5,7 +5,7 @@ use fathom_client::Connection;
 use fathom_server::config::EngineName;
 
 use crate::served::{self, run};
-use crate::set::Set;
+use crate::set::{Set, until};
 
 /// What a member has in `test`: each collection with its indexes.
 fn schema(connection: &mut Connection) -> Vec<(String, Vec<String>)> {
@@ -68,5 +68,28 @@ fn a_change_of_the_schema_is_on_the_other_members_when_its_write_concern_is_fulf
             assert_eq!(expiry, 200, "{command}");
         }
     }
+    set.end();
+}
+
+#[test]
+fn a_new_primary_drops_what_an_interrupted_out_left_behind() {
+    let set = Set::start(&[EngineName::Ephemeral]);
+    set.initiate(&[doc! {}]);
+    set.primary();
+    let mut connection = set.connect(0);
+    served::insert(&mut connection, "c", vec![doc! { "_id": 1 }]);
+    run(&mut connection, "admin", &doc! { "fsync": 1, "lock": true });
+    let mut writer = set.connect(0);
+    let out = doc! { "aggregate": "c", "pipeline": [{ "$out": "target" }], "cursor": {} };
+    let blocked = std::thread::spawn(move || writer.run("test", &out).is_err());
+    until("the temporary collection is there", || (schema(&mut connection).len() == 2).then_some(()));
+    run(&mut connection, "admin", &doc! { "replSetStepDown": 120, "force": true });
+    let mut connection = set.connect(0);
+    run(&mut connection, "admin", &doc! { "fsyncUnlock": 1 });
+    assert!(blocked.join().unwrap(), "$out wrote on a secondary");
+    assert_eq!(schema(&mut connection).len(), 2, "a secondary changes nothing by itself");
+    run(&mut connection, "admin", &doc! { "replSetFreeze": 0 });
+    set.primary();
+    assert_eq!(schema(&mut set.connect(0)), [("c".to_owned(), vec!["_id_".to_owned()])]);
     set.end();
 }

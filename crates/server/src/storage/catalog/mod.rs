@@ -71,7 +71,11 @@ impl Catalog {
             suffix: crate::random::number(),
             drops: PendingDrops::new(tables),
         };
-        let recount = catalog.load()?;
+        let mut recount = catalog.load()?;
+        if !tables.is_set() {
+            catalog.drop_temporary()?;
+            recount.retain(|one| !one.lock().gone);
+        }
         Ok((catalog, recount))
     }
 
@@ -277,6 +281,15 @@ impl Catalog {
         drop((change, state));
         self.drop_pending();
         Ok(collection)
+    }
+
+    /// Drops the temporary collections, which an `$out` that a crash or a step-down ended left behind.
+    pub(crate) fn drop_temporary(&self) -> Result<()> {
+        let all = self.all();
+        let temporary = all.iter().filter(|one| one.lock().options.is_temporary());
+        temporary
+            .map(|one| one.namespace())
+            .try_for_each(|namespace| self.drop_collection(namespace).map(drop))
     }
 
     /// Takes a collection out of the catalog; the caller holds it alone, and the catalog.

@@ -62,6 +62,8 @@ impl Catalog {
         if self.get(to).is_none() {
             self.refuse_other_case(to)?;
         }
+        let mut options = state.options.clone();
+        options.set_temporary(false);
         let renamed = Arc::new(Collection::new(Parts {
             namespace: to.to_owned(),
             uuid: old.uuid(),
@@ -70,7 +72,7 @@ impl Catalog {
             table: old.table().cloned(),
             state: State {
                 indexes: state.indexes.clone(),
-                options: state.options.clone(),
+                options,
                 validator: state.validator.clone(),
                 gone: false,
             },
@@ -82,7 +84,7 @@ impl Catalog {
         renamed.take_over(old);
         let session = self.engine.session()?;
         session.begin()?;
-        self.put(&*session, &renamed, state)?;
+        self.put(&*session, &renamed, &renamed.lock())?;
         if let Some((target, _)) = &replaced {
             session.remove(&self.table, Key::Number(target.catalog_record()))?;
             self.sizes.forget(&*session, target.ident())?;
