@@ -21,7 +21,16 @@ mod scratch;
 mod sizes;
 mod state;
 mod tickets;
+#[cfg(test)]
+mod tickets_tests;
 mod ttl;
+
+/// What the tickets are built of. Their model compiles them with other types of these names.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+    pub(super) use parking_lot::{Condvar, Mutex};
+}
 
 pub(crate) use build::build_indexes;
 pub(crate) use capped::Limits;

@@ -1,18 +1,29 @@
 //! Tickets: how many operations may be inside the engine at once (128 readers and 128 writers, as in mongod to 6.0).
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex};
+use super::sync::{AtomicI64, AtomicU64, Condvar, Mutex, Ordering};
+
+/// A waiter and a free ticket in [`Tickets::state`].
+const WAITER: i64 = 1;
+const FREE: i64 = 1 << 32;
+
+fn free(state: i64) -> i64 {
+    state >> 32
+}
+
+fn waiters(state: i64) -> i64 {
+    state & (FREE - WAITER)
+}
 
 /// One kind of ticket.
 #[derive(Debug)]
 pub(crate) struct Tickets {
     total: AtomicI64,
-    /// May go below zero for a moment after the total was lowered.
-    available: AtomicI64,
-    queued: AtomicI64,
-    /// Tickets given out since the start; beside `available`, which every taker writes anyway.
+    /// Free tickets in the upper half, which are below zero for a moment after the total was lowered, and waiters in the lower. All
+    /// processors see changes of one word in one order: a waiter that sees no free ticket is seen by the next that gives one back.
+    state: AtomicI64,
+    /// Tickets given out since the start; beside `state`, which every taker writes anyway.
     taken: AtomicU64,
     waited: AtomicU64,
     waited_micros: AtomicU64,
@@ -28,8 +39,7 @@ impl Tickets {
     pub(crate) fn new(total: i64) -> Tickets {
         Tickets {
             total: AtomicI64::new(total),
-            available: AtomicI64::new(total),
-            queued: AtomicI64::new(0),
+            state: AtomicI64::new(total * FREE),
             taken: AtomicU64::new(0),
             waited: AtomicU64::new(0),
             waited_micros: AtomicU64::new(0),
@@ -44,7 +54,7 @@ impl Tickets {
             return Some(Ticket(self));
         }
         let begun = Instant::now();
-        self.queued.fetch_add(1, Ordering::Relaxed);
+        self.state.fetch_add(WAITER, Ordering::Relaxed);
         let mut held = self.lock.lock();
         let got = loop {
             if self.try_take() {
@@ -59,7 +69,7 @@ impl Tickets {
                 }
             }
         };
-        self.queued.fetch_sub(1, Ordering::Relaxed);
+        self.state.fetch_sub(WAITER, Ordering::Relaxed);
         self.waited.fetch_add(1, Ordering::Relaxed);
         self.waited_micros.fetch_add(crate::dispatch::elapsed_micros(begun), Ordering::Relaxed);
         got.then(|| Ticket(self))
@@ -67,9 +77,9 @@ impl Tickets {
 
     fn try_take(&self) -> bool {
         let got = self
-            .available
-            .fetch_update(Ordering::Acquire, Ordering::Relaxed, |available| {
-                (available > 0).then(|| available - 1)
+            .state
+            .fetch_update(Ordering::Acquire, Ordering::Relaxed, |state| {
+                (free(state) > 0).then(|| state - FREE)
             })
             .is_ok();
         if got {
@@ -79,8 +89,8 @@ impl Tickets {
     }
 
     fn give_back(&self) {
-        self.available.fetch_add(1, Ordering::Release);
-        if self.queued.load(Ordering::Relaxed) > 0 {
+        let before = self.state.fetch_add(FREE, Ordering::Release);
+        if waiters(before) > 0 {
             drop(self.lock.lock());
             self.freed.notify_one();
         }
@@ -90,7 +100,7 @@ impl Tickets {
     pub(crate) fn resize(&self, total: i64) {
         let _held = self.lock.lock();
         let before = self.total.swap(total, Ordering::Relaxed);
-        self.available.fetch_add(total - before, Ordering::Release);
+        self.state.fetch_add((total - before) * FREE, Ordering::Release);
         self.freed.notify_all();
     }
 
@@ -106,8 +116,9 @@ impl Tickets {
     /// Held, free, all, and operations that wait for one.
     pub(crate) fn counts(&self) -> TicketCounts {
         let total = self.total.load(Ordering::Relaxed);
-        let available = self.available.load(Ordering::Relaxed);
-        TicketCounts { out: total - available, available, total, queued: self.queued.load(Ordering::Relaxed) }
+        let state = self.state.load(Ordering::Relaxed);
+        let available = free(state);
+        TicketCounts { out: total - available, available, total, queued: waiters(state) }
     }
 }
 
@@ -131,38 +142,5 @@ pub(crate) struct TicketHistory {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         self.0.give_back();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicBool;
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn nobody_gets_more_than_there_are_and_resizing_lets_waiters_in() {
-        let tickets = Tickets::new(1);
-        let held = tickets.take(None).unwrap();
-        assert!(tickets.take(Some(Instant::now() + Duration::from_millis(5))).is_none());
-        let got = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let _second = tickets.take(None);
-                got.store(true, Ordering::Relaxed);
-            });
-            while tickets.counts().queued == 0 {
-                std::thread::yield_now();
-            }
-            assert!(!got.load(Ordering::Relaxed));
-            tickets.resize(2);
-        });
-        assert!(got.load(Ordering::Relaxed));
-        let history = tickets.history();
-        assert_eq!((history.taken, history.waited), (2, 2));
-        assert!(history.waited_micros >= 5000);
-        drop(held);
-        assert_eq!(tickets.counts(), TicketCounts { out: 0, available: 2, total: 2, queued: 0 });
     }
 }
