@@ -11,8 +11,8 @@ use bson::rawdoc;
 use fathom_record::State;
 use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, format_and_mount};
 use fathom_testkit::{
-    Fathom, FuseMount, Ledger, Need, NullResponder, Output, RealDisk, Scratch, Tmpfs, assert, assert_eq, fill, is_root,
-    need_root, skip, test,
+    Fathom, FuseMount, Ledger, Need, NullResponder, Output, RealDisk, Scratch, Tmpfs, assert, assert_eq,
+    fill, is_root, need_root, skip, test,
 };
 use fathom_units::Bytes;
 
@@ -192,7 +192,7 @@ fn a_file_larger_than_what_is_free_is_refused() {
 
 #[test]
 fn a_file_system_in_user_space_is_refused_unless_asked_for() {
-    let mount = FuseMount::new();
+    let mount = FuseMount::mount();
     let probe = Probe::of(mount.path());
     refused(probe.run(&SHORT), 3, "fuse");
     let insisted = probe.disk().args(SHORT).args(["--size", "16M", "--any-fs", "--buffered"]).run();

@@ -141,7 +141,7 @@ fn memory_is_a_tmpfs_of_its_size() {
 
 #[test]
 fn a_mount_in_user_space_is_one_of_fuse() {
-    let fuse = FuseMount::new();
+    let fuse = FuseMount::mount();
     assert!(filesystem_of(fuse.path()).starts_with("fuse"));
     fs::write(fuse.path().join("x"), "x").unwrap();
 }

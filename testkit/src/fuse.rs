@@ -20,9 +20,9 @@ pub struct FuseMount {
 }
 
 impl FuseMount {
-    /// An empty one. The test ends as skipped where this machine cannot have it.
+    /// Mounts an empty one. The test ends as skipped where this machine cannot have it.
     #[track_caller]
-    pub fn new() -> FuseMount {
+    pub fn mount() -> FuseMount {
         root_fixture(Need::Fuse, make)
     }
 

@@ -153,7 +153,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use fathom_process::{ProcessId, Thing};
-    use fathom_testkit::{Bytes, Scratch, Tmpfs};
+    use fathom_testkit::{Bytes, Scratch, Tmpfs, assert, assert_eq, test};
 
     use super::*;
 
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_server_that_the_ledger_cannot_take_never_begins() {
-        let Some(tmpfs) = Tmpfs::new(Bytes(4096)).unwrap() else { return };
+        let tmpfs = Tmpfs::new(Bytes(4096));
         let scratch = Scratch::new().unwrap();
         let folder = data_folder(&scratch);
         let ledger = Ledger::open_in(tmpfs.path()).unwrap();

@@ -61,11 +61,7 @@ impl RunWriter {
         Ok(writer)
     }
 
-    fn begin(
-        RunLock { folder, results }: RunLock,
-        manifest: Manifest,
-        empty: EmptyFolder,
-    ) -> Result<Self> {
+    fn begin(RunLock { folder, results }: RunLock, manifest: Manifest, empty: EmptyFolder) -> Result<Self> {
         let writer = RunWriter {
             series: SeriesWriter::open(&folder)?,
             results,

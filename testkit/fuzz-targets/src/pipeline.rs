@@ -18,8 +18,8 @@ struct Stub {
 }
 
 impl Stub {
-    fn drain(rows: Rows) -> Result<()> {
-        rows.map(|row| row.map(drop)).collect()
+    fn drain(mut rows: Rows) -> Result<()> {
+        rows.try_for_each(|row| row.map(drop))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use super::*;
-use crate::{Reading, RunWriter, State};
+use crate::{Reading, RunLock, RunWriter, State};
 
 fn run(parent: &Path, verb: &str) -> PathBuf {
     let writer = RunWriter::create(parent, Manifest::new(verb, "0.0.0", [])).unwrap();
@@ -49,7 +49,10 @@ fn a_run_folder_stays_once_something_was_measured_or_the_run_was_finished() {
     assert!(!writer.is_empty() && kept(writer));
     let finished = new().finish(State::Interrupted, None).unwrap();
     assert!(finished.exists());
-    assert!(kept(RunWriter::resume(&finished).unwrap()), "a resumed run has what it had before");
+    assert!(
+        kept(RunWriter::resume(RunLock::take(&finished).unwrap()).unwrap()),
+        "a resumed run has what it had before"
+    );
 }
 
 #[test]
