@@ -17,8 +17,13 @@ export CARGO_TARGET_DIR
 # Where `make checkup` looks; QUICK=1 gives an answer within half a minute. `make checkup DIR=/var/lib/mongodb`
 DIR ?= $(FATHOM_CACHE)/checkup
 QUICK ?=
-# Seconds for each fuzz target, in `make fuzz` and `make test`; 0 leaves them out of `make test`.
+# Seconds for each fuzz target in `make fuzz`.
 FUZZ_SECONDS ?= 60
+# The steps of `make proof`, separated by commas; all where none is named. `make proof ONLY=faults,guest`
+ONLY ?=
+# 1 lets the fault studies of `make proof` write the bundles that `make test` checks.
+RECORD ?=
+export ONLY RECORD
 
 # In front of what uses the target directory: it exists, and unused ones of older lists go (the latest two, and any
 # that was used within two hours, stay).
@@ -26,27 +31,36 @@ prepare = mkdir -p "$(CARGO_TARGET_DIR)" && touch "$(CARGO_TARGET_DIR)" && \
 	{ ls -1dt "$(FATHOM_CACHE)"/target-* 2>/dev/null || true; } | tail -n +3 | \
 	while read -r old; do find "$$old" -maxdepth 0 -mmin +120 -exec rm -rf {} +; done
 
-.PHONY: help setup build checkup package book test lint fmt bench fuzz soak clean
+.PHONY: help setup build dist checkup package book test proof lint fmt bench fuzz soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name about; do \
 		printf '  make %-8s %s\n' "$$name" "$$about"; done
 
-setup: ## install what building and testing want: Debian packages, the clients of the tests, a guest
+setup: ## install what building and `make test` want: Debian packages, pymongo, cargo-nextest
 	@setup/install.sh build
 	@setup/install.sh test
-	@setup/install.sh fuzz
-	@setup/clients.sh install
-	@setup/guest.sh install
+	@setup/clients.sh install python
+	@setup/nextest.sh >/dev/null
 	@$(prepare)
+
+# WiredTiger is built beside the crates that do not need it; the build script of the one that does waits for it.
+wiredtiger = { [ -n "$${FATHOM_WIREDTIGER-}$${FATHOM_WIREDTIGER_DIR-}" ] || setup/wiredtiger.sh >/dev/null & }
+install_program = mkdir -p bin && { ln -f "$(CARGO_TARGET_DIR)/$(1)/fathom" bin/fathom 2>/dev/null || \
+	install -m 755 "$(CARGO_TARGET_DIR)/$(1)/fathom" bin/fathom; }
 
 build: ## the release program, at bin/fathom
 	@setup/install.sh build
 	@$(prepare)
-	cargo build --release --locked --package fathom
-	@mkdir -p bin
-	@ln -f "$(CARGO_TARGET_DIR)/release/fathom" bin/fathom 2>/dev/null || \
-		install -m 755 "$(CARGO_TARGET_DIR)/release/fathom" bin/fathom
+	@$(wiredtiger) ; echo cargo build --release --locked --package fathom; cargo build --release --locked --package fathom
+	@$(call install_program,release)
+
+# The program as it is packaged and measured: optimized as a whole, which takes five minutes more.
+dist:
+	@setup/install.sh build
+	@$(prepare)
+	cargo build --profile dist --locked --package fathom
+	@$(call install_program,dist)
 
 checkup: build ## what holds this machine's storage back (DIR=where, QUICK=1)
 	@mkdir -p "$(FATHOM_CACHE)/checkup"
@@ -55,7 +69,7 @@ checkup: build ## what holds this machine's storage back (DIR=where, QUICK=1)
 	if [ $$code -eq 1 ]; then echo "make checkup: done; the findings are above (exit code 1 of fathom)"; code=0; fi; \
 	exit $$code
 
-package: build ## a Debian package and a tarball of the release program, in bin/, tried in an empty prefix
+package: dist ## a Debian package and a tarball of the program, in bin/, tried in an empty prefix
 	@setup/install.sh package
 	@rm -f bin/fathom_*.deb bin/fathom-*.tar.gz
 	@setup/package.sh bin/fathom bin deb
@@ -65,8 +79,15 @@ book: ## the pages of docs/ as a website, at bin/book
 	@mkdir -p bin
 	@mdbook=$$(setup/mdbook.sh) && "$$mdbook" build --dest-dir "$(CURDIR)/bin/book"
 
-test: setup ## everything that a change must pass
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) setup/test.sh
+test: setup ## what every change must pass
+	@setup/test.sh
+
+proof: setup ## what is slow by nature, as a table: faults, kill loops, foreign clients, fuzzing (ONLY=faults,guest)
+	@setup/install.sh proof
+	@setup/install.sh fuzz
+	@setup/clients.sh install
+	@setup/guest.sh install
+	@PATH="$$(setup/nextest.sh):$$PATH" cargo xtask proof
 
 lint: ## format check, clippy and tidy
 	@setup/install.sh build
@@ -80,13 +101,10 @@ fmt: ## format the code
 	cargo fmt --all
 	cargo fmt --manifest-path fuzz/Cargo.toml
 
-bench: build ## the disk probe beside fio, the lab server and the load generator beside go-ycsb, the cost of watching
+bench: dist ## the disk probe beside fio, the lab server and the load generator beside go-ycsb, the cost of watching
 	@setup/install.sh bench
-	cargo run --release --locked --package xtask -- bench
-	cargo run --release --locked --package xtask -- bench-server
-	cargo run --release --locked --package xtask -- bench-load
-	cargo run --release --locked --package xtask -- bench-router
-	cargo run --release --locked --package xtask -- bench-watch
+	for bench in bench bench-server bench-load bench-router bench-watch; do \
+		cargo run --profile dist --locked --package xtask -- $$bench; done
 
 fuzz: ## every fuzz target for FUZZ_SECONDS
 	@setup/install.sh fuzz
@@ -94,6 +112,8 @@ fuzz: ## every fuzz target for FUZZ_SECONDS
 	@setup/fuzz.sh "$(FUZZ_SECONDS)"
 
 soak: setup ## the long forms of the tests
+	@setup/install.sh proof
+	@setup/clients.sh install
 	@setup/clients.sh install ferretdb
 	cargo test --workspace --locked -- --ignored
 

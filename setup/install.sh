@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a target of the Makefile wants and this machine lacks: setup/install.sh TARGET.
 #
-# Targets: build, test, bench, package, fuzz. A row is: the targets that want the tool, whether they can do without it, how it is
+# Targets: build, test, proof, bench, package, fuzz. A row is: the targets that want the tool, whether they can do without it, how it is
 # recognised, its package, and of which version on it is of use. Without root and sudo, or without apt, the command to run is printed, and only a missing
 # tool that the target needs is an error (exit 3).
 set -euo pipefail
 
-target=${1:?usage: setup/install.sh build|test|bench|package|fuzz}
+target=${1:?usage: setup/install.sh build|test|proof|bench|package|fuzz}
 cache=${FATHOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fathom}
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
@@ -29,16 +29,16 @@ test               wanted  iostat       sysstat
 test               wanted  fio          fio
 test               wanted  bindfs       bindfs
 test               wanted  wipefs       util-linux
-test               wanted  qemu-system-x86_64 qemu-system-x86
+proof              wanted  qemu-system-x86_64 qemu-system-x86
 test               wanted  python3      python3>=3.11
 test               wanted  pip3         python3-pip
-test               wanted  node         nodejs>=20.19
-test               wanted  npm          npm>=20.19
-test               wanted  go           golang-go>=2:1.21
-test               wanted  javac        default-jdk-headless>=2:1.17
-test               wanted  mvn          maven
-test               wanted  chromium     chromium
-test               wanted  pdftotext    poppler-utils
+proof              wanted  node         nodejs>=20.19
+proof              wanted  npm          npm>=20.19
+proof              wanted  go           golang-go>=2:1.21
+proof              wanted  javac        default-jdk-headless>=2:1.17
+proof              wanted  mvn          maven
+proof              wanted  chromium     chromium
+proof              wanted  pdftotext    poppler-utils
 bench              needed  fio          fio
 bench              wanted  mkfs.ext4    e2fsprogs
 bench              wanted  mkfs.xfs     xfsprogs

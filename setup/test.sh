@@ -1,13 +1,29 @@
 #!/usr/bin/env bash
-# Everything that a change must pass, each step named and timed; stops at the first that fails. Called by `make test`.
+# What every change must pass, each step named and timed; stops at the first that fails. Called by `make test`.
 #
-# All steps build the whole workspace with the same features and flags into one target directory, so that
-# dependencies are compiled once for checking (clippy, doc) and once for running (tests).
+# All steps build the whole workspace with the same features and flags into one target directory, so that dependencies are
+# compiled once for checking (clippy) and once for running (tests). What is slow by nature is in `make proof`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+nextest=$(setup/nextest.sh)
+PATH=$nextest:$PATH
 
 summary=()
 begin=$SECONDS
+skipped=$(mktemp)
+trap 'rm -f "$skipped"' EXIT
+
+# The tests that could not run, each with its need and its reason.
+list_skipped() {
+    local count
+    count=$(wc -l <"$skipped")
+    if [ "$count" -eq 0 ]; then
+        echo "no test was skipped"
+    else
+        echo "$count tests were skipped (FATHOM_MUST_RUN=all makes each of them a failure):"
+        sort "$skipped" | while IFS=$'\t' read -r need name reason; do echo "  $name (needs $need): $reason"; done
+    fi
+}
 
 step() {
     local name=$1 start=$SECONDS
@@ -18,7 +34,9 @@ step() {
         printf '== %s: passed in %s s\n' "$name" "$((SECONDS - start))"
     else
         local code=$?
-        printf '\nmake test: FAILED at %s (exit %s) after %s s\n' "$name" "$code" "$((SECONDS - begin))"
+        printf '\n'
+        list_skipped
+        printf 'make test: FAILED at %s (exit %s) after %s s\n' "$name" "$code" "$((SECONDS - begin))"
         exit "$code"
     fi
 }
@@ -26,17 +44,12 @@ step() {
 format() { cargo fmt --all --check && cargo fmt --manifest-path fuzz/Cargo.toml --check; }
 step format format
 step clippy cargo clippy --workspace --all-targets --locked -- -D warnings
-step build cargo test --workspace --locked --no-run
+step build cargo nextest run --workspace --locked --no-run --cargo-quiet
 step tidy cargo xtask tidy
-# To the end even where one fails: a run on a machine that is gone afterwards tells all that does.
-step test cargo test --workspace --locked --no-fail-fast
-RUSTDOCFLAGS='-D warnings' step doc cargo doc --workspace --no-deps --document-private-items --locked
-# Hostile input, a minute for each parser; FUZZ_SECONDS=0 only checks that the targets compile.
-if [ "${FUZZ_SECONDS:-60}" -gt 0 ]; then
-    step fuzz setup/fuzz.sh "${FUZZ_SECONDS:-60}"
-else
-    step fuzz-check cargo check --manifest-path fuzz/Cargo.toml --no-default-features --locked
-fi
+# To the end even where one fails: a run on a machine that is gone afterwards tells all that do.
+FATHOM_SKIPPED=$skipped step test cargo nextest run --workspace --locked --cargo-quiet
 
 joined=$(printf ', %s' "${summary[@]}")
-printf '\nmake test: passed in %s s (%s)\n' "$((SECONDS - begin))" "${joined:2}"
+printf '\n'
+list_skipped
+printf 'make test: passed in %s s (%s)\n' "$((SECONDS - begin))" "${joined:2}"

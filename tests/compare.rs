@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use fathom_testkit::{Fathom, Need, Output, Scratch, assert, assert_eq, need_root, skip, test};
+use fathom_testkit::{Fathom, Need, Output, Scratch, assert, assert_eq, need_root, test};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -200,96 +200,106 @@ fn a_broken_cell_is_reported_and_the_rest_goes_on() {
     place.nothing_is_left();
 }
 
-/// Two caps that are equal and one of twice as much: the truth is known.
-#[test]
-fn what_is_known_is_found_and_equal_things_are_called_the_same() {
-    need_root();
-    let place = Place::new(
-        "name: caps\nquestion: Which cap?\nmeasures: probe\n\
-         factors:\n  variant: [{name: a, cap: {iops: 300}}, {name: b, cap: {iops: 300}}, {name: c, cap: {iops: 600}}]\n\
-         settings: {filesystem: ext4, disk_size: 64M, file_size: 16M, depth: 8, probe_time: 1500ms}\n\
-         design: {blocks: 7, seed: 3}\n",
-    );
-    let output = place.compare(&["--json"]).run();
-    if output.code != 0 {
-        assert!(
-            output.stderr.contains("cannot be made here") || output.stderr.contains("cap"),
-            "{}",
-            output.stderr
-        );
-        skip!(Need::Cgroup, "{}", output.stderr);
-    }
-    let document = output.json();
-    let comparisons = document["study"]["comparisons"].as_array().unwrap();
-    let of = |level: &str| {
-        comparisons.iter().find(|one| one["level"] == level && one["metric"] == "iops").unwrap()
-    };
-    // A machine that is busy with other things may be too noisy for "the same", and then its twins must show it.
-    let noise = document["study"]["noise"].as_array().unwrap();
-    let floor = noise.iter().find(|one| one["metric"] == "iops").unwrap()["floor"].as_f64().unwrap();
-    let verdict = of("b")["verdict"].as_str().unwrap();
-    assert!(verdict == "same" || (verdict == "undecided" && floor > 0.002), "noise {floor}: {}", of("b"));
-    assert_eq!(of("c")["verdict"], "better", "{}", of("c"));
-    let ratio = of("c")["ratio"].as_f64().unwrap();
-    assert!((1.8..2.2).contains(&ratio), "{ratio}");
-    assert!(
-        of("c")["adjusted_p"].as_f64().unwrap() < 0.05 + 1e-9
-            || of("c")["smallest_p"].as_f64().unwrap() > 0.025
-    );
-    place.nothing_is_left();
-}
+mod proof {
+    use super::*;
+    use fathom_testkit::{assert, assert_eq, skip, test};
 
-/// Article 2 in seconds: a set of three, one member on RocksDB, each on a disk of its own; w and j crossed.
-#[test]
-fn an_lsm_member_stands_beside_its_siblings() {
-    need_root();
-    let place = Place::new(
-        "name: mixed\nquestion: What do w and j cost?\nmeasures: load\n\
-         factors:\n  write_concern: [majority, 1]\n  journaled: [off, on]\n\
-         settings:\n  engine: [wiredTiger, wiredTiger, rocksdb]\n  members: 3\n  per_member: on\n  filesystem: ext4\n  disk_size: 400M\n\
-         \x20 cache: 256M\n  records: 300\n  operations: 1000000\n  time: 3s\n  threads: 4\n  properties: {readproportion: 0.1, updateproportion: 0.9}\n\
-         metrics: {primary: [throughput], others: [update_latency, device_written_per_operation, device_ios_per_operation, device_write_latency]}\n\
-         design: {blocks: 1, twin: false}\n",
-    );
-    let document = place.run();
-    let study = &document["study"];
-    assert_eq!(study["cells"].as_array().unwrap().len(), 4);
-    let mut written = std::collections::BTreeSet::new();
-    for cell in 0..4 {
-        assert!(
-            value(study, cell, "throughput") > 20.0
-                && value(study, cell, "device_written_per_operation") > 100.0
+    /// Two caps that are equal and one of twice as much: the truth is known.
+    #[test]
+    fn what_is_known_is_found_and_equal_things_are_called_the_same() {
+        need_root();
+        let place = Place::new(
+            "name: caps\nquestion: Which cap?\nmeasures: probe\n\
+             factors:\n  variant: [{name: a, cap: {iops: 300}}, {name: b, cap: {iops: 300}}, {name: c, cap: {iops: 600}}]\n\
+             settings: {filesystem: ext4, disk_size: 64M, file_size: 16M, depth: 8, probe_time: 1500ms}\n\
+             design: {blocks: 7, seed: 3}\n",
         );
-        let members = study["cells"][cell]["members"].as_array().unwrap();
-        let engines: Vec<&str> = members.iter().filter_map(|member| member["engine"].as_str()).collect();
-        assert_eq!(engines, ["wiredTiger", "wiredTiger", "rocksdb"], "{members:?}");
-        let is_written = |member: &&Value| member["device_write_us"].as_f64().is_some_and(|us| us > 0.0);
-        written.extend(members.iter().filter(is_written).map(|member| member["member"].to_string()));
-        assert!(members.iter().all(|member| member["shared_devices"].as_array().is_none_or(Vec::is_empty)));
+        let output = place.compare(&["--json"]).run();
+        if output.code != 0 {
+            assert!(
+                output.stderr.contains("cannot be made here") || output.stderr.contains("cap"),
+                "{}",
+                output.stderr
+            );
+            skip!(Need::Cgroup, "{}", output.stderr);
+        }
+        let document = output.json();
+        let comparisons = document["study"]["comparisons"].as_array().unwrap();
+        let of = |level: &str| {
+            comparisons.iter().find(|one| one["level"] == level && one["metric"] == "iops").unwrap()
+        };
+        // A machine that is busy with other things may be too noisy for "the same", and then its twins must show it.
+        let noise = document["study"]["noise"].as_array().unwrap();
+        let floor = noise.iter().find(|one| one["metric"] == "iops").unwrap()["floor"].as_f64().unwrap();
+        let verdict = of("b")["verdict"].as_str().unwrap();
+        assert!(verdict == "same" || (verdict == "undecided" && floor > 0.002), "noise {floor}: {}", of("b"));
+        assert_eq!(of("c")["verdict"], "better", "{}", of("c"));
+        let ratio = of("c")["ratio"].as_f64().unwrap();
+        assert!((1.8..2.2).contains(&ratio), "{ratio}");
+        assert!(
+            of("c")["adjusted_p"].as_f64().unwrap() < 0.05 + 1e-9
+                || of("c")["smallest_p"].as_f64().unwrap() > 0.025
+        );
+        place.nothing_is_left();
     }
-    // On a busy machine one that lags may write nothing in a window of three seconds, but not in four of them.
-    assert_eq!(written.len(), 3, "each member's disk is seen by itself: {study}");
-    assert_eq!(study["interactions"].as_array().unwrap().len(), 1);
-}
 
-/// Article 4 in seconds: two scenarios on one shard and on two, as one table with speed-ups.
-#[test]
-fn micro_shards_make_one_table() {
-    let place = Place::new(
-        "name: shards\nquestion: Do shards pay?\nmeasures: load\n\
-         factors:\n  workload: [S2, S5]\n  shards: [1, 2]\n\
-         settings: {cache: 256M, chunks: 8, records: 300, operations: 1000000, time: 2s, threads: 4}\n\
-         compare: [shards]\nacross: shards\nmetrics: {primary: [throughput], others: [latency]}\n\
-         design: {blocks: 1, twin: false}\n",
-    );
-    let document = place.run();
-    let study = &document["study"];
-    let scalings = study["scalings"].as_array().unwrap();
-    assert_eq!(scalings.len(), 2, "{scalings:?}");
-    for scaling in scalings {
-        let points = scaling["points"].as_array().unwrap();
-        assert_eq!(points.len(), 2);
-        assert!(points.iter().all(|point| point["throughput_per_s"].as_f64().unwrap() > 20.0), "{points:?}");
-        assert!(points[1]["speedup"].as_f64().unwrap() > 0.05);
+    /// Article 2 in seconds: a set of three, one member on RocksDB, each on a disk of its own; w and j crossed.
+    #[test]
+    fn an_lsm_member_stands_beside_its_siblings() {
+        need_root();
+        let place = Place::new(
+            "name: mixed\nquestion: What do w and j cost?\nmeasures: load\n\
+             factors:\n  write_concern: [majority, 1]\n  journaled: [off, on]\n\
+             settings:\n  engine: [wiredTiger, wiredTiger, rocksdb]\n  members: 3\n  per_member: on\n  filesystem: ext4\n  disk_size: 400M\n\
+             \x20 cache: 256M\n  records: 300\n  operations: 1000000\n  time: 3s\n  threads: 4\n  properties: {readproportion: 0.1, updateproportion: 0.9}\n\
+             metrics: {primary: [throughput], others: [update_latency, device_written_per_operation, device_ios_per_operation, device_write_latency]}\n\
+             design: {blocks: 1, twin: false}\n",
+        );
+        let document = place.run();
+        let study = &document["study"];
+        assert_eq!(study["cells"].as_array().unwrap().len(), 4);
+        let mut written = std::collections::BTreeSet::new();
+        for cell in 0..4 {
+            assert!(
+                value(study, cell, "throughput") > 20.0
+                    && value(study, cell, "device_written_per_operation") > 100.0
+            );
+            let members = study["cells"][cell]["members"].as_array().unwrap();
+            let engines: Vec<&str> = members.iter().filter_map(|member| member["engine"].as_str()).collect();
+            assert_eq!(engines, ["wiredTiger", "wiredTiger", "rocksdb"], "{members:?}");
+            let is_written = |member: &&Value| member["device_write_us"].as_f64().is_some_and(|us| us > 0.0);
+            written.extend(members.iter().filter(is_written).map(|member| member["member"].to_string()));
+            assert!(
+                members.iter().all(|member| member["shared_devices"].as_array().is_none_or(Vec::is_empty))
+            );
+        }
+        // On a busy machine one that lags may write nothing in a window of three seconds, but not in four of them.
+        assert_eq!(written.len(), 3, "each member's disk is seen by itself: {study}");
+        assert_eq!(study["interactions"].as_array().unwrap().len(), 1);
+    }
+
+    /// Article 4 in seconds: two scenarios on one shard and on two, as one table with speed-ups.
+    #[test]
+    fn micro_shards_make_one_table() {
+        let place = Place::new(
+            "name: shards\nquestion: Do shards pay?\nmeasures: load\n\
+             factors:\n  workload: [S2, S5]\n  shards: [1, 2]\n\
+             settings: {cache: 256M, chunks: 8, records: 300, operations: 1000000, time: 2s, threads: 4}\n\
+             compare: [shards]\nacross: shards\nmetrics: {primary: [throughput], others: [latency]}\n\
+             design: {blocks: 1, twin: false}\n",
+        );
+        let document = place.run();
+        let study = &document["study"];
+        let scalings = study["scalings"].as_array().unwrap();
+        assert_eq!(scalings.len(), 2, "{scalings:?}");
+        for scaling in scalings {
+            let points = scaling["points"].as_array().unwrap();
+            assert_eq!(points.len(), 2);
+            assert!(
+                points.iter().all(|point| point["throughput_per_s"].as_f64().unwrap() > 20.0),
+                "{points:?}"
+            );
+            assert!(points[1]["speedup"].as_f64().unwrap() > 0.05);
+        }
     }
 }

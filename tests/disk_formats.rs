@@ -201,34 +201,6 @@ fn fios_shape_is_fios() {
     assert!(shared > 120, "only {shared} keys in common");
 }
 
-#[test]
-fn text_fits_a_terminal() {
-    let scratch = Scratch::new().unwrap();
-    let probe = Probe::of(&scratch.path());
-    let shapes: &[&[&str]] = &[
-        &["--pattern", "randrw", "--durable", "fdatasync", "--depth", "1..1024", "--time", "50ms"],
-        &["--pattern", "append", "--time", "200ms", "--engine", "io_uring"],
-        &["--pattern", "checkpoint", "--time", "300ms", "--verify"],
-        &["--pattern", "randwrite", "--rate", "200", "--durable", "dsync", "--time", "500ms"],
-        &["--pattern", "randread", "--slo", "p99<50ms", "--time", "200ms", "--depth", "8"],
-        &["--pattern", "randread", "--engine", "mmap", "--depth", "2", "--time", "100ms", "--buffered"],
-        &["--quick"],
-    ];
-    for shape in shapes {
-        let output = probe.disk().args(*shape).args(["--size", "32M", "--no-record"]).run();
-        assert!(output.code <= 1, "{output:?}");
-        for line in output.stdout.lines() {
-            let columns = line.chars().count();
-            assert!(columns <= 80, "{columns} columns: {line}");
-            assert!(!line.contains('\u{1b}') && !line.contains('\t'), "{line}");
-        }
-        for nonsense in ["NaN", "inf", "null", "Some("] {
-            assert!(!output.stdout.contains(nonsense), "{nonsense}: {}", output.stdout);
-        }
-    }
-    probe.assert_clean();
-}
-
 /// A finished run that an earlier version wrote, shortened; each schema keeps one.
 fn fixture(schema: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(schema)
@@ -260,4 +232,37 @@ fn a_run_of_schema_1_still_opens() {
     assert!(readings.len() > 20);
     let per_s = |name: &str| readings.iter().filter(|reading| reading.name == name).count();
     assert!(per_s("probe.randrw-randrw-32k-d1-read.per_s") > 0, "{:?}", readings[0]);
+}
+
+mod proof {
+    use super::*;
+    use fathom_testkit::{assert, test};
+
+    #[test]
+    fn text_fits_a_terminal() {
+        let scratch = Scratch::new().unwrap();
+        let probe = Probe::of(&scratch.path());
+        let shapes: &[&[&str]] = &[
+            &["--pattern", "randrw", "--durable", "fdatasync", "--depth", "1..1024", "--time", "50ms"],
+            &["--pattern", "append", "--time", "200ms", "--engine", "io_uring"],
+            &["--pattern", "checkpoint", "--time", "300ms", "--verify"],
+            &["--pattern", "randwrite", "--rate", "200", "--durable", "dsync", "--time", "500ms"],
+            &["--pattern", "randread", "--slo", "p99<50ms", "--time", "200ms", "--depth", "8"],
+            &["--pattern", "randread", "--engine", "mmap", "--depth", "2", "--time", "100ms", "--buffered"],
+            &["--quick"],
+        ];
+        for shape in shapes {
+            let output = probe.disk().args(*shape).args(["--size", "32M", "--no-record"]).run();
+            assert!(output.code <= 1, "{output:?}");
+            for line in output.stdout.lines() {
+                let columns = line.chars().count();
+                assert!(columns <= 80, "{columns} columns: {line}");
+                assert!(!line.contains('\u{1b}') && !line.contains('\t'), "{line}");
+            }
+            for nonsense in ["NaN", "inf", "null", "Some("] {
+                assert!(!output.stdout.contains(nonsense), "{nonsense}: {}", output.stdout);
+            }
+        }
+        probe.assert_clean();
+    }
 }

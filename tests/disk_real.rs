@@ -65,16 +65,6 @@ fn the_profile_runs_on_ext4() {
 }
 
 #[test]
-fn the_profile_runs_on_xfs() {
-    profile_of(Filesystem::Xfs);
-}
-
-#[test]
-fn the_profile_runs_on_btrfs() {
-    profile_of(Filesystem::Btrfs);
-}
-
-#[test]
 fn a_cap_of_the_kernel_is_measured_named_and_gone_when_lifted() {
     let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(128));
     let cap = Cap::new(disk.ledger(), disk.device_number(), CapLimits::iops(100)).or_skip(Need::Cgroup);
@@ -111,25 +101,6 @@ fn a_cap_of_the_kernel_is_measured_named_and_gone_when_lifted() {
         assert!(per_s(step) > 330.0, "{step}");
     }
     probe.assert_clean();
-}
-
-#[test]
-fn a_disk_that_answers_nothing_in_time_is_an_error_and_no_clean_bill() {
-    let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(64));
-    let probe = Probe::of(disk.path());
-    let shape = ["--pattern", "randread", "--depth", "1", "--block", "64K"];
-    let arguments = ["--time", "10ms", "--size", "16M", "--json"];
-    assert_probed(&probe.disk().args(shape).args(arguments).arg("--keep").run());
-    // A block takes eight seconds; the probe waits five for the first.
-    let limits = CapLimits { read_bytes_per_s: Some(8192), ..CapLimits::default() };
-    let cap = Cap::new(disk.ledger(), disk.device_number(), limits).or_skip(Need::Cgroup);
-    // The kernel lets a few through at first; the second run finds the second used up.
-    let capped = |_| probe.disk().args(shape).args(arguments).under_cap(cap.processes_file()).run();
-    let output = (0..3).map(capped).find(|output| output.stderr.contains("no request"));
-    let output = output.expect("at eight seconds a read, five see none").expect_code(1);
-    assert_sentence(&output);
-    assert_eq!(output.json()["state"], "failed");
-    cap.lift().unwrap();
 }
 
 fn per_s(step: &Value) -> f64 {
@@ -193,31 +164,6 @@ fn every_shape_of_io_uring_holds_what_it_wrote() {
 #[test]
 fn every_shape_of_mmap_holds_what_it_wrote() {
     every_shape_of("mmap");
-}
-
-#[test]
-fn a_thousand_requests_in_flight_work_in_every_engine() {
-    let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(192));
-    let probe = Probe::of(disk.path());
-    let _crowded = crowded();
-    for (engine, pattern) in [
-        ("psync", "randread"),
-        ("psync", "randrw"),
-        ("io_uring", "randread"),
-        ("io_uring", "randrw"),
-        ("mmap", "randrw"),
-    ] {
-        let shape = ["--engine", engine, "--pattern", pattern, "--depth", "1024", "--size", "64M"];
-        let output = probe.disk().args(shape).args(["--time", "500ms", "--verify", "--json"]).run();
-        let document = assert_probed(&output);
-        assert_eq!(results(&document, "step")[0]["streams"][0]["depth"], 1024, "{engine}");
-    }
-    let ladder = ["--engine", "io_uring", "--pattern", "randread", "--depth", "1..1024", "--size", "16M"];
-    let document = assert_probed(&probe.disk().args(ladder).args(["--time", "100ms", "--json"]).run());
-    let steps = results(&document, "step");
-    let depths: Vec<u64> = steps.iter().filter_map(|step| step["streams"][0]["depth"].as_u64()).collect();
-    assert!((0..=10).all(|power| depths.contains(&(1 << power))), "{depths:?}");
-    probe.assert_clean();
 }
 
 /// A kept file of 16 MiB in a folder of its own. Where stamps tell that a file is ours (its start and every
@@ -320,4 +266,63 @@ fn chunk(bytes: &[u8], number: u64) -> &[u8] {
 
 fn overwrite_only(path: &Path, number: u64, block: &[u8]) {
     File::options().write(true).open(path).unwrap().write_all_at(block, number * 4096).unwrap();
+}
+
+mod proof {
+    use super::*;
+    use fathom_testkit::{assert, assert_eq, test};
+
+    #[test]
+    fn a_thousand_requests_in_flight_work_in_every_engine() {
+        let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(192));
+        let probe = Probe::of(disk.path());
+        let _crowded = crowded();
+        for (engine, pattern) in [
+            ("psync", "randread"),
+            ("psync", "randrw"),
+            ("io_uring", "randread"),
+            ("io_uring", "randrw"),
+            ("mmap", "randrw"),
+        ] {
+            let shape = ["--engine", engine, "--pattern", pattern, "--depth", "1024", "--size", "64M"];
+            let output = probe.disk().args(shape).args(["--time", "500ms", "--verify", "--json"]).run();
+            let document = assert_probed(&output);
+            assert_eq!(results(&document, "step")[0]["streams"][0]["depth"], 1024, "{engine}");
+        }
+        let ladder = ["--engine", "io_uring", "--pattern", "randread", "--depth", "1..1024", "--size", "16M"];
+        let document = assert_probed(&probe.disk().args(ladder).args(["--time", "100ms", "--json"]).run());
+        let steps = results(&document, "step");
+        let depths: Vec<u64> = steps.iter().filter_map(|step| step["streams"][0]["depth"].as_u64()).collect();
+        assert!((0..=10).all(|power| depths.contains(&(1 << power))), "{depths:?}");
+        probe.assert_clean();
+    }
+
+    #[test]
+    fn a_disk_that_answers_nothing_in_time_is_an_error_and_no_clean_bill() {
+        let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(64));
+        let probe = Probe::of(disk.path());
+        let shape = ["--pattern", "randread", "--depth", "1", "--block", "64K"];
+        let arguments = ["--time", "10ms", "--size", "16M", "--json"];
+        assert_probed(&probe.disk().args(shape).args(arguments).arg("--keep").run());
+        // A block takes eight seconds; the probe waits five for the first.
+        let limits = CapLimits { read_bytes_per_s: Some(8192), ..CapLimits::default() };
+        let cap = Cap::new(disk.ledger(), disk.device_number(), limits).or_skip(Need::Cgroup);
+        // The kernel lets a few through at first; the second run finds the second used up.
+        let capped = |_| probe.disk().args(shape).args(arguments).under_cap(cap.processes_file()).run();
+        let output = (0..3).map(capped).find(|output| output.stderr.contains("no request"));
+        let output = output.expect("at eight seconds a read, five see none").expect_code(1);
+        assert_sentence(&output);
+        assert_eq!(output.json()["state"], "failed");
+        cap.lift().unwrap();
+    }
+
+    #[test]
+    fn the_profile_runs_on_btrfs() {
+        profile_of(Filesystem::Btrfs);
+    }
+
+    #[test]
+    fn the_profile_runs_on_xfs() {
+        profile_of(Filesystem::Xfs);
+    }
 }

@@ -86,23 +86,6 @@ fn the_study_document_gives_the_old_lines() {
 }
 
 #[test]
-fn threads_double_every_eight_seconds_unless_said() {
-    let folder = Scratch::new().unwrap();
-    let call = mongoperf(&folder).args(["--seconds", "5", "--step=1"]).stdin(SMALL);
-    let output = succeed(call, &folder);
-    let news = output.stdout.lines().filter_map(|line| line.strip_prefix("new thread, total running : "));
-    assert_eq!(news.collect::<Vec<_>>(), ["1", "2", "4", "5"]);
-    assert_eq!(output.stdout.matches("MB/sec").count(), 5);
-
-    let call = mongoperf(&folder).args(["--seconds", "9"]).stdin(SMALL);
-    let output = succeed(call, &folder);
-    let shape = shape(&output.stdout);
-    let second = shape.iter().position(|line| *line == "new thread, total running : 2").unwrap();
-    assert_eq!(shape[..second].iter().filter(|line| line.ends_with("MB/sec")).count(), 8);
-    assert_eq!(shape[second..].iter().filter(|line| line.ends_with("MB/sec")).count(), 1);
-}
-
-#[test]
 fn megabytes_are_those_of_the_record_size() {
     let folder = Scratch::new().unwrap();
     let document = "{nThreads:2,fileSizeMB:32,r:true,w:true,recSizeKB:64}";
@@ -329,4 +312,26 @@ fn help_begins_its_examples_with_the_study() {
     let examples = output.stdout.split("EXAMPLES:").nth(1).unwrap();
     assert!(examples.trim_start().starts_with("fathom mongoperf <<EOF"), "{examples}");
     assert!(examples.contains(STUDY.trim()), "{examples}");
+}
+
+mod proof {
+    use super::*;
+    use fathom_testkit::{assert_eq, test};
+
+    #[test]
+    fn threads_double_every_eight_seconds_unless_said() {
+        let folder = Scratch::new().unwrap();
+        let call = mongoperf(&folder).args(["--seconds", "5", "--step=1"]).stdin(SMALL);
+        let output = succeed(call, &folder);
+        let news = output.stdout.lines().filter_map(|line| line.strip_prefix("new thread, total running : "));
+        assert_eq!(news.collect::<Vec<_>>(), ["1", "2", "4", "5"]);
+        assert_eq!(output.stdout.matches("MB/sec").count(), 5);
+
+        let call = mongoperf(&folder).args(["--seconds", "9"]).stdin(SMALL);
+        let output = succeed(call, &folder);
+        let shape = shape(&output.stdout);
+        let second = shape.iter().position(|line| *line == "new thread, total running : 2").unwrap();
+        assert_eq!(shape[..second].iter().filter(|line| line.ends_with("MB/sec")).count(), 8);
+        assert_eq!(shape[second..].iter().filter(|line| line.ends_with("MB/sec")).count(), 1);
+    }
 }

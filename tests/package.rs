@@ -35,27 +35,6 @@ fn with_ending(folder: &Path, ending: &str) -> PathBuf {
     found.remove(0)
 }
 
-#[test]
-fn the_tarball_installs_into_an_empty_prefix_and_works_there() {
-    let scratch = Scratch::new().unwrap();
-    let made = scratch.path().join("made");
-    setup("package.sh", &[Path::new(env!("CARGO_BIN_EXE_fathom")), &made]);
-    let tarball = with_ending(&made, ".tar.gz");
-    let text = setup("package_test.sh", &[&tarball]);
-    assert!(text.contains("package test: passed"), "{text}");
-
-    let listed =
-        Command::new("tar").args(["--utc", "--numeric-owner", "-tvzf"]).arg(&tarball).output().unwrap();
-    let listed = String::from_utf8(listed.stdout).unwrap();
-    let fields: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().collect()).collect();
-    let names: Vec<&str> = fields.iter().map(|fields| fields[5]).collect();
-    assert!(names.is_sorted(), "{names:?}");
-    assert!(fields.iter().all(|fields| fields[1] == "0/0"), "somebody owns them: {listed}");
-    let times: std::collections::BTreeSet<_> = fields.iter().map(|fields| (fields[3], fields[4])).collect();
-    assert_eq!(times.len(), 1, "{times:?}");
-    assert!(!listed.contains("journal"), "the journal tells of its day and is not handed out");
-}
-
 /// The Debian package takes what is staged by lines of its own; `make package` alone would see that one is missing.
 #[test]
 fn the_debian_package_takes_every_folder_of_the_tarball() {
@@ -123,4 +102,30 @@ fn completions_know_every_verb_and_refuse_other_shells() {
     }
     let refused = fathom(&["completions", "tcsh"]).expect_code(2);
     assert!(refused.stderr.contains("[possible values: bash, zsh, fish]"), "{}", refused.stderr);
+}
+
+mod proof {
+    use super::*;
+
+    #[test]
+    fn the_tarball_installs_into_an_empty_prefix_and_works_there() {
+        let scratch = Scratch::new().unwrap();
+        let made = scratch.path().join("made");
+        setup("package.sh", &[Path::new(env!("CARGO_BIN_EXE_fathom")), &made]);
+        let tarball = with_ending(&made, ".tar.gz");
+        let text = setup("package_test.sh", &[&tarball]);
+        assert!(text.contains("package test: passed"), "{text}");
+
+        let listed =
+            Command::new("tar").args(["--utc", "--numeric-owner", "-tvzf"]).arg(&tarball).output().unwrap();
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        let fields: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().collect()).collect();
+        let names: Vec<&str> = fields.iter().map(|fields| fields[5]).collect();
+        assert!(names.is_sorted(), "{names:?}");
+        assert!(fields.iter().all(|fields| fields[1] == "0/0"), "somebody owns them: {listed}");
+        let times: std::collections::BTreeSet<_> =
+            fields.iter().map(|fields| (fields[3], fields[4])).collect();
+        assert_eq!(times.len(), 1, "{times:?}");
+        assert!(!listed.contains("journal"), "the journal tells of its day and is not handed out");
+    }
 }

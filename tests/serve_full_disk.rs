@@ -14,7 +14,7 @@ use fathom_testkit::{LabServer, RealDisk, assert, assert_eq, fill, test};
 use fathom_units::Bytes;
 use rustix::fs::{FallocateFlags, fallocate};
 
-use crate::serve_durability::{PROGRAM, assert_consistent, assert_loud, run};
+use crate::proof::serve_durability::{PROGRAM, assert_consistent, assert_loud, run};
 use crate::serve_writers::{COLLECTION, Load, Wish, Writers, check, read_back};
 
 /// As it would be run, but for small memory and a checkpoint each second, so that a full disk is noticed soon.

@@ -8,7 +8,7 @@ use bson::{RawDocument, doc};
 use fathom_client::Connection;
 use fathom_testkit::{LabServer, Scratch};
 
-use crate::serve_durability::{PROGRAM, run};
+use crate::proof::serve_durability::{PROGRAM, run};
 
 /// Checkpoints that WiredTiger has made by its own count.
 fn checkpoints(connection: &mut Connection) -> i64 {

@@ -122,40 +122,6 @@ fn mongoperfs_document() {
     assert_strict("mongoperf", &document);
 }
 
-#[test]
-fn checkups_document_and_lines() {
-    let scratch = Scratch::new().unwrap();
-    let checkup = |json: &str| {
-        fathom(&["checkup", "--quick", "--no-load", "--size", "16M", "--no-record", json, "--dir"])
-            .arg(scratch.path())
-    };
-    assert_valid("checkup", &parsed(&said(checkup("--json"))));
-    assert_valid_lines("checkup-line", &said(checkup("--json=lines")));
-}
-
-#[test]
-fn the_documents_of_a_loaded_server() {
-    let scratch = Scratch::new().unwrap();
-    let server = serve(WIRED_TIGER, &scratch, &[]);
-    let place = url(&server, "shop", "");
-    let loaded = said(ycsb("load", "workloada", &place, &["recordcount=1000", "--no-record", "--json"]));
-    assert_valid("ycsb", &parsed(&loaded));
-    let runs = scratch.path().join("runs");
-    let words =
-        ["recordcount=1000", "operationcount=0", "maxexecutiontime=8", "-target 300", "--watch", "--json"];
-    let ran = parsed(&said(ycsb("run", "workloada", &place, &words).arg("--runs").arg(&runs)));
-    assert_valid("ycsb", &ran);
-    assert_strict("ycsb", &ran);
-    let folder = only(&runs);
-    assert_folder(&folder);
-    let explained = parsed(&said(fathom(&["explain", "--json"]).arg(&folder)));
-    assert_valid("explain", &explained);
-    assert_strict("explain", &explained);
-    report_and_search(&scratch, &place);
-    watched(&server);
-    stop(server);
-}
-
 /// YCSB's own report as JSON, and the search for the highest rate.
 fn report_and_search(scratch: &Scratch, place: &str) {
     let file = scratch.path().join("report.json");
@@ -189,4 +155,49 @@ fn the_recorded_run_and_what_is_said_of_it() {
     assert_valid("explain", &document);
     assert_strict("explain", &document);
     assert_folder(&kept);
+}
+
+mod proof {
+    use super::*;
+    use fathom_testkit::test;
+
+    #[test]
+    fn the_documents_of_a_loaded_server() {
+        let scratch = Scratch::new().unwrap();
+        let server = serve(WIRED_TIGER, &scratch, &[]);
+        let place = url(&server, "shop", "");
+        let loaded = said(ycsb("load", "workloada", &place, &["recordcount=1000", "--no-record", "--json"]));
+        assert_valid("ycsb", &parsed(&loaded));
+        let runs = scratch.path().join("runs");
+        let words = [
+            "recordcount=1000",
+            "operationcount=0",
+            "maxexecutiontime=8",
+            "-target 300",
+            "--watch",
+            "--json",
+        ];
+        let ran = parsed(&said(ycsb("run", "workloada", &place, &words).arg("--runs").arg(&runs)));
+        assert_valid("ycsb", &ran);
+        assert_strict("ycsb", &ran);
+        let folder = only(&runs);
+        assert_folder(&folder);
+        let explained = parsed(&said(fathom(&["explain", "--json"]).arg(&folder)));
+        assert_valid("explain", &explained);
+        assert_strict("explain", &explained);
+        report_and_search(&scratch, &place);
+        watched(&server);
+        stop(server);
+    }
+
+    #[test]
+    fn checkups_document_and_lines() {
+        let scratch = Scratch::new().unwrap();
+        let checkup = |json: &str| {
+            fathom(&["checkup", "--quick", "--no-load", "--size", "16M", "--no-record", json, "--dir"])
+                .arg(scratch.path())
+        };
+        assert_valid("checkup", &parsed(&said(checkup("--json"))));
+        assert_valid_lines("checkup-line", &said(checkup("--json=lines")));
+    }
 }

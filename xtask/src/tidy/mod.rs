@@ -7,6 +7,7 @@
 mod architecture;
 mod book;
 mod changelog;
+mod empty_tests;
 mod exits;
 mod file_length;
 mod file_size;
@@ -70,6 +71,7 @@ static CHECKS: &[Check] = &[
     Check { name: "unreached files", run: unreached::check },
     Check { name: "unsafe code", run: unsafe_code::check },
     Check { name: "exits", run: exits::check },
+    Check { name: "empty tests", run: empty_tests::check },
     Check { name: "notes", run: notes::check },
     Check { name: "file size", run: file_size::check },
     Check { name: "machine names", run: machine_names::check },

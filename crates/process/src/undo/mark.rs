@@ -39,6 +39,8 @@ fn is_same(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use fathom_testkit::{Need, OrSkip, test};
+
     use super::*;
     use crate::Tool;
 
@@ -50,7 +52,7 @@ mod tests {
         let path = folder.path().join("disk");
         fs::write(&path, vec![0_u8; 1 << 20]).unwrap();
         assert_eq!(bearers(&path, ours, true).unwrap(), Vec::<PathBuf>::new());
-        let Ok(tool) = Tool::new("mkfs.ext4", "e2fsprogs") else { return };
+        let tool = Tool::new("mkfs.ext4", "e2fsprogs").or_skip(Need::Program);
         tool.args(["-q", "-F", "-U", ours]).arg(&path).run().unwrap();
         assert_eq!(bearers(&path, ours, true).unwrap(), std::slice::from_ref(&path));
         assert_eq!(bearers(&path, "1f2e", true).unwrap(), Vec::<PathBuf>::new());

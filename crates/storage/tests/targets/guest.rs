@@ -128,11 +128,19 @@ fn start_udev() {
     assert!(Path::new("/run/udev/control").exists());
 }
 
-#[test]
-fn md_and_lvm_stand_in_a_guest_and_nothing_of_them_stays() {
-    let guest = Guest::find();
-    let said =
-        guest.run("guest::helper_process", &DISKS.map(|(_, mib)| Drive::Empty(Bytes::mib(mib)))).unwrap();
-    println!("{}", said.join("\n"));
-    assert!(said.iter().any(|line| line == "verdict: theirs untouched, nothing of ours left"), "{said:?}");
+mod proof {
+    use super::*;
+    use fathom_testkit::{assert, test};
+
+    #[test]
+    fn md_and_lvm_stand_in_a_guest_and_nothing_of_them_stays() {
+        let guest = Guest::find();
+        let said =
+            guest.run("guest::helper_process", &DISKS.map(|(_, mib)| Drive::Empty(Bytes::mib(mib)))).unwrap();
+        println!("{}", said.join("\n"));
+        assert!(
+            said.iter().any(|line| line == "verdict: theirs untouched, nothing of ours left"),
+            "{said:?}"
+        );
+    }
 }

@@ -23,7 +23,7 @@ const MOST_TALLER: (f64, f64) = (0.3, 12.0);
 const MOST_OTHER: f64 = 5.0;
 
 fn reference() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/report_browser/pictures.json")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/proof/report_browser/pictures.json")
 }
 
 /// The blocks of a tab's page, from the top.
