@@ -398,3 +398,18 @@ proptest! {
         check(&documents, &filter, &options, sort.as_ref())?;
     }
 }
+
+/// The key of a position is its value, and no key says that the document there lacks a field of the same name.
+#[test]
+fn null_is_found_where_a_component_names_a_position_and_a_missing_field() {
+    let documents = [doc! { "a": [{}] }, doc! { "a": [1] }, doc! { "a": [] }, doc! {}];
+    let options = [Options { pattern: doc! { "a.0": 1 }, sparse: false, partial: None }];
+    for filter in [
+        doc! { "a.0": Bson::Null },
+        doc! { "a.0": { "$in": [Bson::Null] } },
+        doc! { "a.0": { "$lte": Bson::Null } },
+        doc! { "a.0": { "$ne": Bson::Null } },
+    ] {
+        check(&documents, &filter, &options, None).unwrap();
+    }
+}

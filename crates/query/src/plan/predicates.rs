@@ -79,6 +79,9 @@ impl Predicate<'_> {
         match (kind, self.denied) {
             (FieldKind::Hashed, false) => bounds::hashed(self.test),
             (FieldKind::Hashed, true) => None,
+            // The component of digits names a position, whose value is the key, and a field of the same name in the documents of
+            // the array: one that lacks the field matches null, and no key says so.
+            (_, false) if has_index(&self.path) && self.names_null() => None,
             (_, false) => bounds::of(self.test),
             // By its index an element of an array is seen whole, while the index of the collection holds what is in it.
             (_, true) if has_index(&self.path) => None,
@@ -88,17 +91,21 @@ impl Predicate<'_> {
 
     /// Whether a document must have the field to satisfy it, so that a sparse index has a key for each that does.
     pub(super) fn needs_field(&self) -> bool {
-        let null = match self.test {
-            Test::Compare(Comparison::Equal, constant) if self.denied => {
-                // What goes through an array may find nothing in it, and so no null.
-                return matches!(constant, bson::RawBson::Null) && !self.path.contains('.');
-            }
+        if let (Test::Compare(Comparison::Equal, _), true) = (self.test, self.denied) {
+            // What goes through an array may find nothing in it, and so no null.
+            return self.names_null() && !self.path.contains('.');
+        }
+        // An array within the array has no fields, and passes what asks of none; but then the outer field is there.
+        !self.names_null() && !self.denied
+    }
+
+    /// Whether null is among the values of the test, so that a missing field matches it.
+    fn names_null(&self) -> bool {
+        match self.test {
             Test::Compare(_, constant) => matches!(constant, bson::RawBson::Null),
             Test::Member(list) => list.null,
             _ => false,
-        };
-        // An array within the array has no fields, and passes what asks of none; but then the outer field is there.
-        !null && !self.denied
+        }
     }
 }
 
