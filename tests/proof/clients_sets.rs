@@ -136,6 +136,9 @@ fn java_on_a_set() {
     drive("java");
 }
 
+/// What a member answers before it is a secondary.
+const NOT_PRIMARY_OR_SECONDARY: i32 = 13436;
+
 /// Over a direct connection drivers read from any member; only who gives no leave is refused.
 #[test]
 fn a_secondary_refuses_who_gives_no_leave() {
@@ -144,6 +147,13 @@ fn a_secondary_refuses_who_gives_no_leave() {
     let refused = |connection: &mut Connection, command: &Document| {
         connection.run("test", command).unwrap_err().failure().map(|failure| failure.code().0)
     };
+    // Until it has the primary's data it is no secondary yet.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while refused(&mut direct, &doc! { "find": "c" }) == Some(NOT_PRIMARY_OR_SECONDARY)
+        && Instant::now() < deadline
+    {
+        std::thread::sleep(Duration::from_millis(50));
+    }
     assert_eq!(refused(&mut direct, &doc! { "find": "c" }), Some(13435));
     let primary_only = doc! { "find": "c", "$readPreference": { "mode": "primary" } };
     assert_eq!(refused(&mut direct, &primary_only), Some(13435));

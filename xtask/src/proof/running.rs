@@ -72,16 +72,22 @@ impl Runner {
         };
         let skipped: Vec<SkippedTest> =
             lines(&skipped)?.iter().filter_map(|line| SkippedTest::parse(line)).collect();
-        // nextest knows a skipped test as one that passed.
-        let passed = counts.passed.saturating_sub(skipped.len() as u64);
+        let counts = match (&step.command, counts) {
+            // A command that counts nothing is one thing that passes or fails.
+            (Some(_), Counts { passed: 0, failed: 0 }) => {
+                Counts { passed: u64::from(is_success), failed: u64::from(!is_success) }
+            }
+            _ => counts,
+        };
         Ok(Row {
             name: step.name.clone(),
             proves: step.proves.clone(),
             seconds: seconds.as_secs(),
             budget_seconds: step.budget().as_secs(),
             verdict,
-            passed: if step.command.is_some() { u64::from(is_success) } else { passed },
-            failed: if step.command.is_some() { u64::from(!is_success) } else { counts.failed },
+            // The runners know a skipped test as one that passed.
+            passed: counts.passed.saturating_sub(skipped.len() as u64),
+            failed: counts.failed,
             skipped,
             disturbed: lines(&disturbed)?,
         })
@@ -128,10 +134,14 @@ fn watch(mut command: Command, limit: Duration) -> Result<(bool, Counts)> {
         scope.spawn(|| end_after(group, limit, &ended));
         let stdout = streams.0;
         let copied = scope.spawn(|| stdout.map(|stream| pass_on(stream, std::io::stdout())));
-        let counts = streams.1.map(|stream| pass_on(stream, std::io::stderr()));
-        let _ = copied.join();
+        let errors = streams.1.map(|stream| pass_on(stream, std::io::stderr()));
+        let output = copied.join().ok().flatten();
         ended.store(true, Ordering::Relaxed);
-        counts.unwrap_or_default()
+        // nextest counts on standard error, the standard runner on standard output.
+        [errors, output].into_iter().flatten().fold(Counts::default(), |sum, one| Counts {
+            passed: sum.passed + one.passed,
+            failed: sum.failed + one.failed,
+        })
     });
     let status = child.wait().with_context(|| format!("cannot wait for {words}"))?;
     Ok((status.success(), counts))
@@ -164,12 +174,20 @@ fn pass_on(from: impl std::io::Read, mut to: impl Write) -> Counts {
     counts
 }
 
-/// The numbers of `     Summary [  12.345s] 10 tests run: 8 passed (1 slow), 1 failed, 1 timed out, 2301 skipped`.
+/// The numbers of nextest's `     Summary [  12.345s] 10 tests run: 8 passed (1 slow), 1 failed, 1 timed out, 2301 skipped`, or of
+/// the standard runner's `test result: ok. 23 passed; 0 failed; 1 ignored; finished in 1.0s`.
 fn summary(line: &str) -> Option<Counts> {
+    // At the start of a line only: nextest indents those that it quotes from tests that failed.
+    if let Some(result) = line.strip_prefix("test result: ") {
+        let mut words = result.split(&[' ', '.', ';']).filter_map(|word| word.parse::<u64>().ok());
+        return Some(Counts { passed: words.next()?, failed: words.next()? });
+    }
     let (_, rest) = line.split_once("Summary [")?;
     let (_, numbers) = rest.split_once("run: ")?;
     let mut counts = Counts::default();
-    for part in numbers.split(", ") {
+    // Of those that passed some may be named again: "8 passed (1 slow, 1 flaky)".
+    let outside = numbers.split(['(', ')']).step_by(2).collect::<String>();
+    for part in outside.split(',') {
         let mut words = part.split_whitespace();
         let (Some(number), Some(word)) =
             (words.next().and_then(|word| word.parse::<u64>().ok()), words.next())
@@ -195,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nextest_counted_is_read_from_its_summary() {
+    fn what_a_runner_counted_is_read_from_its_summary() {
         let line = "     Summary [  12.345s] 10 tests run: 7 passed (1 slow, 1 flaky), 2 failed, 1 timed out, 2301 skipped";
         assert_eq!(summary(line), Some(Counts { passed: 7, failed: 3 }));
         assert_eq!(
@@ -203,6 +221,8 @@ mod tests {
             Some(Counts { passed: 1, failed: 0 })
         );
         assert_eq!(summary("        PASS [   0.013s] (1/2) a b"), None);
+        let line = "test result: ok. 23 passed; 1 failed; 2 ignored; 0 measured; 300 filtered out; finished in 1.05s";
+        assert_eq!(summary(line), Some(Counts { passed: 23, failed: 1 }));
     }
 
     #[test]
