@@ -82,11 +82,12 @@ book: ## the pages of docs/ as a website, at bin/book
 test: setup ## what every change must pass
 	@setup/test.sh
 
-proof: setup ## what is slow by nature, as a table: faults, kill loops, foreign clients, fuzzing (ONLY=faults,guest)
-	@setup/install.sh proof
-	@setup/install.sh fuzz
-	@setup/clients.sh install
-	@setup/guest.sh install
+proof: ## what is slow by nature, as a table: faults, kill loops, foreign clients, fuzzing (ONLY=faults,guest)
+	@for target in build test proof fuzz; do setup/install.sh $$target; done
+	@# Clients and the guest are mostly downloads, cargo-nextest is mostly compiling.
+	@setup/clients.sh install & clients=$$!; setup/guest.sh install & guest=$$!; \
+		setup/nextest.sh >/dev/null; wait $$clients; wait $$guest
+	@$(prepare)
 	@PATH="$$(setup/nextest.sh):$$PATH" cargo xtask proof
 
 lint: ## format check, clippy and tidy

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the fuzz targets for some seconds each, two at a time: setup/fuzz.sh SECONDS [TARGET...]; all if none is named. Called by
-# `make fuzz` and `make test`.
+# `make fuzz` and `make proof`.
 #
 # cargo-fuzz wants flags that the stable compiler keeps behind RUSTC_BOOTSTRAP; it is set for this build only. The corpus grows in
 # fuzz/corpus from the committed fuzz/seeds; a crash leaves its input in fuzz/artifacts, is shown, and ends with an error. The last
@@ -15,7 +15,8 @@ jobs=${FATHOM_JOBS:-2}
 
 if ! command -v cargo-fuzz >/dev/null; then
     echo "fuzz: installing cargo-fuzz into $cache/tools"
-    cargo install cargo-fuzz --quiet --locked --root "$cache/tools"
+    # Without optimization: it only calls cargo.
+    env -u CARGO_TARGET_DIR CARGO_PROFILE_RELEASE_OPT_LEVEL=0 cargo install cargo-fuzz --quiet --locked --root "$cache/tools"
 fi
 export RUSTC_BOOTSTRAP=1
 # Apart from the ordinary builds: these flags would rebuild everything there.
@@ -25,11 +26,15 @@ targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
     for folder in fuzz/seeds/*/; do targets+=("$(basename "$folder")"); done
 fi
+for target in "${targets[@]}"; do
+    if [ ! -d "fuzz/seeds/$target" ]; then
+        echo "fuzz: there is no target '$target'; the targets are: $(cd fuzz/seeds && echo *)" >&2
+        exit 2
+    fi
+done
 
-# All are built before the first begins: a build beside it would take its seconds.
-if [ $# -eq 0 ]; then cargo fuzz build --fuzz-dir fuzz; else
-    for target in "${targets[@]}"; do cargo fuzz build --fuzz-dir fuzz "$target"; done
-fi
+# Built before the first begins: a build beside it would take its seconds.
+cargo fuzz build --fuzz-dir fuzz target
 
 logs=$(mktemp -d)
 begun=$logs/.begun
@@ -38,9 +43,10 @@ trap 'trap - EXIT; kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT
 failed=()
 
 fuzz() {
-    mkdir -p "fuzz/corpus/$1" "fuzz/seeds/$1"
-    cargo fuzz run --fuzz-dir fuzz "$1" "fuzz/corpus/$1" "fuzz/seeds/$1" -- \
-        -max_total_time="$seconds" -max_len=4096 -print_final_stats=1 -print_funcs=0 -verbosity=0
+    mkdir -p "fuzz/corpus/$1" "fuzz/artifacts/$1"
+    FATHOM_FUZZ_TARGET=$1 cargo fuzz run --fuzz-dir fuzz target "fuzz/corpus/$1" "fuzz/seeds/$1" -- \
+        -artifact_prefix="fuzz/artifacts/$1/" -max_total_time="$seconds" -max_len=4096 -print_final_stats=1 \
+        -print_funcs=0 -verbosity=0
 }
 
 # Waits for one of those that run, and shows what it found.

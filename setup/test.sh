@@ -46,6 +46,7 @@ step format format
 step clippy cargo clippy --workspace --all-targets --locked -- -D warnings
 step build cargo nextest run --workspace --locked --no-run --cargo-quiet
 step tidy cargo xtask tidy
+step doc cargo doc --workspace --no-deps --document-private-items --locked --quiet
 # Property tests draw the same cases each time: a change fails for what it did. make soak draws others.
 export PROPTEST_RNG_SEED=20261125
 # To the end even where one fails: a run on a machine that is gone afterwards tells all that do.

@@ -25,7 +25,7 @@ mod tmpfs;
 
 pub use browser::{Browser, Paper, Tab};
 pub use delay_proxy::DelayProxy;
-pub use disturbance::{Disturbance, DisturbanceLimit, fail_as_disturbed, undisturbed, with_disturbance};
+pub use disturbance::{Disturbance, DisturbanceLimit, undisturbed, with_disturbance};
 pub use fathom::{Fathom, Output, Running};
 pub use fathom_testkit_macros::test;
 pub use fuse::FuseMount;

@@ -30,16 +30,12 @@ pub enum Need {
     Network,
     /// QEMU and the guest of `setup/guest.sh`.
     Guest,
-    /// Virtualization by the processor.
-    Kvm,
     /// Chromium.
     Chromium,
     /// A program that is not ours and can be installed: `fio`, `iostat`, `xfs_io`, a foreign client.
     Program,
     /// A kernel, device or file system that shows what the test looks at.
     Kernel,
-    /// A machine that stands still for nobody and has processors to spare.
-    Idle,
 }
 
 impl Need {
@@ -53,11 +49,9 @@ impl Need {
             Need::Fuse => "fuse",
             Need::Network => "network",
             Need::Guest => "guest",
-            Need::Kvm => "kvm",
             Need::Chromium => "chromium",
             Need::Program => "program",
             Need::Kernel => "kernel",
-            Need::Idle => "idle",
         }
     }
 }

@@ -61,7 +61,35 @@ impl SlowDisk {
     /// # Errors
     /// Where this machine cannot have it.
     pub fn make(filesystem: Filesystem, size: Bytes, speed: Speed) -> Result<SlowDisk> {
-        make(filesystem, size, speed)
+        let scratch = Scratch::new()?;
+        let ledger: Ledger = fixture_ledger()?;
+        let path: PathBuf = scratch.path().join(ledger.unique_name() + ".slow");
+        let folder = ledger.create_directory(&path)?.guard();
+        let fuse = ledger.will_make(Thing::mount(&path, SOURCE))?.guard();
+        let bytes =
+            tempfile::tempfile_in(scratch.path()).map_err(|e| Error::io("create a file in", &path, e))?;
+        let service_us = Arc::new(AtomicU64::new(0));
+        let file_system = SlowFile::start(bytes, &service_us, speed.parallel);
+        let mut config = Config::default();
+        config.mount_options = vec![MountOption::FSName(SOURCE.to_owned())];
+        let session = fuser::spawn_mount(file_system, &path, &config)
+            .map_err(|e| Error::io("mount FUSE at", &path, e))?;
+        let device = LoopDevice::create(&ledger, &path, size, LoopOptions::default())?;
+        // The mount point cannot lie in a folder that holds one file.
+        let options = FilesystemOptions { beside: Some(scratch.path()), ..FilesystemOptions::default() };
+        let mounted = format_and_mount(&ledger, &device, filesystem, &options)?;
+        let disk = SlowDisk {
+            mounted,
+            device,
+            _session: session,
+            _fuse: fuse,
+            _folder: folder,
+            service_us,
+            _scratch: scratch,
+        };
+        // It was as fast as it could be until here.
+        disk.set_service(speed.service);
+        Ok(disk)
     }
 
     /// The top folder of the file system.
@@ -78,37 +106,6 @@ impl SlowDisk {
     pub fn set_service(&self, service: Duration) {
         self.service_us.store(u64::try_from(service.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
-}
-
-fn make(filesystem: Filesystem, size: Bytes, speed: Speed) -> Result<SlowDisk> {
-    let scratch = Scratch::new()?;
-    let ledger: Ledger = fixture_ledger()?;
-    let path: PathBuf = scratch.path().join(ledger.unique_name() + ".slow");
-    let folder = ledger.create_directory(&path)?.guard();
-    let fuse = ledger.will_make(Thing::mount(&path, SOURCE))?.guard();
-    let bytes = tempfile::tempfile_in(scratch.path()).map_err(|e| Error::io("create a file in", &path, e))?;
-    let service_us = Arc::new(AtomicU64::new(0));
-    let file_system = SlowFile::start(bytes, &service_us, speed.parallel);
-    let mut config = Config::default();
-    config.mount_options = vec![MountOption::FSName(SOURCE.to_owned())];
-    let session =
-        fuser::spawn_mount(file_system, &path, &config).map_err(|e| Error::io("mount FUSE at", &path, e))?;
-    let device = LoopDevice::create(&ledger, &path, size, LoopOptions::default())?;
-    // The mount point cannot lie in a folder that holds one file.
-    let options = FilesystemOptions { beside: Some(scratch.path()), ..FilesystemOptions::default() };
-    let mounted = format_and_mount(&ledger, &device, filesystem, &options)?;
-    let disk = SlowDisk {
-        mounted,
-        device,
-        _session: session,
-        _fuse: fuse,
-        _folder: folder,
-        service_us,
-        _scratch: scratch,
-    };
-    // It was as fast as it could be until here.
-    disk.set_service(speed.service);
-    Ok(disk)
 }
 
 const SOURCE: &str = "fathom-slow-disk";

@@ -26,9 +26,9 @@ fn record_spikes(recorder: &mut Recorder) {
         let loaded = &loaded;
         scope.spawn(move || {
             thread::sleep(Duration::from_secs(105));
-            loaded.set_syncdelay(17);
+            loaded.set_syncdelay(13);
         });
-        recorder.record("run", loaded.watched(loaded.server.port(), 260, &words));
+        recorder.record("run", loaded.watched(loaded.server.port(), 235, &words));
     });
     loaded.stop();
 }

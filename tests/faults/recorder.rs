@@ -33,12 +33,8 @@ impl Recorder {
         Recorder { scratch, runs: BTreeMap::new(), disturbance: Disturbance::default() }
     }
 
-    pub(crate) fn disturbance(&self) -> Disturbance {
-        self.disturbance
-    }
-
-    pub(crate) fn into_recording(self) -> Recording {
-        Recording { runs: self.runs, _scratch: self.scratch }
+    pub(crate) fn finish(self) -> (Recording, Disturbance) {
+        (Recording { runs: self.runs, _scratch: self.scratch }, self.disturbance)
     }
 
     /// Runs a call that leaves one run folder, keeps it under `name`, and notes how the machine was disturbed.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fathom_testkit::{DisturbanceLimit, Fathom, Scratch, assert, fail_as_disturbed};
+use fathom_testkit::{DisturbanceLimit, Fathom, Scratch, assert, undisturbed};
 
 use super::diagnosis::Diagnosis;
 use super::recorder::Recorder;
@@ -17,7 +17,6 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fathom");
 /// What a load that is watched bears before its numbers mean nothing: operations come at a few hundred a second and wait for
 /// milliseconds.
 const LIMIT: DisturbanceLimit = DisturbanceLimit { standstill: Duration::from_millis(200), wait_share: 0.6 };
-const ATTEMPTS: usize = 2;
 /// For each server that a run watched.
 const MAX_BUNDLE_BYTES: u64 = 200 << 10;
 
@@ -76,21 +75,15 @@ impl FaultStudy {
 
     /// Records anew on this machine's devices and checks that; with `RECORD=1` the bundles are written too.
     pub(crate) fn prove(&self) {
-        for attempt in 1..=ATTEMPTS {
+        let recording = undisturbed(LIMIT, || {
             let mut recorder = Recorder::new();
             (self.record)(&mut recorder);
-            let disturbance = recorder.disturbance();
-            println!("{}, attempt {attempt} of {ATTEMPTS}: {disturbance}", self.name);
-            if !disturbance.exceeds(LIMIT) {
-                let recording = recorder.into_recording();
-                (self.check)(&recording);
-                if env::var_os("RECORD").is_some_and(|word| word == "1") {
-                    self.write_bundles(&recording);
-                }
-                return;
-            }
+            recorder.finish()
+        });
+        (self.check)(&recording);
+        if env::var_os("RECORD").is_some_and(|word| word == "1") {
+            self.write_bundles(&recording);
         }
-        fail_as_disturbed();
     }
 
     fn write_bundles(&self, recording: &Recording) {

@@ -1,7 +1,9 @@
-//! What is slow by nature, for `make proof`: foreign clients on sets, kill loops, power cuts, a browser.
+//! What is slow by nature, for `make proof`: foreign clients on sets, majority schedules, kill loops, power cuts, a guest, a browser.
 
 mod clients_sets;
 mod clients_tools;
+mod compare_guest;
 mod compare_killed;
+mod majority;
 mod report_browser;
 pub(crate) mod serve_durability;

@@ -1,6 +1,6 @@
 //! `fathom report`'s page in a browser: what only a browser can tell of it, on pages that the program made of real runs.
 //!
-//! Where no Chromium is installed every test here ends as skipped. One browser and one set of pages serve all tests that run at
+//! Where no Chromium is installed every test here ends as skipped. Two browsers and one set of pages serve all tests that run at
 //! the same time; each page is opened in a tab that knows nothing of the others. No test asserts a time.
 
 mod drawn;
@@ -13,7 +13,7 @@ mod paper;
 mod pictures;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use fathom_testkit::{Browser, Scratch, Tab};
 use serde_json::{Value, json};
@@ -30,7 +30,8 @@ const HOOK: &str = "(() => { let made; globalThis.plots = []; Object.definePrope
 
 /// What the tests that run at the same time share.
 struct Shared {
-    browser: Mutex<Browser>,
+    /// One for each test that runs; more tests wait.
+    browsers: [Mutex<Browser>; 2],
     pages: Vec<Page>,
     scratch: Scratch,
 }
@@ -38,7 +39,12 @@ struct Shared {
 impl Shared {
     fn browser(&self) -> MutexGuard<'_, Browser> {
         // A test that failed leaves the browser as good as it was: its tab is closed.
-        self.browser.lock().unwrap_or_else(PoisonError::into_inner)
+        let free = self.browsers.iter().find_map(|browser| match browser.try_lock() {
+            Ok(browser) => Some(browser),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        });
+        free.unwrap_or_else(|| self.browsers[0].lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The page of a kind of run.
@@ -47,7 +53,7 @@ impl Shared {
     }
 }
 
-/// The browser and the pages; the test ends as skipped where there is no browser. They go when the last test that has them
+/// The browsers and the pages; the test ends as skipped where there is no browser. They go when the last test that has them
 /// ends, which a static that holds them would not see.
 fn shared() -> Arc<Shared> {
     static SHARED: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
@@ -55,10 +61,10 @@ fn shared() -> Arc<Shared> {
     if let Some(shared) = kept.upgrade() {
         return shared;
     }
-    let browser = Mutex::new(Browser::start());
+    let browsers = [(); 2].map(|()| Mutex::new(Browser::start()));
     let scratch = Scratch::new().unwrap();
     let pages = pages::make(&scratch);
-    let shared = Arc::new(Shared { browser, pages, scratch });
+    let shared = Arc::new(Shared { browsers, pages, scratch });
     *kept = Arc::downgrade(&shared);
     shared
 }

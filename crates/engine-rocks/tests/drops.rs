@@ -1,11 +1,8 @@
 //! Dropped tables: their space comes back, nobody loses what he reads, and a kill does not make the engine forget.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
-
-mod common;
 
 use std::path::Path;
 
-use common::{CHILD_FOLDER, bytes_below, close, count, fill, get, killed_child, open, wait_for_drops};
+use crate::common::{CHILD_FOLDER, bytes_below, close, count, fill, get, killed_child, open, wait_for_drops};
 use fathom_engine::{Durability, Engine, Key, Kind, TableSpec};
 
 const RECORDS: i64 = 8000;
@@ -106,7 +103,9 @@ fn helper_process() {
 #[test]
 fn a_drop_that_a_kill_broke_off_is_taken_up_again() {
     let folder = tempfile::tempdir().unwrap();
-    killed_child("helper_process", folder.path(), |lines| lines.iter().any(|line| line.ends_with("dropped")));
+    killed_child("drops::helper_process", folder.path(), |lines| {
+        lines.iter().any(|line| line.ends_with("dropped"))
+    });
     assert!(bytes_below(&folder.path().join("db")) > TABLE_BYTES);
     let engine = open(folder.path());
     assert!(engine.tables().unwrap().is_empty());

@@ -1,11 +1,8 @@
 //! A disk that fills up: the engine stops loudly, and what was promised before is there once there is room again.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
-
-mod common;
 
 use std::fs;
 
-use common::{get, noise, options};
+use crate::common::{get, noise, options};
 use fathom_engine::{Durability, Engine, Key, Kind, TableSpec};
 use fathom_engine_rocks::{Options, RocksEngine};
 use fathom_testkit::{Tmpfs, assert, assert_eq, test};

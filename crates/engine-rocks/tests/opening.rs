@@ -1,11 +1,8 @@
 //! Opening and closing: what is refused, and that refusing changes nothing.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
-
-mod common;
 
 use std::fs;
 
-use common::{fill, open, options};
+use crate::common::{fill, open, options};
 use fathom_engine::{Engine, Key, Kind, TableSpec};
 use fathom_engine_rocks::{Compression, Options, RocksEngine};
 
@@ -125,7 +122,7 @@ fn an_engine_that_is_dropped_closes_and_its_last_session_ends_it() {
     drop(session);
     let engine = open(folder.path());
     let session = engine.session().unwrap();
-    assert_eq!(common::get(session.as_ref(), &table, Key::Number(1)).unwrap(), b"kept");
+    assert_eq!(crate::common::get(session.as_ref(), &table, Key::Number(1)).unwrap(), b"kept");
 }
 
 #[test]

@@ -1,12 +1,9 @@
 //! That the defaults are mongo-rocks', that the config string lies over them, and what can change at run time.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
-
-mod common;
 
 use std::fs;
 use std::path::Path;
 
-use common::{fill, open, options};
+use crate::common::{fill, open, options};
 use fathom_engine::{Engine, Key, Kind, TableSpec};
 use fathom_engine_rocks::{Options, RocksEngine};
 
@@ -83,7 +80,7 @@ fn the_config_string_lies_over_the_defaults_and_leaves_the_rest() {
     let session = engine.session().unwrap();
     fill(session.as_ref(), &table, 2000, 500);
     engine.checkpoint().unwrap();
-    assert_eq!(common::count(session.as_ref(), &table), 2000);
+    assert_eq!(crate::common::count(session.as_ref(), &table), 2000);
     let statistics = engine.statistics().unwrap();
     assert!(statistics.get("", "block-cache-usage").unwrap() > 100_000, "{statistics:?}");
     assert!(statistics.get("counters", "flush-bytes-written").unwrap() > 1_000_000);
@@ -157,7 +154,7 @@ fn statistics_follow_what_is_done() {
     assert_eq!(after.get("", "num-snapshots"), Some(0));
     assert_eq!(after.get("stalls", "level0_slowdown").or(after.get("stalls", "total-stops")), Some(0));
     session.begin().unwrap();
-    assert_eq!(common::count(session.as_ref(), &table), 5000);
+    assert_eq!(crate::common::count(session.as_ref(), &table), 5000);
     let during = engine.statistics().unwrap();
     assert_eq!(during.get("", "num-snapshots"), Some(1));
     assert!(during.get("", "oldest-snapshot-time").unwrap() > 1_500_000_000);
@@ -181,7 +178,7 @@ fn the_bloom_filter_spares_reads_of_absent_keys() {
         engine.checkpoint().unwrap();
     }
     for number in (3..9_998).step_by(2) {
-        assert_eq!(common::get(session.as_ref(), &table, Key::Bytes(&key(number))), None);
+        assert_eq!(crate::common::get(session.as_ref(), &table, Key::Bytes(&key(number))), None);
     }
     let useful = engine.statistics().unwrap().get("counters", "bloom-filter-useful").unwrap();
     // 4,998 look-ups; ten bits a key let about one in a hundred through.

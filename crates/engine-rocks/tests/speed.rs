@@ -1,16 +1,8 @@
-//! What operations cost, printed, not judged: `cargo test --release -p fathom-engine-rocks --test speed -- --ignored --nocapture`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stdout,
-    reason = "a measurement that is run by hand"
-)]
-
-mod common;
+//! What operations cost, printed, not judged: `cargo test --release -p fathom-engine-rocks --test engine-rocks -- speed --ignored --nocapture`.
 
 use std::time::Instant;
 
-use common::noise;
+use crate::common::noise;
 use fathom_engine::{Durability, Engine, Key, Session, Table, TableSpec};
 use fathom_engine_rocks::{Options, RocksEngine};
 
@@ -98,7 +90,7 @@ fn of_single_operations() {
         }
     });
     timed("walk over all records, per key", RECORDS, || {
-        assert_eq!(common::count(session, &records), RECORDS as usize)
+        assert_eq!(crate::common::count(session, &records), RECORDS as usize)
     });
     timed("get and update", RECORDS, || {
         let mut out = Vec::new();
@@ -128,7 +120,7 @@ fn of_two_threads() {
     let folder = tempfile::tempdir().unwrap();
     let engine = RocksEngine::open(Options::new(folder.path(), 1 << 30)).unwrap();
     let records = engine.create_table("r", &TableSpec::records()).unwrap();
-    common::fill(engine.session().unwrap().as_ref(), &records, RECORDS, RECORD_BYTES);
+    crate::common::fill(engine.session().unwrap().as_ref(), &records, RECORDS, RECORD_BYTES);
     engine.compact(&records).unwrap();
     for threads in [1, 2, 4] {
         let each = |work: &(dyn Fn(&dyn Session, i64) + Sync)| {
@@ -162,7 +154,7 @@ fn of_counting() {
         let engine = RocksEngine::open(Options { counters, ..Options::new(folder.path(), 1 << 30) }).unwrap();
         let records = engine.create_table("r", &TableSpec::records()).unwrap();
         let session = engine.session().unwrap();
-        common::fill(session.as_ref(), &records, RECORDS, RECORD_BYTES);
+        crate::common::fill(session.as_ref(), &records, RECORDS, RECORD_BYTES);
         engine.compact(&records).unwrap();
         read(session.as_ref(), &records);
         timed(&format!("get, counters {counters}"), RECORDS, || read(session.as_ref(), &records));

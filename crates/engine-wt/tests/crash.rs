@@ -1,13 +1,7 @@
 //! A process that writes is killed; what it had said to be durable is there after opening again, and nothing is half there.
 //!
-//! The test starts itself again as the child that writes and is killed.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stdout,
-    reason = "a test, and a child that tells its parent"
-)]
+//! The test starts itself again as the child that writes and is killed.
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
@@ -89,7 +83,7 @@ fn newest(session: &dyn Session, records: &Table) -> i64 {
 
 fn start(dir: &Path, how: &str) -> Child {
     Command::new(env::current_exe().unwrap())
-        .args(["--exact", "helper_process", "--ignored", "--nocapture", "--test-threads", "1"])
+        .args(["--exact", "crash::helper_process", "--ignored", "--nocapture", "--test-threads", "1"])
         .env(CHILD, format!("{how}:{}", dir.display()))
         .stdout(Stdio::piped())
         .spawn()

@@ -1,7 +1,5 @@
 //! The engine on real directories: opening, refusing, settings, statistics, tables while others use them.
 
-#![expect(clippy::expect_used, reason = "a test that cannot go on stops")]
-
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -1,13 +1,7 @@
 //! A disk that fills up stops the engine loudly, and what was acknowledged is there once there is room again.
 //!
-//! The writing happens in a child process, as it does with a server: what a stopped library holds goes with its process.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stdout,
-    reason = "a test, and a child that tells its parent"
-)]
+//! The writing happens in a child process, as it does with a server: what a stopped library holds goes with its process.
 
 use std::env;
 use std::path::Path;
@@ -90,7 +84,7 @@ fn fills_up(how: &str) {
     let disk = Tmpfs::new(Bytes(24 << 20));
     let dir = disk.path().join("data");
     let child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "helper_process", "--ignored", "--nocapture", "--test-threads", "1"])
+        .args(["--exact", "full_disk::helper_process", "--ignored", "--nocapture", "--test-threads", "1"])
         .env(CHILD, format!("{how}:{}", dir.display()))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,5 +1,4 @@
 //! docs/ycsb.md names every property with its default, as the program knows them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
 use std::path::Path;
 

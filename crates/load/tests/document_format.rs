@@ -1,7 +1,5 @@
 //! Workload files: the examples are read, mistakes are told in one sentence with their place.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
 use std::time::Duration;
 
 use fathom_load::document_workload::DocumentWorkload;

@@ -1,7 +1,5 @@
 //! Workload files with words and bytes changed at random: never a panic, and what is taken sends valid messages.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
 use std::sync::Arc;
 
 use fathom_load::binding::Binding;

@@ -1,7 +1,5 @@
 //! What document workloads draw and send, message by message, and what replies make them do next.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,7 +1,5 @@
 //! Document workloads against the lab server: every kind of operation, and inserts that go on behind what is there.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! Latency that tells the truth: a server that stands still is seen by the response time and hidden from the service time, and
 //! what is said of rate, latency and operations under way fits together.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -15,7 +14,9 @@ use fathom_load::driving::{self, Arrivals, End, Ended, Interval, Observer, Plan}
 use fathom_load::measurements::Measured;
 use fathom_load::properties::Properties;
 use fathom_stats::{Histogram, LittleCheck};
-use fathom_testkit::{DisturbanceLimit, Manner, NullResponder, undisturbed};
+use fathom_testkit::{
+    DisturbanceLimit, Manner, NullResponder, assert, assert_eq, test, undisturbed, with_disturbance,
+};
 
 /// Nobody who watches.
 struct Quiet;
@@ -56,7 +57,7 @@ fn plan(arrivals: Arrivals, time: Duration) -> Plan {
 /// Reads of one record from a responder, on a machine that does not stand still meanwhile.
 fn drive(manner: Manner, plan: &Plan) -> Ended {
     let limit = DisturbanceLimit { standstill: Duration::from_millis(50), wait_share: 1.0 };
-    undisturbed(limit, || drive_once(manner, plan))
+    undisturbed(limit, || with_disturbance(|| drive_once(manner, plan)))
 }
 
 fn drive_once(manner: Manner, plan: &Plan) -> Ended {

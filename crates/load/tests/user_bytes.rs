@@ -1,5 +1,4 @@
 //! What a load counts as given to be kept: the documents that it inserts and the fields that it updates, byte by byte.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
 use std::sync::Arc;
 

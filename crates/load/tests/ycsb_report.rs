@@ -1,5 +1,4 @@
 //! Reports and status lines as scripts around YCSB read them: goldens, the example of YCSB's own, and wrappers' expressions.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
 use std::time::Duration;
 

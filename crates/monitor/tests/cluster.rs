@@ -1,7 +1,5 @@
 //! A replica set and a cluster of two shards, played with the replies of a real mongod and mongos 4.0.3.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! All samplers of the host, and the trace of block requests, against loop devices of the tests' own, beside what the kernel
 //! counts.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::fs::File;
 use std::io::Write;

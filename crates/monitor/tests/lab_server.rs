@@ -1,7 +1,5 @@
 //! The samplers of servers against the lab server on both engines: what they give, what they say is missing, what they cost.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,5 +1,4 @@
 //! The runner under samplers that fail, panic, hang and are late.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};

@@ -1,7 +1,5 @@
 //! Table: which documents filters match, case by case, as MongoDB's documentation and its own unit tests have it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
 use bson::{Binary, Bson, Document, RawDocumentBuf, Regex, bson, doc, spec::BinarySubtype};
 use fathom_query::{Filter, Variables};
 

@@ -1,7 +1,5 @@
 //! What filters refuse, with MongoDB's codes and words.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
 use bson::{Bson, Document, RawDocumentBuf, Regex, doc};
 use fathom_query::{Code, Filter, Variables};
 

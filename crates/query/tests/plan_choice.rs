@@ -1,7 +1,5 @@
 //! Which plan is chosen, with which bounds, and what explain shows of it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
 use bson::{Bson, Document, RawDocumentBuf, Regex, doc};
 use fathom_query::{Access, Code, Filter, Hint, IndexInfo, KeyPattern, Plan, Sort, Variables, choose};
 

@@ -1,7 +1,6 @@
 //! Plans are walked over real keys: for any documents, filter and indexes, what a plan reaches and the filter keeps must be what
-//! a scan of all documents finds, and in the sort's order when the plan says so.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
+//! a scan of all documents finds, and in the sort's order when the plan says so.
 
 use std::cmp::Ordering;
 

@@ -1,17 +1,13 @@
 //! What tools ask of a server beside its data: who it is, its log, locking it against writes, stopping it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::served::{config, connect, failure, run};
 use bson::{Bson, Document, doc};
 use fathom_client::{Code, Connection};
 use fathom_server::config::{EngineName, Given};
 use fathom_server::{Config, Server};
-use served::{config, connect, failure, run};
 
 fn fail(connection: &mut Connection, command: &Document) -> (Code, String) {
     let failure = failure(connection, "admin", command);

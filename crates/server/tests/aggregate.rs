@@ -1,16 +1,12 @@
 //! Pipelines over the wire: what the planner takes of them, cursors, look-ups, and where `$out` and `$merge` write.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::served::{ENGINES, code, config, connect, in_memory, index, insert, listed, run, start};
 use bson::{Bson, Document, doc};
 use fathom_client::{Code, Connection};
 use fathom_server::config::EngineName;
-use served::{ENGINES, code, config, connect, in_memory, index, insert, listed, run, start};
 
 fn aggregate(connection: &mut Connection, collection: &str, pipeline: Vec<Document>) -> Vec<Document> {
     let command = doc! { "aggregate": collection, "pipeline": pipeline, "cursor": { "batchSize": 7 } };

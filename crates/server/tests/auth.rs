@@ -1,18 +1,14 @@
 //! Users, logins and rights over the wire.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::served::{ENGINES, code, config, connect, create_user, failure, in_memory, login, run};
 use bson::{Document, doc};
 use fathom_client::{Code, Connection, Credential};
 use fathom_server::Server;
 use fathom_server::config::EngineName;
 use fathom_wire::scram::Mechanism;
-use served::{ENGINES, code, config, connect, create_user, failure, in_memory, login, run};
 
 fn secured(directory: &Path, engine: EngineName) -> Server {
     let mut config = config(directory, engine);
@@ -106,7 +102,7 @@ fn both_mechanisms_work_and_failing_does_not_tell_why() {
     };
     run(&mut root, "admin", &digested);
     let attempt = |user: &str, password: &str, mechanism: Option<Mechanism>| {
-        let mut target = served::target(&server);
+        let mut target = crate::served::target(&server);
         target.credential = Some(Credential {
             user: user.to_owned(),
             password: password.to_owned(),
@@ -331,7 +327,7 @@ fn the_key_file_is_a_login_too_and_must_be_private() {
     assert!(start(0o644).unwrap_err().to_string().contains("are too open"));
     let server = start(0o600).unwrap();
     assert_eq!(code(&mut connect(&server), "a", &doc! { "find": "c" }), Code::Unauthorized);
-    let mut target = served::target(&server);
+    let mut target = crate::served::target(&server);
     target.credential = Some(Credential {
         user: "__system".to_owned(),
         password: "abcdefghIJKL".to_owned(),

@@ -1,12 +1,8 @@
 //! Capped collections and the cursors that follow them, on each engine.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
+use crate::served::{code, connect, listed, on_each, run};
 use bson::{Document, doc};
 use fathom_client::{Code, Connection};
-use served::{code, connect, listed, on_each, run};
 
 fn write_error(reply: &Document) -> i32 {
     reply.get_array("writeErrors").unwrap()[0].as_document().unwrap().get_i32("code").unwrap()

@@ -1,14 +1,10 @@
 //! The server over the wire, on each engine: what a driver would send, and what comes back.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
+use crate::served::{ENGINES, code, config, listed, run, start};
 use bson::{Document, doc};
 use fathom_client::Code;
 use fathom_server::Server;
 use fathom_server::config::EngineName;
-use served::{ENGINES, code, config, listed, run, start};
 
 #[test]
 fn documents_are_inserted_found_changed_and_removed() {

@@ -1,12 +1,8 @@
 //! Collections, views and indexes made, changed, listed and dropped over the wire, on each engine.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
+use crate::served::{code, connect, listed, on_each, run};
 use bson::{Bson, Document, doc};
 use fathom_client::Code;
-use served::{code, connect, listed, on_each, run};
 
 #[test]
 fn collections_are_created_listed_renamed_and_dropped() {

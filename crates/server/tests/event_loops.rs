@@ -1,21 +1,17 @@
 //! Event loops: which connections they have, that clients cannot tell, and that nobody waits for another's device.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use crate::served::executor::{PATIENCE, brought, figure, figures, in_loops, read};
+use crate::served::{code, connect, in_memory, insert, run};
 use bson::{Document, doc};
 use fathom_client::{Code, Connection};
 use fathom_server::Server;
 use fathom_server::config::{EngineName, ServiceExecutor};
 use fathom_wire::{Header, Message, OpMsgWriter, flag};
-use served::executor::{PATIENCE, brought, figure, figures, in_loops, read};
-use served::{code, connect, in_memory, insert, run};
 
 /// A server with a few documents, and connections that loops have.
 fn crowd(server: &Server, count: usize) -> Vec<Connection> {
@@ -80,7 +76,7 @@ fn small_writes_are_brief_and_are_there_for_everybody() {
         assert_eq!(run(connection, "test", &delete).get_i32("n").unwrap(), i32::from(place < 3));
     }
     assert!(figure(&server, "operationsInEventLoops") >= before + 6);
-    let found = served::listed(&mut connect(&server), &doc! { "find": "c", "sort": { "_id": 1 } });
+    let found = crate::served::listed(&mut connect(&server), &doc! { "find": "c", "sort": { "_id": 1 } });
     let ids: Vec<i32> = found.iter().map(|one| one.get_i32("_id").unwrap()).collect();
     assert_eq!(ids, [0, 1, 2, 3, 4, 100, 101, 102, 103, 104]);
     assert!(found.iter().take(5).all(|one| one.get("by") == one.get("_id")));
@@ -155,7 +151,7 @@ fn a_server_stops_while_loops_have_connections() {
 #[test]
 fn where_tickets_are_scarce_operations_wait_for_them_in_threads() {
     let directory = tempfile::tempdir().unwrap();
-    let (server, mut first) = served::start(directory.path(), EngineName::WiredTiger);
+    let (server, mut first) = crate::served::start(directory.path(), EngineName::WiredTiger);
     let mut crowd = crowd(&server, 6);
     let name = "wiredTigerConcurrentReadTransactions";
     run(&mut first, "admin", &doc! { "setParameter": 1, name: 4 });

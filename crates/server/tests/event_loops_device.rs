@@ -1,16 +1,15 @@
 //! Event loops and a device: while data come from it, every connection has its thread.
 //!
+
 //! In a program of its own, because what the process reads is what decides.
-
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::served::executor::{brought, figure, figures, read};
+use crate::served::{connect, insert, run};
 use bson::spec::BinarySubtype;
 use bson::{Binary, doc};
 use fathom_client::Connection;
@@ -19,8 +18,6 @@ use fathom_server::config::EngineName;
 use fathom_service::random;
 use fathom_testkit::{Need, assert_eq, skip, test};
 use rustix::fs::OFlags;
-use served::executor::{brought, figure, figures, read};
-use served::{connect, insert, run};
 
 /// A third more than the cache has room for.
 const DOCUMENTS: u64 = 22_000;
@@ -56,7 +53,7 @@ fn has_direct_io(folder: &Path) -> bool {
 #[test]
 fn connections_have_threads_while_data_come_from_the_device() {
     let directory = tempfile::tempdir().unwrap();
-    let mut config = served::config(directory.path(), EngineName::WiredTiger);
+    let mut config = crate::served::config(directory.path(), EngineName::WiredTiger);
     // Past the kernel's cache, which is no device.
     config.storage.wired_tiger.engine_config = "direct_io=(data)".to_owned();
     if !has_direct_io(directory.path()) {

@@ -1,12 +1,8 @@
 //! `explain`: the stages and figures of each command, and that the right index is used.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
+use crate::served::{ENGINES, code, config, connect, in_memory, run};
 use bson::{Bson, Document, doc};
 use fathom_client::{Code, Connection};
-use served::{ENGINES, code, config, connect, in_memory, run};
 
 fn index(connection: &mut Connection, spec: Document) {
     let mut spec = spec;

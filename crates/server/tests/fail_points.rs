@@ -1,15 +1,11 @@
 //! `configureFailPoint` over the wire: what fails, how often, and how.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
 use std::time::{Duration, Instant};
 
+use crate::served::{code, connect, failure, in_memory, run, target};
 use bson::{Document, doc};
 use fathom_client::{Code, Connection};
 use fathom_server::Server;
-use served::{code, connect, failure, in_memory, run, target};
 
 fn server() -> Server {
     in_memory(|config| {

@@ -1,12 +1,8 @@
 //! `findAndModify`: what it answers, what it refuses, and that each of many gets its own.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
+use crate::served::{ENGINES, code, config, connect, in_memory, run};
 use bson::{Bson, Document, doc};
 use fathom_client::Code;
-use served::{ENGINES, code, config, connect, in_memory, run};
 
 #[test]
 fn it_answers_with_the_document_before_or_after() {

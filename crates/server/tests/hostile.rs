@@ -1,21 +1,18 @@
 //! Clients that send nonsense, too much, too little or too slowly, on real sockets: an error or a closed socket, bounded
+
 //! memory, and a server that goes on answering.
-
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use crate::served::{code, connect, in_memory, run};
 use bson::{Document, RawDocumentBuf, doc};
 use fathom_client::{Code, Connection};
 use fathom_server::Server;
 use fathom_wire::{Codec, Compressor, Header, Message, OpCode, OpMsgWriter, flag};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use served::{code, connect, in_memory, run};
 
 /// A socket that waits for no more than ten seconds.
 fn socket(server: &Server) -> TcpStream {
@@ -275,7 +272,7 @@ fn too_many_connections_are_turned_away_and_come_back() {
     assert_eq!(send(&server, &message(&ping())), Outcome::Closed);
     drop(held);
     let until = Instant::now() + Duration::from_secs(10);
-    while Connection::connect(&served::target(&server)).is_err() {
+    while Connection::connect(&crate::served::target(&server)).is_err() {
         assert!(Instant::now() < until, "nobody is let in again");
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -1,7 +1,5 @@
 //! The table of options: flags and configuration files mean the same, and what makes no sense is one sentence.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,16 +1,12 @@
 //! What a server tells of itself and what can be changed while it runs, over the wire and on each engine.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
 use std::time::{Duration, Instant};
 
+use crate::served::{ENGINES, config, connect, failure, run};
 use bson::{Bson, Document, doc};
 use fathom_client::{Code, Connection};
 use fathom_server::config::EngineName;
 use fathom_server::{Config, Server};
-use served::{ENGINES, config, connect, failure, run};
 
 struct Running {
     server: Server,

@@ -1,16 +1,13 @@
 //! Whatever indexes a collection has, every query gives what a scan of all records gives: random documents, indexes and queries,
+
 //! asked over the wire of two collections with the same documents, one of them without indexes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
+use crate::served::{connect, in_memory, run};
 use bson::{Bson, Document, bson, doc};
 use fathom_client::Connection;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use served::{connect, in_memory, run};
 
 const FIELDS: [&str; 4] = ["a", "b", "a.x", "c"];
 

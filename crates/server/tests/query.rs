@@ -1,12 +1,8 @@
 //! `find` with all its options, `count` and `distinct`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
+use crate::served::{ENGINES, code, config, connect, in_memory, index, insert, listed, run};
 use bson::{Bson, Document, bson, doc};
 use fathom_client::{Code, Connection};
-use served::{ENGINES, code, config, connect, in_memory, index, insert, listed, run};
 
 fn ids(connection: &mut Connection, find: &Document) -> Vec<i32> {
     listed(connection, find).iter().map(|one| one.get_i32("_id").unwrap()).collect()

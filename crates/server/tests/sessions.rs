@@ -1,12 +1,8 @@
 //! Logical sessions over the wire: made, refreshed, ended and killed, with what runs in them.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
+use crate::served::{code, connect, create_user, failure, in_memory, login, run};
 use bson::{Bson, Document, doc};
 use fathom_client::{Code, Connection};
-use served::{code, connect, create_user, failure, in_memory, login, run};
 
 fn lsid(number: u8) -> Bson {
     Bson::Document(doc! { "id": bson::Uuid::from_bytes([number; 16]) })

@@ -1,20 +1,16 @@
 //! TLS over the wire: who is let in under each mode, and files that are no use.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::served::{in_memory, run};
 use bson::doc;
 use fathom_client::tls::ClientTls;
 use fathom_client::{Address, Connection, Target};
 use fathom_server::Server;
 use fathom_server::config::{TlsMode, TlsOptions};
-use served::{in_memory, run};
 
 /// The made-up certificates of the client's own tests.
 fn pem(name: &str) -> PathBuf {

@@ -1,14 +1,10 @@
 //! The TTL monitor on each engine: what expires, what does not, and that a shorter sleep counts at once.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
 use std::time::{Duration, Instant};
 
+use crate::served::{listed, on_each, run};
 use bson::{DateTime, Document, RawDocumentBuf, doc};
 use fathom_client::Connection;
-use served::{listed, on_each, run};
 
 /// Waits until the collection holds exactly these `_id`s.
 fn wait_for(connection: &mut Connection, collection: &str, ids: &[&str]) {

@@ -1,12 +1,8 @@
 //! `validate`, `reIndex` and `compact` on each engine, and that indexes stay in step with records whatever is done.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
+use crate::served::{code, connect, listed, on_each, run};
 use bson::{Document, doc};
 use fathom_client::{Code, Connection};
-use served::{code, connect, listed, on_each, run};
 
 fn insert_many(connection: &mut Connection, from: i32, to: i32) {
     let documents: Vec<Document> = (from..to)

@@ -1,12 +1,8 @@
 //! Queries on views: what comes back is what the view's pipeline and the query's own stages make; writes are refused.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
-
-mod served;
-
+use crate::served::{code, connect, in_memory, listed, run};
 use bson::{Bson, Document, doc};
 use fathom_client::{Code, Connection};
-use served::{code, connect, in_memory, listed, run};
 
 fn fill(connection: &mut Connection) {
     let documents: Vec<Document> = (0..300).map(|n| doc! { "_id": n, "a": n % 10, "t": [n % 3] }).collect();

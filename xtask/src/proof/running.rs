@@ -102,7 +102,22 @@ fn plain(words: &[String]) -> Command {
 
 fn nextest(step: &Step, filter: &str) -> Command {
     let mut command = Command::new("cargo");
-    command.args(["nextest", "run", "--workspace", "--locked", "--profile", "proof", "--no-fail-fast"]);
+    // Only integration tests have a second tier, and fewer programs are linked without the others.
+    command.args([
+        "nextest",
+        "run",
+        "--workspace",
+        "--test",
+        "tests",
+        "--test",
+        "targets",
+        "--test",
+        "simulation",
+        "--locked",
+        "--profile",
+        "proof",
+    ]);
+    command.arg("--no-fail-fast");
     command.args(["--cargo-quiet", "-E", filter]);
     if let Some(threads) = step.threads {
         command.arg("--test-threads").arg(threads.to_string());

@@ -1,5 +1,4 @@
 //! What the tests of the RocksDB engine share: an engine in a folder, and a child process that is killed.
-#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

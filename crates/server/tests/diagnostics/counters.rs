@@ -4,7 +4,7 @@ use bson::{Document, doc};
 use fathom_client::{Connection, Target};
 use fathom_wire::Compressor;
 
-use crate::support::{ENGINES, Lab, at, fail, grown, number, run, run_on, status};
+use super::support::{ENGINES, Lab, at, fail, grown, number, run, run_on, status};
 
 /// 300 documents in one insert, a query in three batches, two updates, a delete, one failure.
 fn work(connection: &mut Connection) {

@@ -3,7 +3,7 @@
 use bson::{Document, doc};
 use fathom_client::Connection;
 
-use crate::support::{ENGINES, Lab, at, fail, number, run, run_on, text};
+use super::support::{ENGINES, Lab, at, fail, number, run, run_on, text};
 
 fn operations(connection: &mut Connection, conditions: Document) -> Vec<Document> {
     let mut command = doc! { "currentOp": 1 };

@@ -3,7 +3,7 @@
 use bson::{Bson, Document, doc};
 use fathom_client::{Connection, Target};
 
-use crate::support::{ENGINES, Lab, at, fail, found, number, run, run_on, text};
+use super::support::{ENGINES, Lab, at, fail, found, number, run, run_on, text};
 
 /// The lines about slow operations that the log holds, newest last.
 fn lines(lab: &Lab) -> Vec<Document> {
@@ -154,7 +154,7 @@ fn the_profile_keeps_what_its_level_says() {
         assert!(stats.get_bool("capped").unwrap());
         assert_eq!(number(&stats, "maxSize"), 1 << 20);
         // Keeping operations is no operation.
-        assert_eq!(number(&crate::support::status(&mut connection), "opcounters.insert"), 1);
+        assert_eq!(number(&super::support::status(&mut connection), "opcounters.insert"), 1);
         assert_eq!(fail(&mut connection, "test", &doc! { "profile": 3 }).code().0, 2);
         assert_eq!(fail(&mut connection, "test", &doc! { "profile": 1, "sampleRate": 2 }).code().0, 2);
         assert_eq!(fail(&mut connection, "test", &doc! { "profile": 1, "filter": {} }).code().0, 115);

@@ -4,8 +4,8 @@ use bson::{Document, Timestamp, doc};
 use fathom_client::Code;
 use fathom_server::config::EngineName;
 
+use super::set::{Set, until};
 use crate::served::{self, code, run};
-use crate::set::{Set, until};
 
 #[test]
 fn a_set_follows_its_primary_on_each_engine() {

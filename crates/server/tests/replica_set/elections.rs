@@ -4,8 +4,8 @@ use bson::doc;
 use fathom_client::Code;
 use fathom_server::config::EngineName;
 
+use super::set::{Set, files, until};
 use crate::served::{self, run};
-use crate::set::{Set, files, until};
 
 #[test]
 fn when_the_primary_goes_another_takes_over_with_all_that_a_majority_has() {

@@ -5,8 +5,8 @@ use bson::{Binary, Document, doc};
 use fathom_client::Code;
 use fathom_server::config::EngineName;
 
+use super::set::Set;
 use crate::served::{code, failure, run};
-use crate::set::Set;
 
 fn session(byte: u8) -> Document {
     doc! { "id": Binary { subtype: BinarySubtype::Uuid, bytes: vec![byte; 16] } }

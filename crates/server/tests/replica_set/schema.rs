@@ -4,8 +4,8 @@ use bson::{Document, doc};
 use fathom_client::Connection;
 use fathom_server::config::EngineName;
 
+use super::set::{Set, until};
 use crate::served::{self, run};
-use crate::set::{Set, until};
 
 /// What a member has in `test`: each collection with its indexes.
 fn schema(connection: &mut Connection) -> Vec<(String, Vec<String>)> {

@@ -6,8 +6,8 @@ use fathom_client::Code;
 use fathom_server::ClusterRole;
 use fathom_server::config::EngineName;
 
+use super::set::Set;
 use crate::served::{code, failure, run};
-use crate::set::Set;
 
 /// A router that has just added a shard reads from its secondaries at once. A secondary that replication had not told yet which shard
 /// it belongs to once refused.

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use bson::doc;
 use fathom_server::config::EngineName;
 
+use super::set::{Set, until};
 use crate::served::{self, run};
-use crate::set::{Set, until};
 
 /// It once took its own shutdown for an entry that cannot be applied, and ended as if its data were damaged.
 #[test]

@@ -1,7 +1,5 @@
 //! A server for a test, and the client that talks to it.
 
-#![allow(dead_code, reason = "not every test uses all of it")]
-
 pub(crate) mod executor;
 
 use std::path::Path;

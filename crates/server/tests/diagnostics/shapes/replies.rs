@@ -9,7 +9,7 @@ use fathom_server::config::EngineName;
 
 use super::allowed::ALLOWED;
 use super::compare::differences;
-use crate::support::{Lab, at, run_on};
+use crate::diagnostics::support::{Lab, at, run_on};
 
 /// One comparison.
 struct Row {

@@ -1,16 +1,8 @@
 //! `fathom compare` over arrays of whole disks, in a guest under QEMU whose kernel has md and device mapper: the built program
 //! makes both arrays of virtio disks, probes them, is killed over each, and gives the disks back empty.
 //!
-//! A program of its own, so that no other test runs beside an emulated machine. The test ends as skipped where QEMU or the guest is
+//! No other test runs beside an emulated machine. The test ends as skipped where QEMU or the guest is
 //! missing.
-
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "a test fails by panicking"
-)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -185,7 +177,7 @@ fn a_study_over_arrays_of_whole_disks_gives_them_back_empty() {
     let scratch = Scratch::new().unwrap();
     let disk = Drive::Empty(Bytes::mib(320));
     let drives = [Drive::Holding(packed(&scratch)), disk.clone(), disk];
-    let said = guest.run("helper_process", &drives).unwrap();
+    let said = guest.run("proof::compare_guest::helper_process", &drives).unwrap();
     println!("{}", said.join("\n"));
     assert!(said.iter().any(|line| line.starts_with("verdict: both arrays stood")), "{said:?}");
 }

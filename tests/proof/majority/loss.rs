@@ -7,10 +7,10 @@ use bson::{Document, doc};
 use fathom_client::Connection;
 use fathom_testkit::test;
 
-use crate::members::{Members, PATIENCE, alone, until};
-use crate::nemesis::{begin, end};
-use crate::outcome::converge;
-use crate::schedule::Fault;
+use super::members::{Members, PATIENCE, alone, until};
+use super::nemesis::{begin, end};
+use super::outcome::converge;
+use super::schedule::Fault;
 
 #[test]
 fn a_primary_cut_off_loses_what_it_took_into_files() {
@@ -25,7 +25,7 @@ fn a_primary_cut_off_loses_what_it_took_into_files() {
 
 fn lose(members: &Members) {
     members.network.enter().unwrap();
-    crate::clients::prepare(members);
+    super::clients::prepare(members);
     let old = members.wait_for_primary();
     let mut connection = members.connect(old, PATIENCE).unwrap();
     let common: Vec<Document> = (1..=60_i64).map(|id| doc! { "_id": id, "v": "common" }).collect();

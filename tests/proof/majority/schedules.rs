@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use fathom_testkit::{assert, assert_eq, test};
 
-use crate::clients::{Client, OBJECTS, prepare, values_of};
-use crate::history::{Event, Object, Outcome, check};
-use crate::members::{Engines, Members, alone};
-use crate::nemesis::haunt;
-use crate::outcome::{Contents, converge, terms_begun_twice};
-use crate::schedule::Schedule;
-use crate::watch::Terms;
+use super::clients::{Client, OBJECTS, prepare, values_of};
+use super::history::{Event, Object, Outcome, check};
+use super::members::{Engines, Members, alone};
+use super::nemesis::haunt;
+use super::outcome::{Contents, converge, terms_begun_twice};
+use super::schedule::Schedule;
+use super::watch::Terms;
 
 /// Schedules unless `$FATHOM_SCHEDULES` says how many.
 const USUAL: u64 = 6;

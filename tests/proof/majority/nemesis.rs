@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use rustix::process::Signal;
 
-use crate::members::Members;
-use crate::schedule::{Fault, Schedule, Step, Who};
+use super::members::Members;
+use super::schedule::{Fault, Schedule, Step, Who};
 
 /// Does all that the schedule says, until the last fault has ended. One member has one fault at a time: a second one is left
 /// out. Says what it does.

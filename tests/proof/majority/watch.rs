@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bson::{RawDocument, doc};
 
-use crate::members::Members;
+use super::members::Members;
 
 /// The primaries of each term, as they said themselves.
 #[derive(Debug, Default)]

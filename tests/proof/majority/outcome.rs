@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bson::{Document, doc};
 
-use crate::members::{Members, PATIENCE, read_all, until};
+use super::members::{Members, PATIENCE, read_all, until};
 
 /// The collections that all members must agree on.
 const COLLECTIONS: [&str; 4] = ["lists", "registers", "loose", "marks"];

@@ -12,8 +12,8 @@ use bson::{Binary, Document, RawDocument, RawDocumentBuf, doc};
 use fathom_client::{Code, Connection, Failure};
 use fathom_stats::Seeded;
 
-use crate::history::{Event, NOTHING, Object, Outcome, What};
-use crate::members::Members;
+use super::history::{Event, NOTHING, Object, Outcome, What};
+use super::members::Members;
 
 /// Lists, and as many registers.
 pub(crate) const OBJECTS: i64 = 4;
@@ -273,7 +273,7 @@ pub(crate) fn values_of(document: &Document) -> Vec<i64> {
 /// Makes the objects, with nothing in them, on all members.
 pub(crate) fn prepare(members: &Members) {
     let place = members.wait_for_primary();
-    let mut connection = members.connect(place, crate::members::PATIENCE).unwrap();
+    let mut connection = members.connect(place, super::members::PATIENCE).unwrap();
     let all = |document: fn(i64) -> Document| (0..OBJECTS).map(document).collect::<Vec<_>>();
     let contents = [
         ("lists", all(|number| doc! { "_id": number, "v": [] })),
