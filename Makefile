@@ -25,9 +25,13 @@ ONLY ?=
 RECORD ?=
 export ONLY RECORD
 
-# In front of what uses the target directory: it exists, and unused ones of older lists go (the latest two, and any
-# that was used within two hours, stay).
+# In front of what uses the target directory: it exists, and unused ones of older lists are removed (the latest two, and any
+# that was used within two hours, stay). Cargo tells clones apart by the times of their files alone, and programs hold the path of
+# the clone that they were built in: what another clone built of our packages is built again.
 prepare = mkdir -p "$(CARGO_TARGET_DIR)" && touch "$(CARGO_TARGET_DIR)" && \
+	{ [ "$$(cat "$(CARGO_TARGET_DIR)/clone" 2>/dev/null)" = "$(CURDIR)" ] || \
+	{ find "$(CARGO_TARGET_DIR)" -path '*/.fingerprint/*' -prune \( -name 'fathom*' -o -name 'xtask-*' \) -exec rm -rf {} + && \
+	echo "$(CURDIR)" >"$(CARGO_TARGET_DIR)/clone"; }; } && \
 	{ ls -1dt "$(FATHOM_CACHE)"/target-* 2>/dev/null || true; } | tail -n +3 | \
 	while read -r old; do find "$$old" -maxdepth 0 -mmin +120 -exec rm -rf {} +; done
 
@@ -104,8 +108,8 @@ fmt: ## format the code
 
 bench: dist ## the disk probe beside fio, the lab server and the load generator beside go-ycsb, the cost of watching
 	@setup/install.sh bench
-	for bench in bench bench-server bench-load bench-router bench-watch; do \
-		cargo run --profile dist --locked --package xtask -- $$bench; done
+	for task in disk server load router watch; do \
+		cargo run --profile dist --locked --package fathom-bench -- $$task; done
 
 fuzz: ## every fuzz target for FUZZ_SECONDS
 	@setup/install.sh fuzz

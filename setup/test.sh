@@ -2,7 +2,7 @@
 # What every change must pass, each step named and timed; stops at the first that fails. Called by `make test`.
 #
 # All steps build the whole workspace with the same features and flags into one target directory, so that dependencies are
-# compiled once for checking (clippy) and once for running (tests). What is slow by nature is in `make proof`.
+# compiled once for checking (clippy, doc) and once for running (tests); xtask, which tidy builds alone, depends on none of it. What is slow by nature is in `make proof`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 nextest=$(setup/nextest.sh)
@@ -46,7 +46,7 @@ step format format
 step clippy cargo clippy --workspace --all-targets --locked -- -D warnings
 step build cargo nextest run --workspace --locked --no-run --cargo-quiet
 step tidy cargo xtask tidy
-step doc cargo doc --workspace --no-deps --document-private-items --locked --quiet
+RUSTDOCFLAGS="-D warnings" step doc cargo doc --workspace --all-features --no-deps --document-private-items --locked --quiet
 # Property tests draw the same cases each time: a change fails for what it did. make soak draws others.
 export PROPTEST_RNG_SEED=20261125
 # To the end even where one fails: a run on a machine that is gone afterwards tells all that do.

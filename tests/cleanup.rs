@@ -12,7 +12,9 @@ use fathom_storage::{
     Array, ArrayKind, Backing, Base, Cap, CapLimits, Filesystem, FilesystemOptions, LoopDevice, LoopOptions,
     QueueSettings, TargetSpec, format_and_mount,
 };
-use fathom_testkit::{Fathom, Output, Scratch, assert, assert_eq, is_root, leftovers, need_root, test};
+use fathom_testkit::{
+    Fathom, Output, Scratch, assert, assert_eq, is_root, leftovers, need_loop_devices, need_root, test,
+};
 use fathom_units::Bytes;
 
 /// Tells the helper process where to make its things; the test binary itself is the helper.
@@ -64,6 +66,9 @@ struct Helper {
 
 impl Helper {
     fn start() -> Helper {
+        if is_root() {
+            need_loop_devices();
+        }
         let scratch = Scratch::new().unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "cleanup::helper_process", "--ignored", "--nocapture"])

@@ -1,43 +1,28 @@
 //! `fathom cluster` with our own server: a cluster of one, from its making to its end.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use bson::doc;
 use fathom_process::ProcessId;
-use fathom_testkit::{Fathom, Output, Scratch};
+use fathom_testkit::{Fathom, Output, Ports, Scratch, processes_naming};
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::serve_run::{connect, count, run};
 
-/// So many free ports in a row, which no other test here is given. They lie below those that the kernel gives out by itself.
-pub(crate) fn free_ports(count: u16) -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    for _ in 0..1000 {
-        let salt = u16::try_from(std::process::id() % 7).unwrap() * 1500;
-        let first = 20_000 + salt + NEXT.fetch_add(count, Ordering::Relaxed) % 1500;
-        let bound: Result<Vec<TcpListener>, _> =
-            (first..first + count).map(|port| TcpListener::bind(("127.0.0.1", port))).collect();
-        if bound.is_ok() {
-            return first;
-        }
-    }
-    panic!("no {count} free ports");
-}
-
 /// A cluster's folder, with the calls for it. Destroyed at the end, also when the test fails.
 pub(crate) struct Place {
     pub(crate) scratch: Scratch,
     pub(crate) port: u16,
+    _ports: Ports,
 }
 
 impl Place {
     pub(crate) fn new(ports: u16) -> Place {
-        Place { scratch: Scratch::new().unwrap(), port: free_ports(ports) }
+        let ports = Ports::reserve(ports).unwrap();
+        Place { scratch: Scratch::new().unwrap(), port: ports.first(), _ports: ports }
     }
 
     pub(crate) fn folder(&self) -> PathBuf {
@@ -69,7 +54,7 @@ impl Place {
 
     /// The processes that have this place on their command lines.
     pub(crate) fn processes(&self) -> Vec<u32> {
-        with_words(&self.folder())
+        processes_naming(&self.folder())
     }
 }
 
@@ -78,25 +63,10 @@ impl Drop for Place {
         if self.folder().exists() {
             let _ = self.run("destroy", &[]);
         }
-        for pid in self.processes() {
-            if let Some(id) = ProcessId::of(pid) {
-                let _ = id.signal(Signal::KILL);
-            }
+        for process in self.processes().into_iter().filter_map(ProcessId::of) {
+            let _ = process.signal(Signal::KILL);
         }
     }
-}
-
-fn with_words(folder: &Path) -> Vec<u32> {
-    let folder = folder.display().to_string();
-    let pids = fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| {
-        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        ProcessId::of(*pid).is_some() && String::from_utf8_lossy(&words).contains(&folder)
-    })
-    .collect()
 }
 
 fn pid(server: &Value) -> u32 {

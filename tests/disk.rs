@@ -2,24 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
 
 use fathom_record::Run;
 use fathom_testkit::{Fathom, Output, RealDisk, Scratch, leftovers};
 use serde_json::Value;
-
-/// Tests that crowd the CPUs (a thousand threads) run alone among the tests that look at rates.
-static CPUS: RwLock<()> = RwLock::new(());
-
-/// Held by a test that looks at rates.
-pub(crate) fn quiet() -> impl Drop {
-    CPUS.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Held by a test that leaves nothing for the others.
-pub(crate) fn crowded() -> impl Drop {
-    CPUS.write().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// One place to probe, and where the program keeps its state meanwhile.
 pub(crate) struct Probe {

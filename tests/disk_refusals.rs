@@ -12,7 +12,7 @@ use fathom_record::State;
 use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, format_and_mount};
 use fathom_testkit::{
     Fathom, FuseMount, Ledger, Need, NullResponder, Output, RealDisk, Scratch, Tmpfs, assert, assert_eq,
-    fill, is_root, need_root, skip, test,
+    fill, is_root, need_loop_devices, skip, test,
 };
 use fathom_units::Bytes;
 
@@ -322,7 +322,7 @@ fn a_folder_without_permission_is_refused() {
 
 #[test]
 fn a_block_device_is_written_to_only_when_it_is_blank_and_named() {
-    need_root();
+    need_loop_devices();
     let scratch = Scratch::new().unwrap();
     let ledger = Ledger::open_in(&scratch.path().join("state")).unwrap();
     let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
@@ -410,6 +410,7 @@ fn a_file_system_that_dies_is_an_error_and_no_crash() {
 
 #[test]
 fn a_thin_disk_that_runs_out_is_told_and_cleaned_up() {
+    need_loop_devices();
     let memory = Tmpfs::new(Bytes::mib(64));
     let state = Scratch::new().unwrap();
     let ledger = Ledger::open_in(&state.path()).unwrap();

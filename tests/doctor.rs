@@ -4,7 +4,6 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fathom_host::doctor::RULES;
 use fathom_testkit::{Fathom, Output, Scratch};
@@ -19,13 +18,6 @@ fn repository() -> PathBuf {
 
 fn host(name: &str) -> String {
     repository().join("tests/fixtures/hosts").join(name).display().to_string()
-}
-
-/// Held by tests that look at this machine's processes, of which one starts what looks like a server.
-static PROCESSES: Mutex<()> = Mutex::new(());
-
-fn processes() -> MutexGuard<'static, ()> {
-    PROCESSES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A process that dies with its test.
@@ -161,6 +153,15 @@ fn each_change_for_the_worse_is_seen() {
 }
 
 #[test]
+fn a_verdict_on_the_kernel_shows_the_version_that_was_read() {
+    let scratch = changed("nvme", &[("proc/sys/kernel/osrelease", "6.19.2")]);
+    let document = doctor(&["--json", "--snapshot", &scratch.path().display().to_string()]).json();
+    let findings = document["findings"].as_array().unwrap();
+    let crash = findings.iter().find(|finding| finding["id"] == "rseq-crash").unwrap();
+    assert!(crash["evidence"].to_string().contains("/proc/sys/kernel/osrelease = 6.19.2"), "{crash}");
+}
+
+#[test]
 fn an_array_in_trouble_is_critical() {
     let md = "sys/block/md0/md";
     let whole = [
@@ -215,7 +216,6 @@ fn a_host_with_files_missing_is_judged_without_panic() {
 
 #[test]
 fn this_machine_and_its_snapshot_get_the_same_findings() {
-    let _held = processes();
     let scratch = Scratch::new().unwrap();
     let data = scratch.path().join("data");
     let saved = scratch.path().join("saved");
@@ -239,7 +239,6 @@ fn a_server_is_found_and_its_secrets_are_not_kept() {
     // The kernel's name of a process is its program's, so a copy of sleep serves as a server that does nothing.
     let program = scratch.path().join("mongod");
     fs::copy("/bin/sleep", &program).unwrap();
-    let _held = processes();
     let command = Command::new(&program)
         .arg("60")
         .env_clear()

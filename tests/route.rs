@@ -140,22 +140,6 @@ fn a_shard_that_was_killed_comes_again_as_the_same_shard() {
 }
 
 #[test]
-fn mongosh_has_its_sharding_helpers() {
-    let scratch = Scratch::new().unwrap();
-    // Looked for before the cluster is made, which takes longer.
-    client("node");
-    let cluster = Cluster::start(&scratch, &[WIRED_TIGER, WIRED_TIGER]);
-    let shards: Vec<String> =
-        cluster.shards.iter().map(|shard| format!("'127.0.0.1:{}'", shard.port())).collect();
-    let uri = format!("mongodb://localhost:{}/test", cluster.router.port());
-    let call = mongosh(&uri, &scratch.path());
-    let call = call.args(["--eval", &format!("const SHARDS = [{}];", shards.join(", "))]);
-    let call = with_program(call, "sharding").limit(Duration::from_secs(300));
-    assert_passed("mongosh", &call.run());
-    cluster.stop();
-}
-
-#[test]
 fn pymongo_sees_a_router() {
     let scratch = Scratch::new().unwrap();
     let call = program("python", &scratch.path());
@@ -228,4 +212,26 @@ fn a_shard_that_stands_still_holds_up_only_who_asks_it() {
     assert!(own.get_i64("relayedQueries").unwrap() > 400, "{own}");
     drop(client);
     cluster.stop();
+}
+
+mod proof {
+    use fathom_testkit::test;
+
+    use super::*;
+
+    #[test]
+    fn mongosh_has_its_sharding_helpers() {
+        let scratch = Scratch::new().unwrap();
+        // Looked for before the cluster is made, which takes longer.
+        client("node");
+        let cluster = Cluster::start(&scratch, &[WIRED_TIGER, WIRED_TIGER]);
+        let shards: Vec<String> =
+            cluster.shards.iter().map(|shard| format!("'127.0.0.1:{}'", shard.port())).collect();
+        let uri = format!("mongodb://localhost:{}/test", cluster.router.port());
+        let call = mongosh(&uri, &scratch.path());
+        let call = call.args(["--eval", &format!("const SHARDS = [{}];", shards.join(", "))]);
+        let call = with_program(call, "sharding").limit(Duration::from_secs(300));
+        assert_passed("mongosh", &call.run());
+        cluster.stop();
+    }
 }

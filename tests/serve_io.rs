@@ -1,4 +1,4 @@
-//! What the lab server does to the disk and when, as far as a test of seconds can tell; `cargo xtask io-fidelity` does the
+//! What the lab server does to the disk and when, as far as a test of seconds can tell; `cargo measure io-fidelity` does the
 //! rest.
 
 use std::thread;

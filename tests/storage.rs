@@ -13,7 +13,7 @@ use fathom_storage::{
     Backing, Cap, CapLimits, Filesystem, FilesystemOptions, LoopDevice, LoopOptions, format_and_mount,
 };
 use fathom_testkit::{
-    FuseMount, Need, OrSkip, RealDisk, Scratch, Tmpfs, assert, assert_eq, leftovers, need_root, test,
+    FuseMount, Need, OrSkip, RealDisk, Scratch, Tmpfs, assert, assert_eq, leftovers, need_loop_devices, test,
 };
 use fathom_units::Bytes;
 
@@ -59,7 +59,7 @@ fn btrfs_is_made_used_and_undone() {
 
 #[test]
 fn a_loop_device_has_the_block_size_and_space_asked_for() {
-    need_root();
+    need_loop_devices();
     let scratch = Scratch::new().unwrap();
     let ledger = Ledger::open_in(&scratch.path().join("state")).unwrap();
     let options =
@@ -86,7 +86,7 @@ fn a_loop_device_has_the_block_size_and_space_asked_for() {
 
 #[test]
 fn many_loop_devices_at_once_are_no_race() {
-    need_root();
+    need_loop_devices();
     let scratch = Scratch::new().unwrap();
     let folder = scratch.path();
     let ledger = Ledger::open_in(&folder.join("state")).unwrap();

@@ -1,24 +1,19 @@
 //! `fathom ycsb` with servers that die, hang or talk nonsense, and users who have seen enough: it goes on or ends with its report.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bson::rawdoc;
 use fathom_record::{Run, State};
 use fathom_testkit::{
-    Bytes, Fathom, Manner, NullResponder, Output, Running, Scratch, Tmpfs, assert, assert_eq, fill, test,
+    Bytes, Fathom, Manner, NullResponder, Output, Ports, Running, Scratch, Tmpfs, assert, assert_eq, fill,
+    test,
 };
 use rustix::process::Signal;
 
 use crate::serve_run::connect;
 use crate::ycsb::{report, ycsb};
 use crate::ycsb_run::loaded;
-
-/// A free port that a server can have twice.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 /// A server on a port, up.
 fn serve_on(port: u16, db: &Path) -> Running {
@@ -47,7 +42,8 @@ fn wait_until(what: &str, mut seen: impl FnMut() -> bool) {
 fn killed_and_restarted(more: &[&str]) {
     let scratch = Scratch::new().unwrap();
     let db = scratch.path().join("db");
-    let port = free_port();
+    let ports = Ports::reserve(1).unwrap();
+    let port = ports.first();
     let server = serve_on(port, &db);
     let words = ["recordcount=500", "--no-record", "-threads 6", "-s", "status.interval=1"];
     ycsb("load", "workloada", &to(port), &words).run().expect_code(0);

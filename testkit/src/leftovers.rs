@@ -5,6 +5,7 @@ use std::path::Path;
 
 use fathom_errors::Result;
 use fathom_host::{Mounts, View};
+use fathom_process::ProcessId;
 
 /// Loop devices and mounts on anything below `folder`, everything in it named by our prefix, the journals below
 /// it, and the cgroups that the process `pid` made; one line each. An empty list is the wanted answer.
@@ -28,6 +29,18 @@ pub fn leftovers(folder: &Path, pid: Option<u32>) -> Result<Vec<String>> {
     }
     add_files(folder, &mut found);
     Ok(found)
+}
+
+/// The numbers of the processes that have `folder` on their command lines, without those that ended and were not waited for.
+pub fn processes_naming(folder: &Path) -> Vec<u32> {
+    let folder = folder.display().to_string();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        ProcessId::of(*pid).is_some() && String::from_utf8_lossy(&words).contains(&folder)
+    })
+    .collect()
 }
 
 fn add_cgroups(folder: &Path, prefix: &str, found: &mut Vec<String>) {

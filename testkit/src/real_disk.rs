@@ -9,7 +9,7 @@ use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, Mou
 use fathom_units::Bytes;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use crate::scratch::{Scratch, fill, fixture_ledger, root_fixture};
+use crate::scratch::{Scratch, fill, fixture_ledger, need_root, root_fixture};
 use crate::skip::{Need, OrSkip};
 
 /// A mounted file system on a loop device of its own.
@@ -96,6 +96,18 @@ impl RealDisk {
         self.mounted.undo()?;
         self.device.undo()
     }
+}
+
+/// Ends the test as skipped for a user who is not root, and where no loop device is free.
+#[track_caller]
+pub fn need_loop_devices() {
+    need_root();
+    let attempt = || {
+        let (scratch, ledger) = (Scratch::new()?, fixture_ledger()?);
+        let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
+        LoopDevice::create(&ledger, &scratch.path(), Bytes::mib(1), options)?.undo()
+    };
+    attempt().or_skip(Need::Disk);
 }
 
 fn make(filesystem: Filesystem, size: Bytes, options: &FilesystemOptions) -> Result<RealDisk> {

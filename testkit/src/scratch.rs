@@ -1,38 +1,92 @@
 //! A folder of a test's own, and the ledger that all fixtures of the machine share.
 
 use std::env;
-use std::fs::OpenOptions;
+use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
+use std::time::Duration;
 
 use fathom_errors::{Error, Result};
-use fathom_process::{Guard, Ledger, Thing, ledger};
+use fathom_host::{Mounts, View};
+use fathom_process::{Guard, Ledger, ProcessId, Thing, ledger};
+use rustix::process::Signal;
 use tempfile::TempDir;
 
+use crate::leftovers::processes_naming;
 use crate::skip::{Need, OrSkip, count_fixture, end_as_skipped};
+
+/// What the name of each test's folder begins with.
+const PREFIX: &str = "fathom-test-";
+
+/// A folder younger than this may not be locked yet by the test that makes it.
+const MIN_AGE: Duration = Duration::from_secs(60);
 
 /// A folder that is removed with everything in it. `$FATHOM_TEST_DIR` says on which disk, else the system's
 /// folder for temporary files.
 #[derive(Debug)]
-pub struct Scratch(TempDir);
+pub struct Scratch {
+    folder: TempDir,
+    /// Locked while the test runs: the lock of a killed test is free.
+    _lock: File,
+}
 
 impl Scratch {
     /// A new, empty one.
     pub fn new() -> Result<Scratch> {
+        take_down();
         let base = base();
-        let made = tempfile::Builder::new().prefix("fathom-test-").tempdir_in(&base);
-        made.map(Scratch).map_err(|e| Error::io("create a folder in", base, e))
+        let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&base);
+        let folder = made.map_err(|e| Error::io("create a folder in", base, e))?;
+        let lock = File::open(folder.path()).and_then(|file| file.lock().map(|()| file));
+        let lock = lock.map_err(|e| Error::io("lock", folder.path(), e))?;
+        Ok(Scratch { folder, _lock: lock })
     }
 
     /// Where it is, free of symbolic links.
     pub fn path(&self) -> PathBuf {
-        self.0.path().canonicalize().unwrap_or_else(|_| self.0.path().to_owned())
+        let path = self.folder.path();
+        path.canonicalize().unwrap_or_else(|_| path.to_owned())
     }
 }
 
-fn base() -> PathBuf {
+pub(crate) fn base() -> PathBuf {
     env::var_os("FATHOM_TEST_DIR").map_or_else(env::temp_dir, PathBuf::from)
+}
+
+fn state() -> PathBuf {
+    base().join("fathom-testkit-state")
+}
+
+/// Takes down what killed tests left, at the first call in a process: mounts and devices by their ledgers, then their folders,
+/// and servers that work there. Where that fails it is not the affair of the test that calls; the ledger remembers.
+fn take_down() {
+    static TAKE_DOWN: Once = Once::new();
+    TAKE_DOWN.call_once(|| {
+        let _ = ledger::undo_dead_in(&state());
+        let entries = fs::read_dir(base()).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
+            take_down_folder(&entry.path(), MIN_AGE);
+        }
+    });
+}
+
+/// Kills the processes that name a killed test's folder on their command lines, such as servers of a cluster, and removes it.
+fn take_down_folder(folder: &Path, min_age: Duration) {
+    let modified = fs::symlink_metadata(folder).and_then(|metadata| metadata.modified());
+    let is_old = modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age >= min_age));
+    let lock = File::open(folder).ok().filter(|file| is_old && file.try_lock().is_ok());
+    if lock.is_none() {
+        return;
+    }
+    for process in processes_naming(folder).into_iter().filter_map(ProcessId::of) {
+        let _ = process.signal(Signal::KILL);
+    }
+    let is_mounted = Mounts::read(&View::live())
+        .map_or(true, |mounts| mounts.iter().any(|mount| mount.mount_point.starts_with(folder)));
+    if !is_mounted {
+        let _ = fs::remove_dir_all(folder);
+    }
 }
 
 /// Whether loop devices, mounts and cgroups can be made.
@@ -40,15 +94,10 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The ledger for fixtures. Its first use in a process takes down what an earlier, killed test run left.
+/// The ledger for fixtures.
 pub(crate) fn fixture_ledger() -> Result<Ledger> {
-    static TAKE_DOWN: Once = Once::new();
-    let state = base().join("fathom-testkit-state");
-    TAKE_DOWN.call_once(|| {
-        // Not this test's affair if it fails; the journal remembers.
-        let _ = ledger::undo_dead_in(&state);
-    });
-    Ledger::open_in(&state)
+    take_down();
+    Ledger::open_in(&state())
 }
 
 /// Notes a process that a test has started, for as long as the guard lives: if the test is killed, the first fixture of the next
@@ -90,4 +139,28 @@ pub fn fill(folder: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::{assert, test};
+
+    #[test]
+    fn what_a_killed_test_left_is_taken_down_and_a_running_ones_folder_stays() {
+        let running = Scratch::new().unwrap();
+        take_down_folder(&running.path(), Duration::ZERO);
+        assert!(running.path().exists());
+
+        let killed = tempfile::tempdir().unwrap();
+        let program = killed.path().join("server");
+        fs::copy("/bin/sleep", &program).unwrap();
+        let mut server = Command::new(&program).arg("600").spawn().unwrap();
+        take_down_folder(killed.path(), MIN_AGE);
+        assert!(killed.path().exists() && server.try_wait().unwrap().is_none(), "it is young");
+        take_down_folder(killed.path(), Duration::ZERO);
+        assert!(!server.wait().unwrap().success() && !killed.path().exists());
+    }
 }

@@ -1,6 +1,6 @@
 //! Tests that cannot run on a machine: counted, with the reason, and a failure where they must run.
 //!
-//! The standard runner calls a test that returns early "ok". Here such a test ends by [`skip!`](crate::skip), which unwinds to
+//! The standard runner calls a test that returns early "ok". Here such a test ends by [`skip!`](crate::skip!), which unwinds to
 //! [`run_test`] and leaves a line in the file that `FATHOM_SKIPPED` names; `setup/test.sh` and `cargo xtask proof` print these
 //! lines at the end. With `FATHOM_MUST_RUN=all`, or a list of needs (`root,disk`), the call fails the test instead.
 
@@ -66,7 +66,7 @@ macro_rules! skip {
     };
 }
 
-/// What unwinds from [`skip!`](crate::skip) to [`run_test`].
+/// What unwinds from [`skip!`](crate::skip!) to [`run_test`].
 struct Skipped;
 
 #[derive(Clone, Copy)]
@@ -108,7 +108,7 @@ pub fn count_assertion() {
     TEST.set(TEST.get().map(|test| Test { assertions: test.assertions + 1, ..test }));
 }
 
-/// What [`skip!`](crate::skip) calls.
+/// What [`skip!`](crate::skip!) calls.
 ///
 /// # Panics
 /// Where `FATHOM_MUST_RUN` names the need, and outside of a test with the attribute `#[fathom_testkit::test]`.

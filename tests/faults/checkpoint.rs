@@ -1,12 +1,11 @@
 //! Checkpoints that come often, with much to write: spikes of their period, which follow when the period changes.
 //!
-//! Ten checkpoints of each period are the fewest that decide, and their run folder is too large to keep as a bundle: only `make proof` has
-//! this study.
+//! Ten checkpoints of each period are the fewest that decide.
 
 use std::thread;
 use std::time::Duration;
 
-use fathom_testkit::{Bytes, Filesystem, SlowDisk, Speed, assert, assert_eq};
+use fathom_testkit::{Bytes, Filesystem, SlowDisk, Speed, assert, assert_eq, test};
 
 use super::recorder::{LoadedServer, Recorder, UNIFORM_UPDATES};
 use super::study::{FaultStudy, Recording};
@@ -40,6 +39,11 @@ fn check_spikes(recording: &Recording) {
     let text = finding.to_string();
     assert!(text.contains("WiredTiger") || text.contains("wiredTiger"), "{text}");
     assert_eq!(finding["confidence"], "certain", "{text}");
+}
+
+#[test]
+fn checkpoints_make_the_spikes_and_their_period_follows_syncdelay() {
+    SPIKES.check_bundles();
 }
 
 mod proof {

@@ -1,11 +1,13 @@
 //! What a study records: a server on a real disk, a load on it that is watched, and how the machine was disturbed meanwhile.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bson::{Document, doc};
 use fathom_testkit::{Disturbance, Fathom, LabServer, Scratch, assert, with_disturbance};
+use rustix::fs::syncfs;
 
 use super::study::{PROGRAM, Recording, only_entry};
 
@@ -45,6 +47,8 @@ impl Recorder {
 
     /// The same where the study keeps the processors busy on purpose.
     pub(crate) fn record_busy(&mut self, name: &str, call: Fathom) {
+        // A build just before leaves gigabytes for the disk below the loop devices, which would make the load stand still.
+        syncfs(File::open(self.scratch.path()).unwrap()).unwrap();
         let folder = self.scratch.path().join(name);
         let output = call.arg("--runs").arg(&folder).run();
         assert!(output.code <= 1, "{}\n{}", output.stdout, output.stderr);

@@ -91,6 +91,8 @@ impl FaultStudy {
         for (name, folder) in &recording.runs {
             let bundle = bundles().join(format!("{}.{name}.tar.zst", self.name));
             let _ = fs::remove_file(&bundle);
+            // Latency logs are half of a long run, and no check reads them.
+            let _ = fs::remove_dir_all(folder.join("latency"));
             Fathom::new(PROGRAM)
                 .args(["runs", "export"])
                 .arg(folder)

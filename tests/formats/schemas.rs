@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jsonschema::{Registry, Validator};
+use fathom_testkit::jsonschema::{self, Registry, Validator};
 use serde_json::Value;
 
 /// The names of all schemas begin so; there is no host in them, for there is none to ask.

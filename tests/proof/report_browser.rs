@@ -4,6 +4,7 @@
 //! the same time; each page is opened in a tab that knows nothing of the others. No test asserts a time.
 
 mod drawn;
+mod driver;
 mod hour;
 mod keys;
 mod looks;

@@ -205,6 +205,11 @@ mod tests {
             (target.plan.time, target.plan.warmup),
             (Some(Duration::from_secs(9)), Duration::from_millis(1500))
         );
+        let century = 100 * 366 * 86_400;
+        let (long, _) = settings(&format!("operationcount=1 maxexecutiontime={century}")).unwrap();
+        assert_eq!(long.plan.time, Some(Duration::from_secs(century)));
+        let error = settings(&format!("operationcount=1 maxexecutiontime={}", century + 1)).unwrap_err();
+        assert_eq!(error.kind(), fathom_errors::Kind::Usage, "{error}");
         assert_eq!(
             settings("target=500 arrivals=poisson").unwrap().0.plan.arrivals,
             Arrivals::Poisson(500.0)

@@ -38,6 +38,14 @@ pub struct LadderPlan {
     pub factor: u32,
 }
 
+impl LadderPlan {
+    /// The rung after `depth`; none at the top, and after enough doublings on the plateau unless the ladder is to be complete.
+    fn next_depth(&self, depth: u32, depth_max: u32, flat: usize) -> Option<u32> {
+        (depth < depth_max && (self.complete || flat < FLAT_DOUBLINGS))
+            .then(|| depth.saturating_mul(self.factor).min(depth_max))
+    }
+}
+
 /// What a ladder brought.
 #[derive(Debug, Default)]
 pub struct Climb {
@@ -61,17 +69,15 @@ impl Session<'_> {
         } else {
             plan.depth_max.min(self.depth_max(&plan.job)).max(depth)
         };
-        while depth <= depth_max && (plan.complete || flat < FLAT_DOUBLINGS) {
+        while depth <= depth_max {
             let before = climb.steps.last().map_or(0.0, Step::per_s);
             if !self.rung(plan, depth, &mut climb)? {
                 return Ok(climb);
             }
             let after = climb.steps.last().map_or(0.0, Step::per_s);
             flat = if before > 0.0 && after < before * GAIN { flat + 1 } else { 0 };
-            if depth == depth_max {
-                break;
-            }
-            depth = depth.saturating_mul(plan.factor).min(depth_max);
+            let Some(next) = plan.next_depth(depth, depth_max, flat) else { break };
+            depth = next;
         }
         for _ in 0..BISECTIONS {
             let Some(depth) = pick_bisection(&levels(&climb.steps)) else { break };
@@ -121,4 +127,32 @@ pub(crate) fn levels(steps: &[Step]) -> Vec<LadderLevel> {
         })
     };
     steps.iter().filter_map(level).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_units::Bytes;
+
+    use super::*;
+    use crate::shape::{Engine, Pattern};
+
+    #[test]
+    fn a_ladder_ends_at_the_top_or_after_three_doublings_on_the_plateau() {
+        let plan = |complete| LadderPlan {
+            phase: "randread".to_owned(),
+            job: Job::new(Pattern::RandRead, Bytes::kib(4), Engine::Psync, 1),
+            depth_min: 1,
+            depth_max: 100,
+            step: Nanos::secs(1),
+            complete,
+            factor: 2,
+        };
+        assert_eq!(plan(false).next_depth(8, 100, 2), Some(16));
+        assert_eq!(plan(false).next_depth(8, 100, 3), None);
+        assert_eq!(plan(true).next_depth(8, 100, 3), Some(16));
+        for complete in [false, true] {
+            assert_eq!(plan(complete).next_depth(64, 100, 0), Some(100), "the last rung is the top");
+            assert_eq!(plan(complete).next_depth(100, 100, 0), None);
+        }
+    }
 }

@@ -76,7 +76,7 @@ impl Run {
         series_parts::each_reading(&self.folder, take)
     }
 
-    /// All its readings.
+    /// All its readings; those of one series are in the order of time.
     pub fn readings(&self) -> Result<Vec<Reading>> {
         let mut readings = Vec::new();
         self.each_reading(&mut |name, unit, Point { begin_ns, end_ns, value }| {

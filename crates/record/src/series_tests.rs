@@ -132,6 +132,21 @@ fn a_finished_run_of_one_file_goes_on_with_a_second_part() {
 }
 
 #[test]
+fn a_sealed_file_is_sorted_by_name_and_each_series_by_time() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut writer = RunWriter::create(parent.path(), Manifest::new("watch", "0.0.0", [])).unwrap();
+    for second in 0..3 {
+        let window = (second, second + 1);
+        writer.readings(&["b", "a"].map(|name| Reading::new(name, "1", window, second as f64))).unwrap();
+    }
+    let folder = writer.finish(State::Complete, None).unwrap();
+    let readings = Run::open(&folder).unwrap().readings().unwrap();
+    let order: Vec<(&str, u64)> =
+        readings.iter().map(|reading| (reading.name.as_str(), reading.begin_ns)).collect();
+    assert_eq!(order, [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1), ("b", 2)]);
+}
+
+#[test]
 fn a_part_that_is_missing_is_an_error() {
     let parent = tempfile::tempdir().unwrap();
     let folder = killed(parent.path());

@@ -330,6 +330,25 @@ fn merge_does_what_its_modes_say() {
     server.stop().unwrap();
 }
 
+/// Each finds nothing to update and inserts; all but one of them find the row of another then, and update it.
+#[test]
+fn merges_of_the_same_rows_at_the_same_time_all_succeed() {
+    let server = in_memory(|_| ());
+    fill(&mut connect(&server));
+    for round in 0..10 {
+        let into = format!("into{round}");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    aggregate(&mut connect(&server), "c", vec![doc! { "$merge": { "into": &into } }])
+                });
+            }
+        });
+        assert_eq!(run(&mut connect(&server), "test", &doc! { "count": &into }).get_i32("n").unwrap(), 100);
+    }
+    server.stop().unwrap();
+}
+
 #[test]
 fn stages_without_a_collection_and_of_statistics() {
     let server = in_memory(|_| ());

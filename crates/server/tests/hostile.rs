@@ -78,9 +78,6 @@ fn ping() -> Document {
     doc! { "ping": 1, "$db": "admin" }
 }
 
-/// Held by tests that use much memory or measure it: one at a time.
-static MEMORY: std::sync::Mutex<()> = std::sync::Mutex::new(());
-
 /// Kilobytes of memory, and threads, of this process.
 fn usage() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -170,7 +167,6 @@ fn nesting_ends_at_two_hundred() {
 
 #[test]
 fn sizes_end_where_hello_says() {
-    let _alone = MEMORY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let server = in_memory(|_| {});
     let mut connection = connect(&server);
     let of = |bytes: usize| doc! { "_id": 1, "x": "y".repeat(bytes - 22) };
@@ -196,7 +192,6 @@ fn sizes_end_where_hello_says() {
 
 #[test]
 fn bombs_take_no_memory() {
-    let _alone = MEMORY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let server = in_memory(|_| {});
     let before = usage().0;
     // A claim of 47 MB over a few bytes, by each compressor, from many connections that stay open.
@@ -229,7 +224,6 @@ fn bombs_take_no_memory() {
 #[test]
 fn slow_clients_cost_little() {
     const SLOW: usize = 2000;
-    let _alone = MEMORY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let server = in_memory(|_| {});
     answers(&server);
     let (before, threads) = usage();

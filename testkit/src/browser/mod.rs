@@ -143,6 +143,3 @@ fn program() -> Result<PathBuf> {
         Error::new(Kind::NotFound, "no chromium on this machine").advise("apt-get install chromium")
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,12 +32,6 @@ const FLAGS: &[&str] = &[
     "--replSet",
     "rs",
 ];
-
-/// One set at a time: they need the machine's processors.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The engines of a set's members.
 pub(crate) type Engines = [&'static str; 3];

@@ -10,7 +10,7 @@
 //! - Once all is well again, all members have the same data, log and valid indexes.
 //! - A write at `w: 1` may be lost; then it is in a file under `rollback`, unless its member was killed before its journal had it.
 //!
-//! A schedule takes some 20 s; `FATHOM_SCHEDULES=100` runs a hundred of them, `FATHOM_SEED=7` the one of seed 7.
+//! A schedule takes some 20 s; `FATHOM_SCHEDULES=100` runs a hundred on each kind of set, `FATHOM_SEED=7` the one of seed 7.
 
 mod clients;
 mod history;

@@ -23,7 +23,7 @@ use running::Runner;
 use step::{Plan, Step};
 
 /// Runs the selected steps; `true` when all passed.
-pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
+pub fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     let plan = Plan::read(&root)?;
     let only = env::var("ONLY").unwrap_or_default();
     let words = only.split(',').map(str::to_owned).chain(arguments.iter().cloned());

@@ -1,6 +1,6 @@
 //! `cargo xtask tidy`: what reviewers would otherwise have to say again and again, said by a machine.
 //!
-//! A check is one file that exports a function from the [`Tree`] to its complaints, and one row of [`CHECKS`].
+//! A check is one file that exports a function from the `Tree` to its complaints, and one row of `CHECKS`.
 //! Each complaint names the place and the way out. What rustc and clippy already say (missing documentation,
 //! printing, unwrapping) is left to them.
 
@@ -82,7 +82,7 @@ static CHECKS: &[Check] = &[
 ];
 
 /// Runs every check over the tree at `root`; `true` when there is nothing to complain about.
-pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
+pub fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     if let Some(argument) = arguments.first() {
         bail!("tidy takes no arguments, but got '{argument}'");
     }

@@ -186,7 +186,10 @@ mod tests {
             };
             add("server.0.checkpoint.running", f64::from(u8::from(running)));
             add("server.0.reads.operations", 100.0);
-            add("server.0.reads.latency_us", if running { 50_000.0 } else { 10_000.0 });
+            // 20 s after the checkpoint began each cycle takes longer than the one before it.
+            let cycle = ((second + 20) / 30) as f64;
+            let calm = if (second + 20) % 30 == 20 { 10_000.0 + 100.0 * cycle } else { 10_000.0 };
+            add("server.0.reads.latency_us", if running { 50_000.0 } else { calm });
             add("server.0.writes.operations", 0.0);
             add("server.0.engine.written_bytes", if running { 4.0 * MIB } else { 0.0 });
             add("device.sda.in_flight", if running { 32.0 } else { 1.0 });
@@ -208,6 +211,10 @@ mod tests {
         assert_eq!(latency.mean[at(-4.0)], Some(100.0));
         assert_eq!((latency.low[at(2.5)], latency.mean[at(2.5)]), (Some(500.0), Some(500.0)));
         assert_eq!(latency.mean[at(10.0)], Some(100.0));
+        let differing = at(20.5);
+        let [low, mean, high] =
+            [&latency.low, &latency.mean, &latency.high].map(|curve| curve[differing].unwrap());
+        assert!(100.0 < low && low + 5.0 < mean && mean + 5.0 < high && high <= 120.0, "{low} {mean} {high}");
         assert_eq!(cycles.measures[2].mean[at(2.5)], Some(32.0));
         assert!(superposed_cycles(&Evidence::default(), &BTreeMap::new()).is_empty());
     }

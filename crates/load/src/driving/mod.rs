@@ -11,6 +11,7 @@ mod connector;
 mod event_loop;
 mod failures;
 mod link;
+#[cfg(feature = "official-driver")]
 mod official;
 mod recorder;
 
@@ -26,6 +27,7 @@ use fathom_stats::{Histogram, Seeded};
 
 pub use arrivals::Arrivals;
 pub use failures::{Failures, FailuresByKind};
+#[cfg(feature = "official-driver")]
 pub use official::run_by_driver;
 pub use recorder::Point;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bson::{Document, doc};
 use fathom_wire::{Code, Failure};
 
+use super::member::Peer;
 use super::{Action, Coordinator};
 use crate::config::{Member, ReplicaSetConfig};
 use crate::host::Host;
@@ -14,6 +15,8 @@ use crate::optime::OpTime;
 
 /// How often each other member is asked before the nearest is chosen, on the average.
 const PINGS_EACH: u64 = 2;
+/// How long a source is left alone whose oplog begins after our last entry, as in mongod (sync_source_resolver.h).
+const TOO_STALE_DENIAL: Duration = Duration::from_secs(60);
 
 impl Coordinator {
     /// The member to fetch from, if there is one that is ahead of `fetched`, the newest entry that we have. It stays ours until this is
@@ -59,8 +62,7 @@ impl Coordinator {
     }
 
     fn primary_as_source(&self, now: Moment, config: &ReplicaSetConfig, fetched: OpTime) -> Option<Host> {
-        let index = self.primary_index.filter(|index| Some(*index) != self.own_index)?;
-        let (member, peer) = (config.members.get(index)?, self.peers.get(index)?);
+        let (member, peer) = self.other_primary(config)?;
         let good = !self.is_denied(now, &member.host) && peer.heartbeat.applied >= fetched;
         good.then(|| member.host.clone())
     }
@@ -118,6 +120,25 @@ impl Coordinator {
     pub fn deny_sync_source(&mut self, now: Moment, host: &Host, until: Moment) {
         self.denied.retain(|_, until| *until > now);
         self.denied.insert(host.clone(), until);
+    }
+
+    /// Leaves a source alone whose oplog begins after `fetched`, the newest entry that we have: it may have been copied a moment ago,
+    /// and the oplog of another member may begin earlier. `true` if no other member is left to fetch from, which makes this member too
+    /// stale. The primary is one to fetch from even if its last heartbeat did not show it ahead of us: the next one will.
+    pub fn deny_stale_source(&mut self, now: Moment, source: &Host, fetched: OpTime) -> bool {
+        self.deny_sync_source(now, source, now + TOO_STALE_DENIAL);
+        self.choose_sync_source(now, fetched).is_none() && !self.may_fetch_from_primary(now)
+    }
+
+    fn may_fetch_from_primary(&self, now: Moment) -> bool {
+        let primary = self.config.as_ref().and_then(|config| self.other_primary(config));
+        primary.is_some_and(|(member, peer)| peer.is_up() && !self.is_denied(now, &member.host))
+    }
+
+    /// The primary, unless it is this member.
+    fn other_primary<'c>(&'c self, config: &'c ReplicaSetConfig) -> Option<(&'c Member, &'c Peer)> {
+        let index = self.primary_index.filter(|index| Some(*index) != self.own_index)?;
+        Some((config.members.get(index)?, self.peers.get(index)?))
     }
 
     /// Whether to look for another source than the present one, which answered with this: it is in another configuration, or in none of

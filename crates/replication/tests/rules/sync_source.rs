@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bson::{Document, doc};
 use fathom_replication::messages::{OplogQueryMetadata, ReplicationMetadata};
-use fathom_replication::{Action, FollowerMode, OpTime, ReplicaSetConfig};
+use fathom_replication::{Action, FollowerMode, MemberState, OpTime, ReplicaSetConfig};
 use fathom_wire::Code;
 
 use crate::desk::{Desk, at, config, host, plain};
@@ -42,9 +42,30 @@ fn the_nearest_that_is_ahead() {
 }
 
 #[test]
+fn a_member_is_too_stale_when_no_oplog_that_it_may_fetch_begins_early_enough() {
+    let mut desk = Desk::new(&plain(3));
+    // Member 1 leads, and its heartbeat does not show yet that it is ahead of us. Member 2 was copied a moment ago.
+    desk.reply(1).state = MemberState::Primary;
+    desk.reply(1).applied = at(1000, 1);
+    desk.reply(2).applied = at(1010, 1);
+    desk.run(3_000);
+    assert_eq!(chosen(&mut desk), Some(2));
+    let now = desk.now;
+    assert!(!desk.c.deny_stale_source(now, &host(2), at(1000, 1)), "the primary may have all");
+    assert_eq!(desk.c.sync_source(), None, "the primary is not ahead yet");
+    desk.reply(1).applied = at(1010, 1);
+    desk.run(3_000);
+    assert_eq!(chosen(&mut desk), Some(1), "member 2 is left alone");
+    let now = desk.now;
+    assert!(desk.c.deny_stale_source(now, &host(1), at(1000, 1)), "nobody is left");
+    desk.run(60_000);
+    assert!(chosen(&mut desk).is_some(), "they are asked again after a minute");
+}
+
+#[test]
 fn who_cannot_be_read_from_is_none() {
     let mut desk = behind(&plain(3));
-    desk.reply(1).state = fathom_replication::MemberState::Rollback;
+    desk.reply(1).state = MemberState::Rollback;
     desk.replies[2] = None;
     desk.run(3_000);
     assert_eq!(chosen(&mut desk), None);

@@ -59,3 +59,23 @@ fn predicates(field: &str, operators: &RawDocument) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use bson::rawdoc;
+
+    use super::*;
+
+    #[test]
+    fn and_is_for_the_top_only() {
+        let parts = rawdoc! { "$and": [{ "a": { "$gt": 1 } }, { "b": 2 }, { "c": { "$exists": true } }] };
+        check(&parts).unwrap();
+        for filter in [
+            rawdoc! { "$and": [{ "$and": [{ "a": 1 }] }] },
+            rawdoc! { "$and": [{ "a": { "$ne": 1 } }] },
+            rawdoc! { "$and": [{ "$or": [{ "a": 1 }] }] },
+        ] {
+            assert_eq!(check(&filter).unwrap_err().code(), Code::CannotCreateIndex, "{filter:?}");
+        }
+    }
+}

@@ -71,8 +71,10 @@ fn fetch_once(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, buffer: &Buffer) 
             rollback::run(instance, set, &source)
         }
         Ended::TooStale => {
-            set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Recovering));
-            set.wait_for_change(set.changes(), Instant::now() + AGAIN);
+            if set.tell(|one, now| one.deny_stale_source(now, &source, fetched)) {
+                set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Recovering));
+                set.wait_for_change(set.changes(), Instant::now() + AGAIN);
+            }
             Ok(())
         }
     }

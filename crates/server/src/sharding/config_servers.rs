@@ -11,9 +11,9 @@ use crate::Result;
 
 /// How long one answer may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// How often the chunks of a collection are read that are being changed at the moment.
-const READS: u32 = 20;
-const PAUSE: Duration = Duration::from_millis(25);
+/// How often the chunks of a collection are read again that are being changed at the moment, and the pause before each.
+const MAX_REREADS: u32 = 20;
+const REREAD_PAUSE: Duration = Duration::from_millis(25);
 
 /// Where the cluster's metadata are.
 #[derive(Debug)]
@@ -44,6 +44,19 @@ pub(super) fn unreachable(whom: &str, error: &Error) -> Failure {
             Failure::new(Code::HostUnreachable, format!("{whom} cannot be reached: {error}"))
         }
     }
+}
+
+/// Reads again while what was read is of two moments: a chunk was moved or split between one document and the next.
+fn read_until_consistent<T>(mut read: impl FnMut() -> Result<T>) -> Result<T> {
+    for _ in 0..MAX_REREADS {
+        match read() {
+            Err(failure) if failure.code() == Code::ConflictingOperationInProgress => {
+                std::thread::sleep(REREAD_PAUSE);
+            }
+            result => return result,
+        }
+    }
+    read()
 }
 
 impl ConfigServers {
@@ -107,8 +120,7 @@ impl ConfigServers {
 
     /// Who has which chunks of a collection; none if it is not sharded.
     pub(super) fn table(&self, namespace: &str) -> Result<Option<RoutingTable>> {
-        let mut reads = 0;
-        loop {
+        read_until_consistent(|| {
             let found = self.find("collections", &doc! { "_id": namespace })?;
             let Some(entry) = found.first().map(CollectionEntry::parse).transpose()?.flatten() else {
                 return Ok(None);
@@ -116,14 +128,8 @@ impl ConfigServers {
             let epoch = entry.epoch;
             let documents = self.find("chunks", &doc! { "ns": namespace })?;
             let chunks = documents.iter().map(|chunk| Chunk::parse(chunk, epoch)).collect::<Result<_>>()?;
-            match RoutingTable::new(entry, chunks) {
-                Err(failure) if failure.code() == Code::ConflictingOperationInProgress && reads < READS => {
-                    reads += 1;
-                    std::thread::sleep(PAUSE);
-                }
-                result => return result.map(Some),
-            }
-        }
+            RoutingTable::new(entry, chunks).map(Some)
+        })
     }
 
     /// A document of `config.databases`.
@@ -164,5 +170,34 @@ impl ConfigServers {
                 _ => 0,
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_testkit::{assert_eq, test};
+
+    /// The result and the number of reads, where the first `conflicts` of them meet a change.
+    fn read_with(conflicts: u32, then: Result<&'static str>) -> (Result<&'static str>, u32) {
+        let mut reads = 0;
+        let result = read_until_consistent(|| {
+            reads += 1;
+            if reads <= conflicts {
+                return Err(Failure::new(Code::ConflictingOperationInProgress, "between two moments"));
+            }
+            then.clone()
+        });
+        (result, reads)
+    }
+
+    #[test]
+    fn what_is_being_changed_is_read_again_within_limits() {
+        assert_eq!(read_with(0, Ok("table")), (Ok("table"), 1));
+        assert_eq!(read_with(3, Ok("table")), (Ok("table"), 4));
+        let (result, reads) = read_with(u32::MAX, Ok("table"));
+        assert_eq!((result.unwrap_err().code(), reads), (Code::ConflictingOperationInProgress, 21));
+        let other = Failure::new(Code::HostUnreachable, "gone");
+        assert_eq!(read_with(1, Err(other.clone())), (Err(other), 2));
     }
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use fathom_testkit::loom;
+
 use super::tickets::{TicketCounts, Tickets};
 
 /// The product's file once more, on loom's types.
@@ -46,7 +48,8 @@ mod sync {
     use std::ops::{Deref, DerefMut};
     use std::time::Instant;
 
-    pub(super) use loom::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+    use fathom_testkit::loom;
+    pub(super) use fathom_testkit::loom::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
     #[derive(Debug)]
     pub(super) struct Mutex<T>(loom::sync::Mutex<T>);

@@ -75,6 +75,28 @@ fn shows_progress(status: &Document) {
 }
 
 #[test]
+fn a_secondary_follows_with_one_cursor() {
+    let set = Set::of_three(EngineName::Ephemeral);
+    let primary = set.primary();
+    let mut connection = set.connect(primary);
+    for id in 0..20 {
+        let insert = doc! {
+            "insert": "c", "documents": [{ "_id": id }], "writeConcern": { "w": 3, "wtimeout": 60_000 },
+        };
+        let reply = run(&mut connection, "test", &insert);
+        assert!(!reply.contains_key("writeConcernError"), "{reply}");
+    }
+    for secondary in (0..3).filter(|place| *place != primary) {
+        let status = run(&mut set.connect(secondary), "admin", &doc! { "serverStatus": 1 });
+        let metrics = status.get_document("metrics").unwrap().get_document("repl").unwrap();
+        let replies = metrics.get_document("network").unwrap().get_document("getmores").unwrap();
+        // One reply may bring several entries, but no client writes before the last one is everywhere.
+        assert!(replies.get_i64("num").unwrap() >= 10, "{metrics}");
+    }
+    set.end();
+}
+
+#[test]
 fn a_secondary_refuses_writes_and_reads_that_did_not_ask_for_it() {
     let set = Set::of_three(EngineName::Ephemeral);
     let secondary = (set.primary() + 1) % 3;

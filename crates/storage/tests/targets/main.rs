@@ -24,7 +24,7 @@ use fathom_errors::Kind;
 use fathom_storage::{
     Array, ArrayKind, Base, Filesystem, LoopDevice, LoopOptions, PreparedTarget, TargetSpec,
 };
-use fathom_testkit::{Ledger, Need, Scratch, assert_eq, leftovers, need_root, skip};
+use fathom_testkit::{Ledger, Need, Scratch, assert_eq, leftovers, need_loop_devices, skip};
 use fathom_units::Bytes;
 
 /// A folder and a ledger of a test's own.
@@ -34,9 +34,9 @@ pub(crate) struct TargetFolder {
 }
 
 impl TargetFolder {
-    /// The test ends as skipped without root.
+    /// The test ends as skipped without root or loop devices.
     pub(crate) fn new() -> TargetFolder {
-        need_root();
+        need_loop_devices();
         let scratch = Scratch::new().unwrap();
         let ledger = Ledger::open_in(&scratch.path().join("state")).unwrap();
         TargetFolder { ledger, scratch }

@@ -1,6 +1,6 @@
 //! The recorded run: unpacked, read whole, judged, and gone from the disk again before anything is shown.
 //!
-//! It stands in the program as a bundle like those of `fathom runs export` (`cargo xtask record-demo` makes it), and is unpacked as
+//! It stands in the program as a bundle like those of `fathom runs export` (`cargo measure record-demo` makes it), and is unpacked as
 //! `fathom runs import` does; `--keep` leaves it as a run folder.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `cargo xtask bench-router`: what a targeted point read costs through `fathom route` beside the same read from the shard itself, as a
+//! `cargo measure router`: what a targeted point read costs through `fathom route` beside the same read from the shard itself, as a
 //! ratio of processor time, in turns within one run.
 //!
 //! Counted is the time of the servers alone (the router's and the shard's); beside it stands what the whole machine spends, the client
@@ -17,7 +17,7 @@ use crate::lab::{beside, cpu_of_children_s, cpu_s, span, verdict};
 
 /// Processor time through the router beside that without it, at most (issue 7, "It must show").
 const TARGET: f64 = 2.5;
-/// As many as `bench-server` has.
+/// As many as `server` has.
 const RECORDS: u64 = 200_000;
 const OPERATIONS: u64 = 60_000;
 const ROUNDS: usize = 9;

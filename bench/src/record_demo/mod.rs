@@ -1,4 +1,4 @@
-//! `cargo xtask record-demo`: records the run that `fathom demo` shows, for real: the lab server on a disk of a known, low speed.
+//! `cargo measure record-demo`: records the run that `fathom demo` shows, for real: the lab server on a disk of a known, low speed.
 //!
 //! A disk that takes 4 ms for a request and eight side by side, as a volume that is sold by the request; checkpoints every few
 //! seconds, which everything else then waits behind.

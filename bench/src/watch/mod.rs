@@ -1,4 +1,4 @@
-//! `cargo xtask bench-watch`: what watching and judging cost.
+//! `cargo measure watch`: what watching and judging cost.
 //!
 //! A loaded lab server is watched with all samplers at their default periods: processor time of the samplers and time of the
 //! server for them. Then the run's second minute is written again and again until there is an hour of samples, and that hour
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use fathom_process::Signals;
 use serde_json::Value;
 
-use crate::bench::status_number;
+use crate::disk::status_number;
 use crate::lab::{Engine, LabServer, beside, verdict};
 
 /// The targets of the watching's cost: of one core, and of a second of the server's time.

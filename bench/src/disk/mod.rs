@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: `fathom disk` beside fio, its peer, as ratios.
+//! `cargo measure disk`: compares `fathom disk` with fio; the results are ratios.
 //!
 //! Both do the same to the same file, in turn, watched from outside. A missed target is printed and fails nothing:
 //! the bench measures a machine, and only a program that breaks is a failure.

@@ -60,7 +60,7 @@ impl Options {
                 Some(engine) => options.engines.push(engine),
                 None if ROWS.contains(&argument.as_str()) => options.rows.push(argument.clone()),
                 None => {
-                    bail!("bench-server takes wiredTiger, rocksdb, {}, not '{argument}'", ROWS.join(", "))
+                    bail!("server takes wiredTiger, rocksdb, {}, not '{argument}'", ROWS.join(", "))
                 }
             }
         }

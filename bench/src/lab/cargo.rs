@@ -7,7 +7,9 @@ use anyhow::{Context, Result, bail};
 /// The program `name` beside this one; refuses an unoptimised build, which measures nothing.
 pub(crate) fn beside(name: &str) -> Result<PathBuf> {
     if cfg!(debug_assertions) {
-        bail!("an unoptimised build measures nothing; use 'make bench' or 'cargo run --release -p xtask'");
+        bail!(
+            "an unoptimised build measures nothing; use 'make bench' or 'cargo run --release -p fathom-bench'"
+        );
     }
     let own = std::env::current_exe().context("cannot tell where this program is")?;
     let program = own.with_file_name(name);

@@ -1,4 +1,4 @@
-//! `cargo xtask io-fidelity`: the two loads that a real mongod was measured under, run on the lab server, ratio by ratio.
+//! `cargo measure io-fidelity`: the two loads that a real mongod was measured under, run on the lab server, ratio by ratio.
 //!
 //! The reference is mongod 4.0.3 on an XFS loop device of 12 GiB under go-ycsb v1.0.1 with 16 threads (`rows` has its
 //! figures). The same device, client, sizes and rate are used here, and the same counters: `/proc/diskstats` of the loop

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::place::Place;
 use super::shape::{Pattern, Shape};
+use crate::lab::beside;
 
 /// The file that only fio writes, of the same size and in the same folder as ours.
 pub(super) const FIO_DATA: &str = "fio.dat";
@@ -47,16 +48,7 @@ pub(super) struct Programs {
 impl Programs {
     /// The `fathom` that was built beside this program, and the fio on the path.
     pub(super) fn find(fio_options: &[String]) -> Result<Programs> {
-        if cfg!(debug_assertions) {
-            bail!(
-                "an unoptimised build measures nothing; use 'make bench' or 'cargo run --release -p xtask -- bench'"
-            );
-        }
-        let own = std::env::current_exe().context("cannot tell where this program is")?;
-        let fathom = own.with_file_name("fathom");
-        if !fathom.is_file() {
-            bail!("{} is not there; 'cargo build --release --package fathom' makes it", fathom.display());
-        }
+        let fathom = beside("fathom")?;
         let answer = Command::new("fio").arg("--version").output();
         let answer = answer.context("fio does not start; 'apt-get install fio' brings it")?;
         let fio_version = String::from_utf8_lossy(&answer.stdout).trim().to_owned();

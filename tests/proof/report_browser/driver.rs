@@ -1,25 +1,10 @@
-//! The driver on pages whose faults are known: each fault is seen, and nothing of the browser stays behind.
+//! The test kit's driver of Chromium on pages whose faults are known: each fault is seen, and nothing of the browser stays behind.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::PathBuf;
 
-use super::*;
-use crate::{assert, assert_eq, test};
-
-/// Processes whose command line or environment names a folder.
-fn processes_of(folder: &Path) -> Vec<String> {
-    let folder = folder.display().to_string();
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).into_owned();
-        if line.contains(&folder) {
-            found.push(line);
-        }
-    }
-    found
-}
+use fathom_testkit::{Browser, Paper, Scratch, assert, assert_eq, processes_naming, test};
 
 fn page(scratch: &Scratch, body: &str) -> PathBuf {
     let file = scratch.path().join("page.html");
@@ -73,12 +58,12 @@ fn it_presses_looks_and_prints() {
 fn nothing_stays_behind_also_after_a_panic() {
     let browser = Browser::start();
     let profile = browser.profile();
-    assert!(processes_of(&profile).len() > 1, "children carry the profile's name too");
+    assert!(processes_naming(&profile).len() > 1, "children carry the profile's name too");
     let ended = catch_unwind(AssertUnwindSafe(|| {
         let _browser = browser;
         panic!("as a failing test does");
     }));
     assert!(ended.is_err());
-    assert_eq!(processes_of(&profile), Vec::<String>::new());
+    assert!(processes_naming(&profile).is_empty());
     assert!(!profile.exists(), "{}", profile.display());
 }

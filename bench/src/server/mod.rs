@@ -1,4 +1,4 @@
-//! `cargo xtask bench-server`: the lab server's speed as ratios, each taken within one run of the bench.
+//! `cargo measure server`: the lab server's speed as ratios, each taken within one run of the bench.
 //!
 //! Point reads stand against a responder that does nothing, processor time against that of go-ycsb's own client, inserts
 //! against reads. Rates are compared in turns, so that a busy machine disturbs both; processor time per operation is hardly
@@ -18,7 +18,7 @@ use options::Options;
 use rows::Bench;
 
 /// The name of this task.
-const TASK: &str = "bench-server";
+const TASK: &str = "server";
 
 /// Runs every row on the engines that are asked for; `false` when something broke.
 pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {

@@ -1,4 +1,4 @@
-//! `cargo xtask bench-load`: what the load generator costs, as ratios, each taken within one run of the bench.
+//! `cargo measure load`: what the load generator costs, as ratios, each taken within one run of the bench.
 //!
 //! Beside a loop that only writes and reads the same bytes stands how much of what a processor can do is left; beside go-ycsb's
 //! client and the server's own cost stands whether the client can be the limit. A missed target is printed and fails nothing.
@@ -15,7 +15,7 @@ use crate::lab::{Engine, LabServer, RESPOND, Ycsb, beside, respond};
 use rows::{Bench, recording};
 
 /// The name of this task.
-const TASK: &str = "bench-load";
+const TASK: &str = "load";
 
 /// Runs every row, or those that are named; `false` when something broke.
 pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {

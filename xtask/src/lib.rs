@@ -1,0 +1,8 @@
+//! Work on the tree itself that no user of Fathom needs: its rules, and the slow tier of its tests.
+//!
+//! Every change builds this package before it is checked, so it depends on no other package of the tree. Nothing in the product may
+//! import it.
+
+pub mod proof;
+pub mod tasks;
+pub mod tidy;
