@@ -49,6 +49,8 @@ step tidy cargo xtask tidy
 RUSTDOCFLAGS="-D warnings" step doc cargo doc --workspace --all-features --no-deps --document-private-items --locked --quiet
 # Property tests draw the same cases each time: a change fails for what it did. make soak draws others.
 export PROPTEST_RNG_SEED=20261125
+# What the compiler wrote goes to the disk first: a server that syncs its journal meanwhile stands still for seconds.
+timeout 120 sync || true
 # To the end even where one fails: a run on a machine that is gone afterwards tells all that do.
 FATHOM_SKIPPED=$skipped step test cargo nextest run --workspace --locked --cargo-quiet
 

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fathom_client::{Address, Connection, Deployment, DeploymentKind, Parts, ReadMode, ReadPreference};
+use fathom_client::{
+    Address, Connection, Deployment, DeploymentKind, Parts, ReadMode, ReadPreference, Target,
+};
 use fathom_errors::{Error, Kind};
 use parking_lot::Mutex;
 
@@ -15,8 +17,9 @@ use crate::binding::Binding;
 
 /// Many connections fail at once; the servers are asked once for all of them.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
-/// How long the first connections may take, where the connection string says nothing: an answer comes within 5 s.
-const FIRST_CONNECT: Duration = Duration::from_secs(4);
+/// The time limit for finding the servers, where the connection string's own is longer: a run that cannot begin says so within 5 s.
+/// Later connections have the connection string's own limit, since a server that is there may stand still for seconds.
+const MAX_DISCOVERY_TIME: Duration = Duration::from_secs(4);
 
 /// The servers behind a connection string.
 #[derive(Clone, Debug)]
@@ -24,6 +27,8 @@ pub struct Servers {
     known: Arc<Mutex<Known>>,
     /// Held by the thread that asks the servers for their roles.
     asking: Arc<Mutex<()>>,
+    /// The time limit for a connection after the discovery.
+    connect_timeout: Duration,
     /// Reads alone may go elsewhere than to the primary.
     reads: Option<ReadPreference>,
 }
@@ -41,7 +46,8 @@ impl Servers {
     /// Where no server answers or lets us in, in one sentence; and a mix that needs two servers for one connection.
     pub fn discover(binding: &Binding, writes: bool) -> Result<Servers, Error> {
         let mut target = binding.target.clone();
-        target.connect_timeout = target.connect_timeout.min(FIRST_CONNECT);
+        let connect_timeout = target.connect_timeout;
+        target.connect_timeout = connect_timeout.min(MAX_DISCOVERY_TIME);
         let preference = ReadPreference::of(&target)?;
         let deployment = Deployment::discover(&target)?;
         let elsewhere = preference.mode != ReadMode::Primary;
@@ -54,7 +60,7 @@ impl Servers {
         }
         let reads = Some(preference).filter(|_| elsewhere && !writes);
         let known = Arc::new(Mutex::new(Known { deployment, asked: Instant::now() }));
-        let servers = Servers { known, asking: Arc::default(), reads };
+        let servers = Servers { known, asking: Arc::default(), connect_timeout, reads };
         servers.addresses()?;
         Ok(servers)
     }
@@ -82,12 +88,19 @@ impl Servers {
         move |number| Ok(servers.connect(number)?.into_parts()?)
     }
 
+    /// What connections are made with after the discovery.
+    fn target(&self) -> Target {
+        let mut target = self.known.lock().deployment.target().clone();
+        target.connect_timeout = self.connect_timeout;
+        target
+    }
+
     fn try_connect(&self, number: usize) -> Result<Connection, Error> {
         let addresses = self.addresses()?;
         let address = addresses.get(number % addresses.len().max(1));
         let address =
             address.ok_or_else(|| Error::new(Kind::NotFound, "there is no server to connect to"))?;
-        let target = self.known.lock().deployment.target().clone();
+        let target = self.target();
         let connection = Connection::open(address, &target)?;
         let is_set = target.replica_set.is_some() && !target.direct_connection;
         if is_set && self.reads.is_none() && !connection.is_writable_primary() {
@@ -113,5 +126,28 @@ impl Servers {
             known.deployment = deployment;
         }
         known.asked = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::rawdoc;
+    use fathom_testkit::{NullResponder, assert_eq, test};
+
+    use super::*;
+    use crate::properties::Properties;
+
+    #[test]
+    fn only_the_discovery_is_cut_short() {
+        let responder = NullResponder::start(&rawdoc! { "_id": 1 }).unwrap();
+        for (option, expected_s) in [("", 10), ("connectTimeoutMS=60000", 60), ("connectTimeoutMS=2000", 2)] {
+            let mut properties = Properties::default();
+            let url = format!("mongodb.url=mongodb://127.0.0.1:{}/ycsb?{option}", responder.port());
+            properties.add_flag(&url).unwrap();
+            let (binding, _) = Binding::of(&properties).unwrap();
+            let servers = Servers::discover(&binding, true).unwrap();
+            assert_eq!(servers.target().connect_timeout, Duration::from_secs(expected_s), "{option}");
+            servers.connect(0).unwrap();
+        }
     }
 }
