@@ -124,18 +124,25 @@ pub fn need_root() {
 
 /// Writes a file `filler` into `folder` until its file system takes no byte more.
 pub fn fill(folder: &Path) -> Result<()> {
+    /// Ever smaller pieces, so that the last block is taken too; synced, so that late allocation is done.
+    const PIECES: [usize; 5] = [1 << 20, 1 << 16, 1 << 12, 1 << 9, 1];
     let path = folder.join("filler");
     let opened = OpenOptions::new().create(true).append(true).open(&path);
     let mut file = opened.map_err(|e| Error::io("create", &path, e))?;
-    // Ever smaller pieces, so that the last block is taken too; synced, so that late allocation is done.
-    for piece in [1 << 20, 1 << 16, 1 << 12, 1 << 9, 1] {
-        let zeros = vec![0_u8; piece];
-        loop {
-            match file.write_all(&zeros).and_then(|()| if piece > 512 { file.sync_data() } else { Ok(()) }) {
-                Ok(()) => {}
-                Err(e) if e.kind() == ErrorKind::StorageFull => break,
-                Err(e) => return Err(Error::io("fill", &path, e)),
-            }
+    let zeros = vec![0_u8; PIECES[0]];
+    let (mut at, mut taken) = (0, 0);
+    while let Some(&piece) = PIECES.get(at) {
+        match file
+            .write_all(&zeros[..piece])
+            .and_then(|()| if piece > 512 { file.sync_data() } else { Ok(()) })
+        {
+            Ok(()) => taken += piece,
+            Err(e) if e.kind() == ErrorKind::StorageFull => (at, taken) = (at + 1, 0),
+            Err(e) => return Err(Error::io("fill", &path, e)),
+        }
+        // Somebody has made room meanwhile, and small pieces with a sync each would take minutes to fill it.
+        if at > 0 && taken >= PIECES[at - 1] {
+            (at, taken) = (0, 0);
         }
     }
     Ok(())

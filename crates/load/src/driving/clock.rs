@@ -29,6 +29,7 @@ pub(super) fn thread_cpu_ns() -> u64 {
 }
 
 /// How long all threads of this process were, in nanoseconds.
+#[cfg(feature = "official-driver")]
 pub(super) fn process_cpu_ns() -> u64 {
     cpu_ns(ClockId::ProcessCPUTime)
 }

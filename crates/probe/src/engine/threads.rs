@@ -103,13 +103,14 @@ impl<F: BlockFile> Worker<'_, F> {
         let read = self.file.read_at(self.buffer.as_mut_slice(), request.offset);
         let end = now_ns();
         read.map_err(|e| failed("read", self.path, request.offset, e))?;
+        // Before it counts: the window may end in between, and what is counted was checked.
+        check_read(self.crew, self.buffer.as_slice(), request.offset)?;
         let mut tracks = self.shard.tracks();
         tracks.record(Track::Read, end - begin);
         if let Some(intended) = intended {
             tracks.record(Track::ReadResponse, end - intended);
         }
-        drop(tracks);
-        check_read(self.crew, self.buffer.as_slice(), request.offset)
+        Ok(())
     }
 
     fn write(&mut self, request: Request, intended: Option<u64>) -> Result<()> {

@@ -2,6 +2,7 @@
 //! taken for a measurement.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fathom_errors::{Error, Kind};
@@ -22,6 +23,12 @@ const SIZE: u64 = 1 << 20;
 
 /// A laid-out disk, a crew on it for `millis` at most, what it recorded and how it failed.
 fn run(job: &Job, fault: Fault, verify: bool, millis: u64) -> (Tracks, Option<Error>) {
+    let (tracks, _, error) = run_counted(job, fault, verify, millis);
+    (tracks, error)
+}
+
+/// The same, with how many blocks were verified.
+fn run_counted(job: &Job, fault: Fault, verify: bool, millis: u64) -> (Tracks, u64, Option<Error>) {
     let stamper = Stamper::new(7, verify);
     let mut bytes = vec![0; SIZE as usize];
     stamper.fill(&mut bytes, 0, 1);
@@ -52,7 +59,7 @@ fn run(job: &Job, fault: Fault, verify: bool, millis: u64) -> (Tracks, Option<Er
     });
     let (mut tracks, mut spare) = (Tracks::default(), Tracks::default());
     crew.shards.drain(&mut tracks, &mut spare);
-    (tracks, crew.take_error())
+    (tracks, crew.verified.load(Ordering::Relaxed), crew.take_error())
 }
 
 fn job(pattern: Pattern) -> Job {
@@ -112,6 +119,14 @@ fn damage_is_found_by_verifying_and_only_then() {
         let (_, error) = run(&job(Pattern::RandRw), fault, false, 30);
         assert!(error.is_none(), "{fault:?}: {error:?}");
     }
+}
+
+#[test]
+fn a_read_counts_once_it_was_verified() {
+    let job = Job::new(Pattern::RandRw, Bytes::kib(4), Engine::Psync, 1);
+    let (tracks, verified, error) = run_counted(&job, Fault::LostWrite(40), true, 20_000);
+    assert_eq!(error.map(|error| error.kind()), Some(Kind::Corruption));
+    assert_eq!(tracks.get(Track::Read).len(), verified, "the damaged read is no measurement");
 }
 
 #[test]
