@@ -35,7 +35,7 @@ prepare = mkdir -p "$(CARGO_TARGET_DIR)" && touch "$(CARGO_TARGET_DIR)" && \
 	{ ls -1dt "$(FATHOM_CACHE)"/target-* 2>/dev/null || true; } | tail -n +3 | \
 	while read -r old; do find "$$old" -maxdepth 0 -mmin +120 -exec rm -rf {} +; done
 
-.PHONY: help setup build dist checkup package book test proof lint fmt bench fuzz soak clean
+.PHONY: help setup build dist checkup package book test proof verdicts lint fmt bench fuzz soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name about; do \
@@ -70,7 +70,7 @@ checkup: build ## what holds this machine's storage back (DIR=where, QUICK=1)
 	@mkdir -p "$(FATHOM_CACHE)/checkup"
 	@set -- bin/fathom checkup --dir "$(DIR)" $(if $(filter-out 0,$(QUICK)),--quick); echo "$$*"; \
 	code=0; "$$@" || code=$$?; \
-	if [ $$code -eq 1 ]; then echo "make checkup: done; the findings are above (exit code 1 of fathom)"; code=0; fi; \
+	case $$code in 1|4) echo "make checkup: done; the verdict is above (exit code $$code of fathom)"; code=0;; esac; \
 	exit $$code
 
 package: dist ## a Debian package and a tarball of the program, in bin/, tried in an empty prefix
@@ -116,11 +116,15 @@ fuzz: ## every fuzz target for FUZZ_SECONDS
 	@$(prepare)
 	@setup/fuzz.sh "$(FUZZ_SECONDS)"
 
+verdicts: setup ## record the cells of the bench of verdicts: hours, as root; ONLY=name,name selects
+	@setup/install.sh test
+	cargo test --package fathom --locked --test tests -- --ignored --exact verdicts::record --nocapture
+
 soak: setup ## the long forms of the tests
 	@setup/install.sh proof
 	@setup/clients.sh install
 	@setup/clients.sh install ferretdb
-	cargo test --workspace --locked -- --ignored --skip helper_process
+	cargo test --workspace --locked -- --ignored --skip helper_process --skip verdicts::record
 
 clean: ## remove what was built
 	cargo clean --quiet

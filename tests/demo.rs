@@ -122,9 +122,24 @@ fn the_recording_is_a_bundle_that_can_be_imported_like_any_other() {
     let runs = scratch.path().join("runs");
     let imported = fathom(&["runs", "import"]).arg(&bundle).arg("--runs").arg(&runs).run().expect_code(0);
     assert_eq!(imported.stdout.trim(), runs.join("demo").display().to_string());
-    let mut again = fathom(&["explain", "--json"]).arg(runs.join("demo")).run().expect_code(0).json();
+    let mut again = fathom(&["explain", "--json"]).arg(runs.join("demo")).run().expect_code(1).json();
     again["run_folder"] = document["run_folder"].clone();
     assert_eq!(again, document);
+}
+
+/// The page of a server in trouble said in green that nothing holds it back, while 81 % of a write's time was the journal.
+#[test]
+fn its_verdict_names_the_journal_with_its_cost_in_red() {
+    let scratch = Scratch::new().unwrap();
+    let document = demo(&scratch).args(["--json"]).run().expect_code(0).json();
+    let verdict = &document["verdict"];
+    let words = ["outcome", "cause", "domain"].map(|field| verdict[field].as_str());
+    assert_eq!(words, [Some("held_back"), Some("journal-on-path"), Some("storage")], "{verdict:#}");
+    assert!((0.7..0.95).contains(&verdict["cost"]["share"].as_f64().unwrap()), "{verdict:#}");
+    demo(&scratch).arg("--no-watch").run().expect_code(0);
+    let page = fs::read_to_string(scratch.path().join("state/demo.html")).unwrap();
+    assert!(page.contains("<div class=\"card bad\"><p class=\"label\">Verdict</p>"), "no red card");
+    assert!(page.contains(verdict["sentence"].as_str().unwrap()), "{verdict:#}");
 }
 
 /// What would tell one machine from another is not in what everybody gets.

@@ -47,7 +47,7 @@ fn studies_are_shown_listed_and_laid_beside_each_other() {
     let (one, two) = (study(&place), study(&place));
     fathom(&["report"]).arg(&one).run().expect_code(0);
     let page = std::fs::read_to_string(one.join("report.html")).unwrap();
-    assert!(page.contains("Of 4 comparisons: 1 better, 2 worse, 1 cannot tell."));
+    assert!(page.contains("Of 5 comparisons: 1 better, 2 worse, 1 too small, 1 cannot tell."));
     let (heads, rows) = data(&page, "forest-primary-0");
     assert_eq!((heads[2].as_str(), rows.len()), ("effect (times)", 4));
     let list = fathom(&["runs", "--runs"]).arg(&place).run().expect_code(0);

@@ -44,6 +44,7 @@ mod serve_refusals;
 mod serve_run;
 mod serve_writers;
 mod storage;
+mod verdicts;
 mod watch;
 mod watch_clusters;
 mod ycsb;

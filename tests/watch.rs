@@ -136,7 +136,7 @@ fn a_watched_load_is_explained() {
             assert!(series.get(name).is_some_and(|series| series.points.len() >= 5), "{engine}: {name}");
         }
         let output = fathom(&["explain", "--json"]).arg(&folder).run();
-        assert!(matches!(output.code, 0 | 1), "{output:?}");
+        assert!(matches!(output.code, 0 | 1 | 4), "{output:?}");
         let document = output.json();
         assert_eq!(document["state"], "complete");
         assert!(document["layers"].is_array() && document["findings"].is_array(), "{document}");
@@ -155,7 +155,7 @@ fn a_deployment_is_explained_as_it_is() {
     let runs = scratch.path().join("runs");
     let output =
         fathom(&["explain", "--uri", &uri(&server), "--for", "6s", "--json", "--runs"]).arg(&runs).run();
-    assert!(matches!(output.code, 0 | 1), "{output:?}");
+    assert!(matches!(output.code, 0 | 1 | 4), "{output:?}");
     let document = output.json();
     assert_eq!(document["run_folder"], only_run(&runs).display().to_string());
     assert!(document["window_s"][1].as_f64().unwrap() > 4.0, "{document}");

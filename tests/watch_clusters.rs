@@ -38,11 +38,13 @@ fn explained(place: &Place, seconds: &str) -> Value {
     let folder = only(&runs);
     let text = fathom(&["explain"]).arg(&folder).run();
     println!("{}", text.stdout);
-    assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{}", text.stdout);
+    // A command is never wrapped.
+    let is_narrow = |line: &str| line.chars().count() <= 80 || line.trim_start().starts_with("$ ");
+    assert!(text.stdout.lines().all(is_narrow), "{}", text.stdout);
     let series = Run::open(&folder).unwrap().series().unwrap();
     assert!(series.iter().count() > 50);
     let output = fathom(&["explain", "--json"]).arg(&folder).run();
-    assert!(matches!(output.code, 0 | 1), "{output:?}");
+    assert!(matches!(output.code, 0 | 1 | 4), "{output:?}");
     output.json()
 }
 

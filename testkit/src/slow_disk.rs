@@ -15,6 +15,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use fathom_errors::{Error, Result};
+use fathom_host::DeviceNumber;
 use fathom_process::{Guard, Ledger, Thing};
 use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, Mounted, format_and_mount};
 use fathom_units::Bytes;
@@ -46,6 +47,7 @@ pub struct SlowDisk {
     _fuse: Guard,
     _folder: Guard,
     service_us: Arc<AtomicU64>,
+    ledger: Ledger,
     _scratch: Scratch,
 }
 
@@ -85,6 +87,7 @@ impl SlowDisk {
             _fuse: fuse,
             _folder: folder,
             service_us,
+            ledger,
             _scratch: scratch,
         };
         // It was as fast as it could be until here.
@@ -100,6 +103,16 @@ impl SlowDisk {
     /// The kernel's name, `loopN`.
     pub fn device_name(&self) -> String {
         self.device.name()
+    }
+
+    /// Its number, for caps on it.
+    pub fn device_number(&self) -> DeviceNumber {
+        self.device.number()
+    }
+
+    /// The ledger it stands in, for caps on it.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     /// From now on each request takes this long.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fathom_record::Run;
-use fathom_testkit::{Fathom, assert};
+use fathom_testkit::{Fathom, assert, assert_eq};
 use serde_json::Value;
 
 use super::study::PROGRAM;
@@ -26,8 +26,24 @@ impl Diagnosis {
 
     fn explain(folder: &Path, words: &[&str]) -> Diagnosis {
         let output = Fathom::new(PROGRAM).arg("explain").arg(folder).arg("--json").args(words).run();
-        assert!(output.code <= 1, "{}\n{}", output.stdout, output.stderr);
-        Diagnosis { folder: folder.to_owned(), document: output.json() }
+        assert!([0, 1, 4].contains(&output.code), "{}\n{}", output.stdout, output.stderr);
+        let code = i64::from(output.code);
+        let document = output.json();
+        let expected = match document["verdict"]["outcome"].as_str() {
+            Some("held_back") => 1,
+            Some("not_held_back") => 0,
+            _ => 4,
+        };
+        assert_eq!(code, expected, "{:#}", document["verdict"]);
+        Diagnosis { folder: folder.to_owned(), document }
+    }
+
+    /// Fails unless the verdict names the cause of this finding.
+    #[track_caller]
+    pub(crate) fn expect_held_back_by(&self, id: &str) {
+        let verdict = &self.document["verdict"];
+        let named = (verdict["outcome"].as_str(), verdict["cause"].as_str());
+        assert_eq!(named, (Some("held_back"), Some(id)), "{verdict:#}");
     }
 
     /// What a series of the run adds up to.

@@ -7,10 +7,11 @@
 mod cache;
 mod checkpoint;
 mod device;
-mod diagnosis;
+pub(crate) mod diagnosis;
 mod network;
 mod pair;
 mod processor;
-mod recorder;
+pub(crate) mod recorder;
 mod stall;
-mod study;
+mod standstill;
+pub(crate) mod study;

@@ -48,6 +48,7 @@ fn record_busy_processors(recorder: &mut Recorder) {
 fn check_busy_processors(recording: &Recording) {
     let diagnosis = recording.diagnosis("run");
     assert_eq!(diagnosis.expect_finding("processor-is-short")["severity"], "warning");
+    diagnosis.expect_held_back_by("processor-is-short");
     for id in ["device-saturated", "queue-cap", "looks-capped", "journal-on-path", "cache-misses-on-path"] {
         let alarm = diagnosis.alarms().contains(&id);
         assert!(!alarm, "{id} is claimed all the same: {:#?}", diagnosis.document["findings"]);

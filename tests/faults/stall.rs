@@ -31,6 +31,7 @@ fn record_stall(recorder: &mut Recorder) {
 fn check_stall(recording: &Recording) {
     let diagnosis = recording.diagnosis("run");
     let stalls = diagnosis.expect_finding("stalls");
+    diagnosis.expect_held_back_by("stalls");
     println!("{stalls:#}");
     assert!(diagnosis.share("all", "schedule") > 0.5, "{:#?}", diagnosis.document);
     // The finding is of this stop: about 10 s after the client began, whatever the machine did besides.

@@ -5,10 +5,13 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use fathom_errors::{Error, Kind};
-use fathom_explain::{Evidence, Judgement, judge};
+use fathom_explain::{Evidence, Judgement, judge, member_rows};
 use fathom_record::disk::Entry;
+use fathom_record::verdict::Verdict;
 use fathom_record::{Run, ServerEventKind, State};
-use fathom_report::{amplification_lines, budget_blocks, findings_text, member_lines, queue_lines};
+use fathom_report::{
+    amplification_lines, budget_blocks, findings_text, member_lines, queue_lines, verdict_lines,
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -42,15 +45,46 @@ impl Explained {
                 .into());
         }
         let manifest = &run.manifest;
+        let recorded = match manifest.verb.as_str() {
+            "checkup" => judgement_of_checkup(&evidence, &run)?,
+            _ => None,
+        };
         Ok(Explained {
             subject: format!("{} of {}", manifest.verb, manifest.started),
-            judgement: judge(&evidence),
+            judgement: recorded.unwrap_or_else(|| judge(&evidence)),
             notes: notes_of(manifest),
             evidence,
             state: manifest.state,
             folder: Some(folder),
         })
     }
+}
+
+/// What a checkup judged: each server by its own loads, one after another, which judged as a whole would be taken for one time. `None` of one
+/// that was recorded before verdicts were.
+fn judgement_of_checkup(evidence: &Evidence, run: &Run) -> Result<Option<Judgement>> {
+    let mut judgement = Judgement::default();
+    let mut verdicts = Vec::new();
+    for entry in evidence.results.iter().cloned() {
+        match entry {
+            Entry::Budget(budget) => judgement.budgets.push(budget),
+            Entry::Queue(ladder) => judgement.ladders.push(ladder),
+            Entry::Amplification(one) => judgement.amplifications.push(one),
+            Entry::Member(row) => judgement.members.push(row),
+            Entry::Judged(verdict) => verdicts.push(*verdict),
+            _ => {}
+        }
+    }
+    // Each server was judged alone; side by side they stand only in the whole.
+    let rows = member_rows(evidence);
+    if rows.len() > 1 {
+        judgement.members = rows;
+    }
+    judgement.verdict = Verdict::worst(verdicts);
+    judgement.findings = run.findings()?;
+    // Settings of the host and findings of the probe are the checkup's own; what was found under load rests on series.
+    judgement.findings.retain(|finding| !finding.series.is_empty());
+    Ok(judgement.verdict.is_some().then_some(judgement))
 }
 
 /// What watching cost.
@@ -91,11 +125,13 @@ pub(crate) fn cost(evidence: &Evidence) -> Option<Cost> {
 pub(crate) fn text(explained: &Explained) -> String {
     let Explained { subject, evidence, judgement, notes, state, folder } = explained;
     let seconds = evidence.window_ns.1.saturating_sub(evidence.window_ns.0) as f64 / SECOND_NS;
-    let mut blocks = vec![format!("{subject}: {seconds:.0} s on one clock{}", state_word(*state))];
+    let mut blocks: Vec<String> =
+        judgement.verdict.iter().map(|verdict| verdict_lines(verdict, WIDTH).join("\n")).collect();
+    blocks.push(format!("{subject}: {seconds:.0} s on one clock{}", state_word(*state)));
     blocks.extend(members(evidence));
     blocks.extend(figures(judgement));
     let findings = findings_text(&judgement.findings, WIDTH, false);
-    blocks.push(if findings.is_empty() { "Nothing was found.".to_owned() } else { findings });
+    blocks.extend((!findings.is_empty()).then_some(findings));
     if !notes.is_empty() {
         let lines = notes.iter().flat_map(|note| fathom_report::wrapped(note, "  ? ", "    ", WIDTH));
         let lines: Vec<String> = std::iter::once("What could not be read".to_owned()).chain(lines).collect();
@@ -135,13 +171,15 @@ pub(crate) fn entries(judgement: &Judgement) -> Vec<Entry> {
     entries.extend(ladders.iter().cloned().map(Entry::Queue));
     entries.extend(amplifications.iter().cloned().map(Entry::Amplification));
     entries.extend(members.iter().cloned().map(Entry::Member));
+    entries.extend(judgement.verdict.iter().cloned().map(|verdict| Entry::Judged(Box::new(verdict))));
     entries
 }
 
 /// Everything that was judged, as fields of a document.
 pub(crate) fn judged_fields(judgement: &Judgement, notes: &[String]) -> Map<String, Value> {
-    let Judgement { budgets, ladders, amplifications, members, findings, withheld, .. } = judgement;
+    let Judgement { budgets, ladders, amplifications, members, findings, withheld, verdict, .. } = judgement;
     let fields = [
+        ("verdict", json!(verdict)),
         ("layers", json!(budgets)),
         ("findings", json!(findings)),
         ("ladders", json!(ladders)),

@@ -105,18 +105,38 @@ fn free_bytes(dir: &Path) -> Option<u64> {
     Some(room.f_bavail.saturating_mul(room.f_frsize))
 }
 
-/// A connection string with another database in its path; the one that was there is where its user is known.
+/// A connection string with another database in its path. Its user stays known where they were: in the database that was there, else in
+/// `admin` (the URI specification), which a driver would take the new one for.
 fn with_database(uri: &str, database: &str) -> String {
     let (start, options) = uri.split_once('?').unwrap_or((uri, ""));
     let (scheme, rest) = start.split_once("://").unwrap_or(("mongodb", start));
     let (hosts, old) = rest.split_once('/').unwrap_or((rest, ""));
-    let has_source = options.to_lowercase().contains("authsource=");
-    let source = if old.is_empty() || has_source || !hosts.contains('@') {
-        String::new()
-    } else {
-        format!("{}authSource={old}", if options.is_empty() { "" } else { "&" })
+    let lower = options.to_lowercase();
+    let has_source = lower.contains("authsource=");
+    // Other mechanisms have sources of their own, and an SRV record may name one.
+    let is_default = scheme == "mongodb" && !lower.contains("authmechanism=");
+    let source = match old {
+        _ if has_source || !hosts.contains('@') => String::new(),
+        "" if !is_default => String::new(),
+        old => {
+            let source = if old.is_empty() { "admin" } else { old };
+            format!("{}authSource={source}", if options.is_empty() { "" } else { "&" })
+        }
     };
     format!("{scheme}://{hosts}/{database}?{options}{source}")
+}
+
+/// Whether the servers of a connection string answer, and let in: asked before a probe of minutes.
+///
+/// # Errors
+/// Of a string that cannot be, and as of servers that cannot be reached.
+pub(crate) fn check_reachable(uri: &str) -> Result<()> {
+    let target: fathom_client::Target = uri.parse()?;
+    let connected = fathom_client::Connection::connect(&target);
+    connected.map(drop).map_err(|error| {
+        Error::new(Kind::NotFound, format!("the deployment to load cannot be used: {}", Error::from(error)))
+            .advise("name a server that runs with --uri, or leave --uri out to load a built-in server")
+    })
 }
 
 fn drop_database(url: &str, database: &str) -> Result<()> {
@@ -330,6 +350,13 @@ mod tests {
         assert_eq!(with_database("mongodb://h:1", "x"), "mongodb://h:1/x?");
         assert_eq!(with_database("mongodb://u:p@h/app?w=1", "x"), "mongodb://u:p@h/x?w=1&authSource=app");
         assert_eq!(with_database("mongodb://u:p@h/app", "x"), "mongodb://u:p@h/x?authSource=app");
+        assert_eq!(
+            with_database("mongodb://u:p@h", "x"),
+            "mongodb://u:p@h/x?authSource=admin",
+            "the default of the URI specification"
+        );
+        assert_eq!(with_database("mongodb://u:p@h/?w=1", "x"), "mongodb://u:p@h/x?w=1&authSource=admin");
+        assert_eq!(with_database("mongodb+srv://u:p@h", "x"), "mongodb+srv://u:p@h/x?");
         assert_eq!(
             with_database("mongodb://u:p@h/?authSource=admin", "x"),
             "mongodb://u:p@h/x?authSource=admin"

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fathom_explain::{Judgement, judge};
 use fathom_load::driving::Interval;
 use fathom_record::{Finding, RunWriter};
-use fathom_report::findings_text;
+use fathom_report::{findings_text, verdict_lines};
 use serde_json::{Value, json};
 
 use crate::live::{Live, WIDTH};
@@ -84,12 +84,13 @@ impl Beside {
     }
 }
 
-/// All findings of all servers, the worst first, then those that promise most.
+/// All findings of all servers, those that cost most first.
 pub(crate) fn ranked(judged: &[Judged]) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         judged.iter().flat_map(|one| one.judgement.findings.iter().cloned()).collect();
-    let gain = |finding: &Finding| finding.gain.as_ref().map_or(0.0, |gain| gain.share);
-    findings.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| gain(b).total_cmp(&gain(a))));
+    // Each server's are ranked already.
+    let share = |finding: &Finding| finding.cost.as_ref().map_or(-1.0, |cost| cost.share);
+    findings.sort_by(|a, b| share(b).total_cmp(&share(a)).then_with(|| b.severity.cmp(&a.severity)));
     findings
 }
 
@@ -97,9 +98,10 @@ pub(crate) fn ranked(judged: &[Judged]) -> Vec<Finding> {
 pub(crate) fn text(judged: &[Judged]) -> String {
     let mut blocks = Vec::new();
     for one in judged {
-        let figures = explaining::figures(&one.judgement);
-        if !figures.is_empty() {
-            blocks.push(format!("{} under load\n{}", one.server, figures.join("\n")));
+        let verdict = one.judgement.verdict.iter().map(|verdict| verdict_lines(verdict, WIDTH).join("\n"));
+        let parts: Vec<String> = verdict.chain(explaining::figures(&one.judgement)).collect();
+        if !parts.is_empty() {
+            blocks.push(format!("{} under load\n{}", one.server, parts.join("\n")));
         }
     }
     let findings = findings_text(&ranked(judged), WIDTH, false);

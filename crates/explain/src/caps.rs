@@ -1,8 +1,9 @@
 //! Limits that somebody set, as against what a device can do: a control group's, which is read, and a provider's, which can only
 //! be inferred (facts/disk.md 5).
 //!
-//! A limit that is reached while nobody waits for it is no finding, nor is a rate that the load itself was held to: what is
-//! asked for must be more than what passes.
+//! A limit that is set is always named with its use. It holds the system back only where it is reached while somebody waits for it, and a
+//! rate that the load itself was held to is no limit: what is asked for must be more than what passes. The use is what the throttle itself
+//! counts: requests before they are merged, with flushes and discards among the writes. The device's counters hold neither.
 
 use fathom_record::{Confidence, Finding, Gain, Severity};
 use fathom_stats::{Seeded, bootstrap_mean, coefficient_of_variation, median, quantile};
@@ -21,9 +22,15 @@ pub(crate) const NEEDS: &[&str] = &[
     "device.{device}.cap.write_iops",
     "device.{device}.cap.read_bytes_per_s",
     "device.{device}.cap.write_bytes_per_s",
+    "device.{device}.throttle_reads",
+    "device.{device}.throttle_writes",
+    "device.{device}.throttle_read_bytes",
+    "device.{device}.throttle_written_bytes",
     "device.{device}.reads",
     "device.{device}.writes",
     "server.{member}.wait.page_read_us",
+    "server.{member}.journal.syncs",
+    "server.{member}.journal.sync_us",
 ];
 
 /// How near to its cap a rate must come to have reached it.
@@ -48,22 +55,111 @@ const NEAR: f64 = 0.01;
 /// Leading figures of limits that providers sell and people type (disk.md 4, the table of storage classes).
 const ROUND: &[f64] = &[1.0, 1.1, 1.2, 1.5, 2.0, 2.3, 2.5, 3.0, 3.2, 3.5, 4.0, 5.0, 6.0, 6.4, 7.5, 8.0];
 
-/// A kind of cap: the end of its series' name, the counter it holds, and what it counts.
-const KINDS: &[(&str, &str, &str)] = &[
-    ("read_iops", "reads", "reads a second"),
-    ("write_iops", "writes", "writes a second"),
-    ("read_bytes_per_s", "read_bytes", "bytes read a second"),
-    ("write_bytes_per_s", "written_bytes", "bytes written a second"),
+/// The part of the time that a journal is being synced, and the length of a sync in microseconds, from which on writes wait for it.
+const SYNCING: f64 = 0.2;
+const SLOW_SYNC_US: f64 = 1000.0;
+
+/// A kind of cap.
+struct Kind {
+    /// The end of its series' name.
+    name: &'static str,
+    /// The counter that it holds, of the throttle and of the device.
+    counter: &'static str,
+    /// What it counts.
+    what: &'static str,
+    /// Its key in `io.max`.
+    key: &'static str,
+}
+
+const fn kind(name: &'static str, counter: &'static str, what: &'static str, key: &'static str) -> Kind {
+    Kind { name, counter, what, key }
+}
+
+const KINDS: &[Kind] = &[
+    kind("read_iops", "reads", "reads a second", "riops"),
+    kind("write_iops", "writes", "writes a second", "wiops"),
+    kind("read_bytes_per_s", "read_bytes", "bytes read a second", "rbps"),
+    kind("write_bytes_per_s", "written_bytes", "bytes written a second", "wbps"),
 ];
+
+impl Kind {
+    fn is_of_writes(&self) -> bool {
+        matches!(self.counter, "writes" | "written_bytes")
+    }
+}
+
+/// A cap that is set, and what was used of it second by second.
+struct Cap<'k> {
+    kind: &'k Kind,
+    /// The cap's series, and that of its use.
+    name: String,
+    used_name: String,
+    limit: f64,
+    used: Seconds,
+    /// Whether the throttle counted its use, not only the device.
+    is_counted: bool,
+}
+
+impl<'k> Cap<'k> {
+    /// `None` where no such cap is set, or nothing was counted.
+    fn of(evidence: &Evidence, grid: Grid, device: &str, kind: &'k Kind) -> Option<Cap<'k>> {
+        let name = format!("device.{device}.cap.{}", kind.name);
+        let limit = mean(grid.means_of(evidence, &name)?.into_iter().flatten()).filter(|cap| *cap > 0.0)?;
+        let of_throttle = format!("device.{device}.throttle_{}", kind.counter);
+        let of_device = format!("device.{device}.{}", kind.counter);
+        let counted = grid.sums_of(evidence, &of_throttle);
+        let is_counted = counted.is_some();
+        let used = counted.or_else(|| grid.sums_of(evidence, &of_device))?;
+        let used_name = if is_counted { of_throttle } else { of_device };
+        Some(Cap { kind, name, used_name, limit, used, is_counted })
+    }
+
+    fn reached(&self) -> Vec<bool> {
+        self.used.iter().map(|used| used.is_some_and(|used| used >= REACHED * self.limit)).collect()
+    }
+
+    /// The part of the seconds in which it was reached.
+    fn often(&self) -> f64 {
+        let measured = self.used.iter().flatten().count();
+        self.reached().iter().filter(|reached| **reached).count() as f64 / measured.max(1) as f64
+    }
+
+    /// Whether it holds these requests at all.
+    fn holds(&self) -> bool {
+        let measured = self.used.iter().flatten().count();
+        let beyond = self.used.iter().flatten().filter(|used| **used > NOT_HELD * self.limit).count();
+        beyond as f64 <= OFTEN * measured as f64
+    }
+
+    /// What was used of it, on average and in the busiest seconds, in words.
+    fn use_words(&self) -> String {
+        let used: Vec<f64> = self.used.iter().flatten().copied().collect();
+        let percent = |used: Option<f64>| 100.0 * used.unwrap_or(0.0) / self.limit;
+        let by = if self.is_counted {
+            "by the throttle's own count"
+        } else {
+            "by the device's counter, which holds neither flushes nor what was merged: the throttle's could not be read"
+        };
+        format!(
+            "Of {} {} {:.0} % were used on average and {:.0} % in the busiest tenth of the seconds, {by}.",
+            count(self.limit),
+            self.kind.what,
+            percent(mean(used.iter().copied())),
+            percent(quantile(&used, 0.9))
+        )
+    }
+}
 
 /// Adds what is said of caps on every device.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let grid = Grid::of(evidence);
     for device in devices(evidence) {
         let member = member_of(evidence, &device);
-        let found: Vec<Finding> =
-            KINDS.iter().filter_map(|kind| own(evidence, judgement, grid, &member, &device, kind)).collect();
-        if found.is_empty()
+        let caps: Vec<Cap<'_>> =
+            KINDS.iter().filter_map(|kind| Cap::of(evidence, grid, &device, kind)).collect();
+        let subject = Subject { evidence, grid, member: &member, device: &device };
+        let found: Vec<Finding> = caps.iter().map(|cap| subject.named(judgement, cap)).collect();
+        if !found.iter().any(|finding| finding.id == REACHED_ID)
             && let Some(inferred) = inferred(evidence, grid, &member, &device)
         {
             judgement.add_unless_withheld(inferred);
@@ -97,62 +193,103 @@ fn mean_where(values: &[Option<f64>], chosen: &[bool], so: bool) -> Option<f64> 
     mean(values.iter().zip(chosen).filter(|(_, chosen)| **chosen == so).filter_map(|(value, _)| *value))
 }
 
-/// A cap of a control group that was reached while somebody waited for it.
-fn own(
-    evidence: &Evidence,
-    judgement: &Judgement,
+/// The finding that a cap holds requests back.
+const REACHED_ID: &str = "capped-by-throttle";
+
+/// A device with caps, and the server above it.
+struct Subject<'e> {
+    evidence: &'e Evidence,
     grid: Grid,
-    member: &str,
-    device: &str,
-    (kind, counter, what): &(&str, &str, &str),
-) -> Option<Finding> {
-    let name = format!("device.{device}.cap.{kind}");
-    let cap = mean(grid.means_of(evidence, &name)?.into_iter().flatten()).filter(|cap| *cap > 0.0)?;
-    let rates = grid.sums_of(evidence, &format!("device.{device}.{counter}"))?;
-    let measured = rates.iter().flatten().count();
-    let reached: Vec<bool> =
-        rates.iter().map(|rate| rate.is_some_and(|rate| rate >= REACHED * cap)).collect();
-    let often = reached.iter().filter(|reached| **reached).count() as f64 / measured.max(1) as f64;
-    let beyond = rates.iter().flatten().filter(|rate| **rate > NOT_HELD * cap).count();
-    if often < OFTEN || beyond as f64 > OFTEN * measured as f64 {
-        return None;
-    }
-    let waits = waits(evidence, grid, member, device, &reached);
-    if waits.is_empty() {
-        return None;
-    }
-    let claim = format!(
-        "A control group holds {device} at {} {what}, which was reached {:.0} % of the time; the device itself was not",
-        count(cap),
-        100.0 * often
-    );
-    let at_cap = mean_where(&rates, &reached, true).unwrap_or(cap);
-    let mut finding = Finding::new("capped-by-throttle", Severity::Warning, claim)
-        .evidence(format!("{name} is {}; in those seconds there were {} {what}", count(cap), count(at_cap)))
-        .advice("Lift the limit of the control group if it is not meant; tuning the disk or the server moves nothing")
-        .command(lift(evidence, device, kind))
-        .undo(format!("Set {} {what} on {device} again in the control group's io.max (blkio.throttle under version 1)", count(cap)))
-        .next_look("Run 'fathom disk' outside the control group: what the device gives by itself.")
-        .source("torvalds/linux:Documentation/admin-guide/cgroup-v2.rst, IO Interface Files")
-        .series([name, format!("device.{device}.{counter}")])
-        .window(evidence.window_ns);
-    finding.evidence.extend(waits);
-    finding.gain =
-        (*counter == "reads").then(|| gain(evidence, judgement, grid, member, device, cap)).flatten();
-    Some(finding)
+    member: &'e str,
+    device: &'e str,
 }
 
-/// The line that lifts a cap.
-fn lift(evidence: &Evidence, device: &str, kind: &str) -> String {
-    let number = evidence.environment.get(&format!("device.{device}.number"));
-    let number = number.map_or_else(|| format!("$(cat /sys/block/{device}/dev)"), Clone::clone);
-    let key = match kind {
-        "read_iops" => "riops",
-        "write_iops" => "wiops",
-        "read_bytes_per_s" => "rbps",
-        _ => "wbps",
-    };
-    format!("echo \"{number} {key}=max\" > /sys/fs/cgroup/GROUP/io.max")
+impl Subject<'_> {
+    /// What is said of a cap: that it was reached while somebody waited for it, or how much of it was used.
+    fn named(&self, judgement: &Judgement, cap: &Cap<'_>) -> Finding {
+        let often = cap.often();
+        let reached = cap.reached();
+        let waits = if often >= OFTEN && cap.holds() { self.waits(cap, &reached) } else { Vec::new() };
+        let (device, what) = (self.device, cap.kind.what);
+        let finding = if waits.is_empty() {
+            let held = if cap.holds() { "and holds nobody up" } else { "which these requests pass by" };
+            let claim = format!("A control group holds {device} at {} {what}, {held}", count(cap.limit));
+            Finding::new("cap-not-reached", Severity::Note, claim).evidence(cap.use_words())
+        } else {
+            let claim = format!(
+                "A control group holds {device} at {} {what}, which was reached {:.0} % of the time; the device itself was not",
+                count(cap.limit),
+                100.0 * often
+            );
+            let mut finding = Finding::new(REACHED_ID, Severity::Warning, claim)
+                .evidence(cap.use_words())
+                .advice(
+                    "Lift the limit of the control group if it is not meant; tuning the disk or the server moves nothing",
+                )
+                .next_look("Run 'fathom disk' outside the control group: what the device gives by itself.");
+            finding.evidence.extend(waits);
+            finding.gain = (cap.kind.counter == "reads")
+                .then(|| gain(self.evidence, judgement, self.grid, self.member, device, cap.limit))
+                .flatten();
+            finding
+        };
+        let (command, undo) = self.commands(cap);
+        finding
+            .command(command)
+            .undo(undo)
+            .source("torvalds/linux:Documentation/admin-guide/cgroup-v2.rst, IO Interface Files")
+            .series([cap.name.clone(), cap.used_name.clone()])
+            .window(self.evidence.window_ns)
+    }
+
+    /// The lines that lift a cap and that set it again, in the file that holds it.
+    fn commands(&self, cap: &Cap<'_>) -> (String, String) {
+        let fact = |name: String| self.evidence.environment.get(&name);
+        let number = fact(format!("device.{}.number", self.device));
+        let number = number.map_or_else(|| format!("$(cat /sys/block/{}/dev)", self.device), Clone::clone);
+        let file = fact(format!("{}.file", cap.name));
+        let key = cap.kind.key;
+        let limit = cap.limit.round();
+        match file {
+            // Version 1 takes 0 for none.
+            Some(file) if file.contains("blkio.throttle.") => {
+                (format!("echo \"{number} 0\" > {file}"), format!("echo \"{number} {limit}\" > {file}"))
+            }
+            _ => {
+                let file = file.map_or("/sys/fs/cgroup/GROUP/io.max", String::as_str);
+                (
+                    format!("echo \"{number} {key}=max\" > {file}"),
+                    format!("echo \"{number} {key}={limit}\" > {file}"),
+                )
+            }
+        }
+    }
+
+    /// Who waited while a cap was reached, a sentence each.
+    fn waits(&self, cap: &Cap<'_>, reached: &[bool]) -> Vec<String> {
+        let mut waits = waits(self.evidence, self.grid, self.member, self.device, reached);
+        if cap.kind.is_of_writes() {
+            waits.extend(self.syncs(reached));
+        }
+        waits
+    }
+
+    /// How long the journal's syncs took in those seconds, where they ran for much of them.
+    fn syncs(&self, reached: &[bool]) -> Option<String> {
+        let sums = |name: &str| {
+            let sums = self.grid.sums_of(self.evidence, &format!("server.{}.journal.{name}", self.member))?;
+            mean_where(&sums, reached, true)
+        };
+        let (syncs, sync_us) = (sums("syncs")?, sums("sync_us")?);
+        let (each_us, running) = (sync_us / syncs, sync_us / 1e6);
+        (each_us >= SLOW_SYNC_US && running >= SYNCING).then(|| {
+            format!(
+                "The journal was being synced {:.0} % of those seconds, {} ms each time",
+                100.0 * running.min(1.0),
+                decimal(each_us / 1e3)
+            )
+        })
+    }
 }
 
 /// Who waited while a cap was reached, a sentence each. Requests wait for a throttle before the kernel counts them, so the
@@ -252,9 +389,15 @@ fn inferred(evidence: &Evidence, grid: Grid, member: &str, device: &str) -> Opti
     })?;
     let claim =
         format!("{device} stops at {} {what}, which looks like a limit that somebody set", count(level));
+    // As many in flight all the time give a flat rate on any device, and one rate in five is near a round number by chance.
+    let shown = varies_widely(&asking);
+    let (severity, confidence) = match shown {
+        true => (Severity::Warning, Confidence::Likely),
+        false => (Severity::Note, Confidence::CannotTell),
+    };
     Some(
-        Finding::new("looks-capped", Severity::Warning, claim)
-            .confidence(Confidence::Likely)
+        Finding::new("looks-capped", severity, claim)
+            .confidence(confidence)
             .evidence(format!(
                 "{:.0} % of the busy seconds lie at {} {what} and vary by {:.1} %, within {:.0} % of a number that is sold or set, \
                  while {} requests were in flight at a time",
@@ -286,12 +429,15 @@ fn asked_for_more(evidence: &Evidence, grid: Grid, asking: &[Option<f64>]) -> bo
                 || late.is_some_and(|(response, service)| response >= 2.0 * service)
         }
         // Clients that were not watched may keep to a rate, unless what they ask for varies while what passes does not.
-        _ => {
-            let asking: Vec<f64> = asking.iter().flatten().copied().collect();
-            let ends = quantile(&asking, 0.9).zip(quantile(&asking, 0.1));
-            ends.is_some_and(|(high, low)| high >= MORE * low)
-        }
+        _ => varies_widely(asking),
     }
+}
+
+/// Whether much more was asked for in the busiest seconds than in the calmest.
+fn varies_widely(asking: &[Option<f64>]) -> bool {
+    let asking: Vec<f64> = asking.iter().flatten().copied().collect();
+    let ends = quantile(&asking, 0.9).zip(quantile(&asking, 0.1));
+    ends.is_some_and(|(high, low)| high >= MORE * low)
 }
 
 /// Whether a rate is a number that people set: a leading figure of the table, by tens or by binary prefixes.

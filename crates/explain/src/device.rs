@@ -35,7 +35,7 @@ const FLAT: f64 = 1.15;
 const LONGER: f64 = 1.5;
 const FEWEST_SECONDS: usize = 15;
 /// What explains a full device better than the device does.
-const BETTER: &[&str] = &["queue-cap", "capped-by-throttle", "looks-capped"];
+const BETTER: &[&str] = &["queue-cap", "capped-by-throttle", "looks-capped", "neighbour-io"];
 
 /// Adds `device-saturated` for each full device.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {

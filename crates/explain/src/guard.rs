@@ -13,10 +13,16 @@ use crate::{Evidence, Judgement};
 const MOST_WAIT_PCT: f64 = 5.0;
 /// Above this share of their processors the client's loops may be what limits a load (analysis.md A5).
 const MOST_CLIENT_SHARE: f64 = 0.7;
+/// Time that the hypervisor gave to other machines, above which the host is short, in percent.
+const MAX_STEAL_PCT: f64 = 5.0;
+/// Time that a control group was held back by its quota, above which a server is short of processors, in percent.
+const MAX_THROTTLED_PCT: f64 = 5.0;
 /// A host with more idle time than this is not short of processors, in percent.
 const IDLE_PCT: f64 = 20.0;
 /// Tasks that run or want to, for each processor, above which the host is short whatever else was read.
 const MOST_RUNNABLE: f64 = 2.0;
+/// From this share of all processor time on, the load and the servers watched fill the machine themselves.
+const MIN_OWN_SHARE: f64 = 0.7;
 /// Pressure: part of the time in which at least one task waited for a processor, in percent, on a host that is busy.
 const MOST_PRESSURE_PCT: f64 = 20.0;
 
@@ -40,13 +46,33 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     )
     .confidence(Confidence::Certain)
     .advice("Free processors (stop what else runs, a smaller load, more processors) and measure again.")
-    .next_look("Look which processes use the processors (top, pidstat), and at host.run_wait_us.")
+    .next_look("Look which processes use the processors (top, pidstat).")
     .window(evidence.window_ns);
+    if let Some(top) = fact(evidence, "host.top.cpu") {
+        finding = finding.evidence(format!("Most processor time meanwhile: {top}."));
+    }
+    if fills_the_machine(evidence) {
+        finding.claim =
+            "The load generator and the server together fill this machine; its timings tell nothing about the disk.".to_owned();
+        finding.advice = Some(
+            "Run the load from another host, or ask for less of it (-target, fewer connections).".to_owned(),
+        );
+    }
     for sign in signs {
         judgement.withheld.push(sign.reason);
         finding = finding.evidence(sign.evidence).series([sign.series]);
     }
     judgement.findings.push(finding);
+}
+
+fn fact<'e>(evidence: &'e Evidence, name: &str) -> Option<&'e str> {
+    evidence.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
+}
+
+/// Whether most of what the processors did was for the load and the servers watched, on one host.
+fn fills_the_machine(evidence: &Evidence) -> bool {
+    let share = fact(evidence, "host.top.cpu.own_share").and_then(|share| share.parse::<f64>().ok());
+    Client::of(evidence).is_some() && share.is_some_and(|share| share >= MIN_OWN_SHARE)
 }
 
 /// One thing that waited.
@@ -65,6 +91,16 @@ fn signs(evidence: &Evidence) -> Vec<Sign> {
                 "The samplers waited for a processor {wait_pct:.1} % of the time (5 % is the most)."
             ),
             series: "monitor.run_wait_pct".to_owned(),
+        });
+    }
+    signs.extend(evidence.members().iter().filter_map(|member| quota(evidence, member)));
+    if let Some(steal_pct) = mean(evidence, "host.cpu.steal_pct").filter(|steal| *steal > MAX_STEAL_PCT) {
+        signs.push(Sign {
+            reason: format!("other virtual machines took {steal_pct:.0} % of the processors' time."),
+            evidence: format!(
+                "The hypervisor gave {steal_pct:.1} % of the processors' time to other machines (steal; 5 % is the most)."
+            ),
+            series: "host.cpu.steal_pct".to_owned(),
         });
     }
     let idle_pct = mean(evidence, "host.cpu.idle_pct")
@@ -94,6 +130,21 @@ fn signs(evidence: &Evidence) -> Vec<Sign> {
         });
     }
     signs
+}
+
+/// A server whose control groups hold it back from processors that the host may well have idle.
+fn quota(evidence: &Evidence, member: &str) -> Option<Sign> {
+    let series = format!("server.{member}.process.throttled_us");
+    let throttled_pct = rate_pct(evidence, &series).filter(|pct| *pct > MAX_THROTTLED_PCT)?;
+    let allowed = mean(evidence, &format!("server.{member}.process.cpu_quota"))
+        .map_or_else(String::new, |quota| format!(" of {quota:.1} processors"));
+    Some(Sign {
+        reason: format!("a quota{allowed} held server {member} back {throttled_pct:.0} % of the time."),
+        evidence: format!(
+            "A control group's quota{allowed} held server {member} back for {throttled_pct:.0} % of the time (cpu.max, cpu.cfs_quota_us)."
+        ),
+        series,
+    })
 }
 
 /// What a server's threads waited for a processor, of the time that its operations took and of what they ran.

@@ -7,6 +7,7 @@ use fathom_record::budget::Budget;
 use fathom_record::members::MemberRow;
 use fathom_record::pictures::scaling::Scaling;
 use fathom_record::queue::QueueLadder;
+use fathom_record::verdict::Verdict;
 use fathom_record::{Confidence, Finding, Severity};
 
 use crate::{Evidence, RULES};
@@ -22,7 +23,7 @@ pub struct Judgement {
     pub amplifications: Vec<Amplification>,
     /// The servers side by side, where there are several.
     pub members: Vec<MemberRow>,
-    /// The findings, ranked: the worst severity first, then the largest expected gain.
+    /// The findings, ranked: those that cost most first, then the worst severity, then the largest expected gain.
     pub findings: Vec<Finding>,
     /// When checkpoints of each server ran, by its number: begin and end in seconds since the run's start. Charts show them too.
     pub checkpoints: BTreeMap<String, Vec<(f64, f64)>>,
@@ -30,6 +31,8 @@ pub struct Judgement {
     pub scalings: Vec<Scaling>,
     /// Why verdicts on the disk are withheld, a sentence each; empty where they are not. The guard runs first and fills it.
     pub withheld: Vec<String>,
+    /// Whether something holds the system back; the last rule fills it.
+    pub verdict: Option<Verdict>,
 }
 
 impl Judgement {
@@ -54,8 +57,6 @@ pub fn judge(evidence: &Evidence) -> Judgement {
     for rule in RULES {
         (rule.judge)(evidence, &mut judgement);
     }
-    let gain = |finding: &Finding| finding.gain.as_ref().map_or(0.0, |gain| gain.share);
-    judgement.findings.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| gain(b).total_cmp(&gain(a))));
     judgement
 }
 

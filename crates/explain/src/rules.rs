@@ -1,8 +1,8 @@
 //! Table: every rule, in the order in which they run; a later one may read what an earlier one judged.
 
 use crate::{
-    Evidence, Judgement, amplification, caps, cluster, device, guard, ladder, layers, little, queue, spikes,
-    stalls,
+    Evidence, Judgement, amplification, caps, cluster, device, fsync_lock, guard, ladder, layers, little,
+    neighbour, queue, spikes, stalls, standstill, verdict,
 };
 
 /// One way of judging a run.
@@ -24,7 +24,10 @@ pub static RULES: &[Rule] = &[
             "monitor.run_wait_pct",
             "server.{member}.process.run_wait_us",
             "server.{member}.process.cpu_us",
+            "server.{member}.process.cpu_quota",
+            "server.{member}.process.throttled_us",
             "host.cpu.idle_pct",
+            "host.cpu.steal_pct",
             "host.runnable",
             "host.cpu.count",
             "host.pressure.cpu.some_us",
@@ -65,6 +68,7 @@ pub static RULES: &[Rule] = &[
     },
     Rule { name: "caps", needs: caps::NEEDS, judge: caps::judge },
     Rule { name: "queue", needs: queue::NEEDS, judge: queue::judge },
+    Rule { name: "neighbour", needs: neighbour::NEEDS, judge: neighbour::judge },
     Rule { name: "device", needs: device::NEEDS, judge: device::judge },
     Rule { name: "amplification", needs: amplification::NEEDS, judge: amplification::judge },
     // Typed results of loads, no series.
@@ -84,6 +88,7 @@ pub static RULES: &[Rule] = &[
             "server.{member}.cache.dirty_bytes",
             "server.{member}.flush.written_bytes",
             "server.{member}.compaction.written_bytes",
+            "server.{member}.ttl.deleted",
             "server.{member}.parameter.syncdelay_s",
         ],
         judge: spikes::judge,
@@ -98,6 +103,19 @@ pub static RULES: &[Rule] = &[
             "host.cpu.idle_pct",
         ],
         judge: stalls::judge,
+    },
+    Rule { name: "standstill", needs: standstill::NEEDS, judge: standstill::judge },
+    Rule { name: "fsync-lock", needs: fsync_lock::NEEDS, judge: fsync_lock::judge },
+    // The last: it prices and ranks what the others found.
+    Rule {
+        name: "verdict",
+        needs: &[
+            "client.connections",
+            "server.{member}.pages.read",
+            "server.{member}.process.run_wait_us",
+            "device.{device}.reads",
+        ],
+        judge: verdict::judge,
     },
 ];
 

@@ -7,7 +7,7 @@
 //! A few operations that are slow by themselves hold nobody up and are no stop: most of what was waited must be the wait to be
 //! sent. A client with connections enough for all that becomes due meanwhile does not wait there, and is not judged.
 
-use fathom_record::{Finding, Severity};
+use fathom_record::{Finding, Gain, Severity};
 use fathom_stats::{LatencyReading, quantile};
 
 use crate::client::points;
@@ -156,6 +156,13 @@ impl Stalled {
                 "Look what the server, its host and its storage did at these moments: the server's log of slow operations, the \
                  kernel's log, snapshots, backups, a pause of the virtual machine; and whether it comes again.",
             );
+        let finding = finding.gain(Gain {
+            of: format!("mean {of}"),
+            share: self.share,
+            interval: (self.share, self.share),
+            basis: "What the stalled seconds add to all that was waited, over the mean of the others."
+                .to_owned(),
+        });
         self.stalls.iter().fold(finding, |finding, stall| finding.window(in_ns(*stall)))
     }
 }

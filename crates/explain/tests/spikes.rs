@@ -98,7 +98,7 @@ impl Composed {
 
 /// The findings of this rule.
 fn spikes(findings: Vec<Finding>) -> Vec<Finding> {
-    let ids = ["checkpoint-spikes", "periodic-spikes", "checkpoints-run-into-each-other"];
+    let ids = ["checkpoint-spikes", "periodic-spikes", "ttl-spikes", "checkpoints-run-into-each-other"];
     findings.into_iter().filter(|finding| ids.contains(&finding.id.as_str())).collect()
 }
 
@@ -243,6 +243,34 @@ fn larger_checkpoints_with_larger_spikes_are_a_dose() {
     assert!(finding.series.contains(&"server.0.engine.checkpoint_bytes".to_owned()));
 }
 
+/// A counter that rises by so much a second within the stretches.
+fn count_within(evidence: &mut Evidence, name: &str, seconds: u64, stretches: &[(f64, f64)], per_s: f64) {
+    for second in 0..seconds {
+        let at_s = second as f64;
+        let is_within = stretches.iter().any(|stretch| stretch.0 <= at_s && at_s < stretch.1);
+        let value = if is_within { per_s } else { 0.0 };
+        let point = Point { begin_ns: second * SECOND_NS, end_ns: (second + 1) * SECOND_NS, value };
+        evidence.series.add(name, "1", point);
+    }
+}
+
+/// Passes of the TTL monitor every minute beside checkpoints of the same period: who raises latency is named, whichever it is.
+#[test]
+fn passes_of_the_ttl_monitor_are_told_from_checkpoints_of_the_same_period() {
+    let shifted = |by_s: f64| -> Vec<(f64, f64)> {
+        (0..18).map(|k| 60.0 * f64::from(k) + by_s).map(|begin_s| (begin_s, begin_s + 4.0)).collect()
+    };
+    let (checkpoints, passes) = (shifted(20.0), shifted(50.0));
+    for (raising, id) in [(&passes, "ttl-spikes"), (&checkpoints, "checkpoint-spikes")] {
+        let run = Composed { raises: raised(raising, 0.5), ..Composed::with(1100, checkpoints.clone(), 0.0) };
+        let mut evidence = run.evidence(12);
+        count_within(&mut evidence, "server.0.ttl.deleted", 1100, &passes, 500.0);
+        let finding = only(spikes(judge(&evidence).findings));
+        assert_eq!(finding.id, id, "{finding:#?}");
+        assert_eq!(finding.claim.contains("TTL monitor"), id == "ttl-spikes", "{}", finding.claim);
+    }
+}
+
 /// An engine without checkpoints: its flushes are named, and nothing is said of syncdelay.
 #[test]
 fn flushes_of_an_lsm_engine_are_events_too() {
@@ -250,13 +278,7 @@ fn flushes_of_an_lsm_engine_are_events_too() {
     let run = Composed { server: false, ..Composed::with(1200, flushes.clone(), 0.5) };
     let mut evidence = run.evidence(11);
     evidence.environment.insert("server.0.engine".into(), "rocksdb".into());
-    for second in 0..1200u64 {
-        let at_s = second as f64;
-        let is_flushing = flushes.iter().any(|flush| flush.0 <= at_s && at_s < flush.1);
-        let value = if is_flushing { 1e7 } else { 0.0 };
-        let point = Point { begin_ns: second * SECOND_NS, end_ns: (second + 1) * SECOND_NS, value };
-        evidence.series.add("server.0.flush.written_bytes", "bytes", point);
-    }
+    count_within(&mut evidence, "server.0.flush.written_bytes", 1200, &flushes, 1e7);
     let finding = only(spikes(judge(&evidence).findings));
     assert_eq!(finding.id, "periodic-spikes");
     assert!(finding.claim.contains("flushes its memory to disk, about every 44 s"), "{}", finding.claim);

@@ -34,6 +34,19 @@ impl LimitKind {
             LimitKind::WriteBytes => "write_bytes_per_s",
         }
     }
+
+    fn is_of_writes(self) -> bool {
+        matches!(self, LimitKind::WriteIops | LimitKind::WriteBytes)
+    }
+
+    fn is_of_bytes(self) -> bool {
+        matches!(self, LimitKind::ReadBytes | LimitKind::WriteBytes)
+    }
+
+    /// The file of version 1 that counts what passed the throttle.
+    fn version_1_counts(self) -> &'static str {
+        if self.is_of_bytes() { "blkio.throttle.io_service_bytes" } else { "blkio.throttle.io_serviced" }
+    }
 }
 
 /// A cap on one device.
@@ -45,6 +58,9 @@ pub struct Limit {
     pub value: u64,
     /// The file that says so, as an absolute path.
     pub file: String,
+    /// How much of it the group has had since it was made, by the group's own account: what the throttle charges, which is requests before
+    /// the kernel merges them, with flushes and discards among the writes. `None` where that cannot be read.
+    pub counted: Option<u64>,
 }
 
 /// One hierarchy that a process is in: where its group's files are, and the mount they are under.
@@ -153,15 +169,22 @@ impl Cgroups {
         for folder in self.unified().iter().flat_map(Place::upwards) {
             let file = folder.join("io.max");
             let text = self.text(&file).unwrap_or_default();
-            limits.extend(
-                parse_io_max(&text, device).into_iter().map(|(kind, value)| limit(kind, value, &file)),
-            );
+            let found = parse_io_max(&text, device);
+            let counted = match found.is_empty() {
+                true => None,
+                false => self.text(&folder.join("io.stat")),
+            };
+            let counted = |kind| parse_io_stat(counted.as_deref()?, device, kind);
+            limits.extend(found.into_iter().map(|(kind, value)| limit(kind, value, &file, counted(kind))));
         }
         if let Some(own) = self.version_1("blkio") {
             for (kind, name) in THROTTLES {
                 let file = own.folder.join(name);
                 let text = self.text(&file).unwrap_or_default();
-                limits.extend(parse_throttle(&text, device).map(|value| limit(*kind, value, &file)));
+                let Some(value) = parse_throttle(&text, device) else { continue };
+                let counts = self.text(&own.folder.join(kind.version_1_counts()));
+                let counted = counts.and_then(|text| parse_serviced(&text, device, *kind));
+                limits.push(limit(*kind, value, &file, counted));
             }
         }
         limits.sort_by_key(|limit| (limit.kind, limit.value));
@@ -198,6 +221,19 @@ impl Cgroups {
         new.chain(old).min_by(f64::total_cmp)
     }
 
+    /// How long this group, or the one above it that was held back longest, was by its processor quota since it was made, in microseconds: `cpu.stat`, whose
+    /// `throttled_usec` is `throttled_time` in nanoseconds in version 1. `None` where no quota is set or nothing counts.
+    pub fn cpu_throttled_us(&self) -> Option<u64> {
+        self.cpu_max()?;
+        let unified = self.unified();
+        let version_1 = self.version_1("cpu");
+        let new = unified.iter().flat_map(Place::upwards);
+        let old = version_1.iter().flat_map(Place::upwards);
+        let texts = new.chain(old).filter_map(|folder| self.text(&folder.join("cpu.stat")));
+        // Groups within each other may be held back at the same time, so their times are not added up.
+        texts.filter_map(|text| parse_throttled_us(&text)).max()
+    }
+
     fn unified(&self) -> Option<Place> {
         let path = &self.memberships.iter().find(|membership| membership.controllers.is_empty())?.path;
         self.hierarchies
@@ -227,8 +263,8 @@ fn place(hierarchy: &Hierarchy, path: &str) -> Option<Place> {
     Some(Place { folder: hierarchy.mount_point.join(below), top: hierarchy.mount_point.clone() })
 }
 
-fn limit(kind: LimitKind, value: u64, file: &Path) -> Limit {
-    Limit { kind, value, file: format!("/{}", file.display()) }
+fn limit(kind: LimitKind, value: u64, file: &Path, counted: Option<u64>) -> Limit {
+    Limit { kind, value, file: format!("/{}", file.display()), counted }
 }
 
 const THROTTLES: &[(LimitKind, &str)] = &[
@@ -258,6 +294,42 @@ fn parse_io_max(text: &str, device: DeviceNumber) -> Vec<(LimitKind, u64)> {
 /// A line of `blkio.throttle.*_device`: `8:16 120`.
 fn parse_throttle(text: &str, device: DeviceNumber) -> Option<u64> {
     lines_of(text, device).find_map(|rest| rest.trim().parse().ok())
+}
+
+/// A line of `io.stat`: `8:16 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6`. The throttle charges discards as writes
+/// (torvalds/linux:block/blk-throttle.c, `bio_data_dir`).
+fn parse_io_stat(text: &str, device: DeviceNumber, kind: LimitKind) -> Option<u64> {
+    let keys: &[&str] = match kind {
+        LimitKind::ReadIops => &["rios"],
+        LimitKind::WriteIops => &["wios", "dios"],
+        LimitKind::ReadBytes => &["rbytes"],
+        LimitKind::WriteBytes => &["wbytes", "dbytes"],
+    };
+    let words = lines_of(text, device).flat_map(str::split_ascii_whitespace);
+    let counts = words.filter_map(|word| word.split_once('=')).filter(|(key, _)| keys.contains(key));
+    sum_of(counts.map(|(_, count)| count))
+}
+
+/// Lines of `blkio.throttle.io_serviced`: `8:16 Read 12`, `8:16 Write 34`, `8:16 Discard 5`.
+fn parse_serviced(text: &str, device: DeviceNumber, kind: LimitKind) -> Option<u64> {
+    let keys: &[&str] = if kind.is_of_writes() { &["Write", "Discard"] } else { &["Read"] };
+    let counts = lines_of(text, device).filter_map(|rest| rest.trim().split_once(' '));
+    sum_of(counts.filter(|(key, _)| keys.contains(key)).map(|(_, count)| count))
+}
+
+/// The time in `cpu.stat` of either version, in microseconds.
+fn parse_throttled_us(text: &str) -> Option<u64> {
+    text.lines().filter_map(|line| line.split_once(' ')).find_map(|(key, value)| match key {
+        "throttled_usec" => value.trim().parse().ok(),
+        "throttled_time" => value.trim().parse::<u64>().ok().map(|ns| ns / 1000),
+        _ => None,
+    })
+}
+
+/// The sum of numbers; `None` where there is none.
+fn sum_of<'t>(numbers: impl Iterator<Item = &'t str>) -> Option<u64> {
+    let numbers = numbers.filter_map(|number| number.trim().parse::<u64>().ok());
+    numbers.fold(None, |sum, number| Some(sum.unwrap_or(0u64).saturating_add(number)))
 }
 
 fn lines_of(text: &str, device: DeviceNumber) -> impl Iterator<Item = &str> {

@@ -32,9 +32,17 @@ fn version_2_caps_bind_from_every_ancestor() {
             "8:16 rbps=max wbps=1048576 riops=100 wiops=max\n8:0 riops=1\n",
         ),
         ("sys/fs/cgroup/system.slice/mongod.service/io.max", "8:16 rbps=max wbps=max riops=300 wiops=120\n"),
+        (
+            "sys/fs/cgroup/system.slice/io.stat",
+            "8:0 rbytes=1 wbytes=1 rios=1 wios=1 dbytes=0 dios=0\n8:16 rbytes=40960 wbytes=8192 rios=10 wios=3 dbytes=4096 dios=2\n",
+        ),
         ("sys/fs/cgroup/system.slice/memory.max", "1073741824\n"),
         ("sys/fs/cgroup/system.slice/mongod.service/memory.max", "max\n"),
         ("sys/fs/cgroup/system.slice/mongod.service/cpu.max", "150000 100000\n"),
+        (
+            "sys/fs/cgroup/system.slice/mongod.service/cpu.stat",
+            "usage_usec 9000000\nnr_periods 90\nnr_throttled 40\nthrottled_usec 2500000\n",
+        ),
     ]);
     let groups = Cgroups::of(&view, None);
     let limits = groups.io_limits(SDB);
@@ -49,8 +57,11 @@ fn version_2_caps_bind_from_every_ancestor() {
         ]
     );
     assert_eq!(limits[0].file, "/sys/fs/cgroup/system.slice/io.max");
+    // What the outer group counted; the inner one has no account that can be read.
+    let counted: Vec<_> = limits.iter().map(|limit| limit.counted).collect();
+    assert_eq!(counted, [Some(10), None, None, Some(8192 + 4096)]);
     assert_eq!(groups.memory_max_bytes(), Some(1 << 30));
-    assert_eq!(groups.cpu_max(), Some(1.5));
+    assert_eq!((groups.cpu_max(), groups.cpu_throttled_us()), (Some(1.5), Some(2_500_000)));
     assert_eq!(groups.unified_folder().unwrap(), Path::new("/sys/fs/cgroup/system.slice/mongod.service"));
     assert_eq!(groups.io_limits(DeviceNumber { major: 9, minor: 0 }), []);
 }
@@ -68,14 +79,26 @@ fn version_1_caps_bind_from_the_own_group_only() {
         ("sys/fs/cgroup/blkio/db/mongod/blkio.throttle.read_iops_device", "8:16 100\n8:32 7\n"),
         ("sys/fs/cgroup/blkio/db/mongod/blkio.throttle.write_bps_device", "8:16 2097152\n"),
         ("sys/fs/cgroup/blkio/db/blkio.throttle.read_iops_device", "8:16 5\n"),
+        (
+            "sys/fs/cgroup/blkio/db/mongod/blkio.throttle.io_serviced",
+            "8:32 Read 9\n8:16 Read 70\n8:16 Write 30\n8:16 Sync 90\n8:16 Async 10\n8:16 Discard 4\n8:16 Total 104\nTotal 113\n",
+        ),
+        (
+            "sys/fs/cgroup/blkio/db/mongod/blkio.throttle.io_service_bytes",
+            "8:16 Read 700\n8:16 Write 300\n8:16 Discard 40\n8:16 Total 1040\n",
+        ),
         ("sys/fs/cgroup/memory/db/memory.limit_in_bytes", "9223372036854771712\n"),
         ("sys/fs/cgroup/cpu,cpuacct/db/cpu.cfs_quota_us", "-1\n"),
         ("sys/fs/cgroup/cpu,cpuacct/db/cpu.cfs_period_us", "100000\n"),
+        ("sys/fs/cgroup/cpu,cpuacct/db/cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_time 7000\n"),
     ]);
     let groups = Cgroups::of(&view, Some(77));
+    assert_eq!(groups.cpu_throttled_us(), None, "there is no quota");
+    assert_eq!(parse_throttled_us("nr_periods 1\nthrottled_time 7000\n"), Some(7));
     let limits = groups.io_limits(SDB);
     let short: Vec<_> = limits.iter().map(|limit| (limit.kind, limit.value)).collect();
     assert_eq!(short, [(LimitKind::ReadIops, 100), (LimitKind::WriteBytes, 2_097_152)]);
+    assert_eq!(limits.iter().map(|limit| limit.counted).collect::<Vec<_>>(), [Some(70), Some(340)]);
     assert_eq!((groups.memory_max_bytes(), groups.cpu_max()), (None, None));
     assert_eq!(groups.controller_folder("blkio").unwrap(), Path::new("/sys/fs/cgroup/blkio/db/mongod"));
     assert!(Cgroups::of(&view, Some(78)).memberships().is_empty());
@@ -118,6 +141,8 @@ proptest! {
             parse_hierarchies(text);
             parse_io_max(text, SDB);
             parse_throttle(text, SDB);
+            parse_io_stat(text, SDB, LimitKind::WriteIops);
+            parse_serviced(text, SDB, LimitKind::WriteIops);
         }
     }
 }

@@ -43,6 +43,12 @@ impl ProcessStat {
     }
 }
 
+/// The name of a process in the text of its `stat`: the first 15 bytes of its program's, which may hold anything.
+pub fn name(stat: &str) -> Option<&str> {
+    let (before, _) = stat.rsplit_once(')')?;
+    Some(before.split_once('(')?.1)
+}
+
 /// Bytes that a process had read from and written to block devices; memory file systems do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessIo {
@@ -93,6 +99,7 @@ mod tests {
         let expected = ProcessStat { started_ticks: 8888, cpu_ticks: 42, threads: 7, resident_pages: 250 };
         assert_eq!(ProcessStat::parse(stat), Some(expected));
         assert_eq!(ProcessStat::parse("725 (a) S 1 2"), None);
+        assert_eq!(name(stat), Some("a) b (c"));
     }
 
     #[test]
@@ -117,6 +124,7 @@ mod tests {
         #[test]
         fn no_text_panics(text in "(\\) S)?( -?[0-9]{1,22}|read_bytes: |write_bytes:|\n|.){0,40}") {
             ProcessStat::parse(&text);
+            name(&text);
             ProcessIo::parse(&text);
         }
     }

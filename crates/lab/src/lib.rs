@@ -8,6 +8,7 @@
 mod answer;
 mod bench;
 mod contradictions;
+mod coverage;
 mod estimate;
 mod factors;
 mod journal;
@@ -22,6 +23,7 @@ mod trial;
 
 pub use answer::{answer, fewest_blocks, planned_shortage};
 pub use bench::Bench;
+pub use coverage::planned_blindness;
 pub use estimate::{Estimate, estimate};
 pub use factors::{FACTORS, Factor, Place};
 pub use journal::{Journal, Resumed, TrialRecord, TrialResult};

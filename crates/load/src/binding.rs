@@ -56,7 +56,7 @@ pub struct Binding {
 
 /// The connection string, which may hold a password: it is for drivers, not for people.
 pub fn url(properties: &Properties) -> &str {
-    properties.text("mongodb.url").unwrap_or(DEFAULT_URL)
+    properties.get("mongodb.url").map_or(DEFAULT_URL, str::trim)
 }
 
 impl Binding {
@@ -66,7 +66,13 @@ impl Binding {
     /// `Kind::Usage` if the connection string or another one cannot be.
     pub fn of(properties: &Properties) -> Result<(Binding, Vec<String>), Error> {
         let mut warnings = Vec::new();
-        let mut target: Target = url(properties).parse()?;
+        let url = url(properties);
+        if url.is_empty() {
+            // A shell's substitution that gave nothing must not load whatever runs on this host.
+            return Err(Error::usage("mongodb.url is empty")
+                .advise("name the servers: mongodb.url=mongodb://HOST:PORT/DATABASE"));
+        }
+        let mut target: Target = url.parse()?;
         legacy_options(properties, &mut target, &mut warnings);
         let database = target.database.clone().filter(|name| name != "admin");
         let batch = match properties.whole("batchsize")? {
@@ -238,6 +244,19 @@ mod tests {
             properties.set(name, value, "-p");
             assert!(Binding::of(&properties).is_err(), "{name}={value}");
         }
+    }
+
+    /// `-p mongodb.url="$(fathom cluster list --uri)"` without a cluster loaded whatever ran on this host.
+    #[test]
+    fn an_empty_connection_string_is_refused_and_an_absent_one_is_the_default() {
+        for url in ["", "  "] {
+            let mut properties = Properties::default();
+            properties.set("mongodb.url", url, "-p");
+            let error = Binding::of(&properties).map(|(binding, _)| binding.database).unwrap_err();
+            assert_eq!(error.kind(), Kind::Usage);
+            assert!(error.to_string().contains("mongodb.url is empty"), "{error}");
+        }
+        assert_eq!(binding(&[]).0.database, "ycsb");
     }
 
     #[test]

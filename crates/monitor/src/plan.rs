@@ -6,6 +6,7 @@ use fathom_host::View;
 
 use crate::host::{
     Cpu, DeviceCounters, Devices, InFlight, Journals, MemoryPages, Network, Pressures, Queues, ServerProcess,
+    TopProcesses,
 };
 use crate::trace::Trace;
 use crate::{Sampler, Scheduled};
@@ -77,9 +78,12 @@ impl Plan {
         for (member, pid) in &self.processes {
             samplers.push(Box::new(ServerProcess::new(view, member, *pid)));
         }
-        match devices.find(view) {
+        let pids: Vec<u32> = self.processes.iter().map(|(_, pid)| *pid).collect();
+        let found = devices.find(view);
+        let targets = found.as_deref().unwrap_or(&[]);
+        samplers.push(Box::new(TopProcesses::new(view, targets, &pids)));
+        match found {
             Ok(targets) => {
-                let pids: Vec<u32> = self.processes.iter().map(|(_, pid)| *pid).collect();
                 samplers.push(Box::new(DeviceCounters::new(view, &targets)));
                 samplers.push(Box::new(InFlight::new(view, &targets)));
                 samplers.push(Box::new(Queues::new(view, &targets, &pids)));

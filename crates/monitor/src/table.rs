@@ -14,6 +14,8 @@ pub enum CostClass {
     PerDevice,
     /// The threads of the process watched.
     PerThread,
+    /// The processes of the host, while one of them is suspected.
+    PerProcess,
     /// A round trip to the server, and what the server does to answer.
     PerServer,
     /// The requests that the devices serve.
@@ -76,8 +78,8 @@ pub static SAMPLERS: &[Row] = &[
         name: "queues",
         period: SECOND,
         lane: Lane::Second,
-        series: &["device.{device}.queue.requests", "device.{device}.cap."],
-        source: "/sys/block/*/queue/nr_requests, mq, device/queue_depth; io.max and blkio.throttle of the process's groups",
+        series: &["device.{device}.queue.requests", "device.{device}.cap.", "device.{device}.throttle_"],
+        source: "/sys/block/*/queue/nr_requests, mq, device/queue_depth; io.max with io.stat, and blkio.throttle, of the process's groups",
         cost: CostClass::PerDevice,
         without: "no finding about a queue at its cap or an IOPS cap",
     },
@@ -131,9 +133,18 @@ pub static SAMPLERS: &[Row] = &[
         period: SECOND,
         lane: Lane::Second,
         series: &["server.{member}.process."],
-        source: "/proc/PID/stat, io, task/*/schedstat",
+        source: "/proc/PID/stat, io, task/*/schedstat; cpu.max and cpu.stat of its control groups",
         cost: CostClass::PerThread,
         without: "no sign that the server's process itself waited for a processor",
+    },
+    Row {
+        name: "top_processes",
+        period: Duration::from_secs(5),
+        lane: Lane::Second,
+        series: &[],
+        source: "/proc/stat, /proc/diskstats, /proc/PID/io of the servers; /proc/*/stat and io while processors or a device are busy with others",
+        cost: CostClass::PerProcess,
+        without: "no name of who takes the processors or the device",
     },
     Row {
         name: "trace",

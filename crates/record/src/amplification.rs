@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// One level of the way down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WrittenLevel {
-    /// `user`, `journal`, `engine` or `device`.
+    /// `user`, `journal`, `engine`, `volume`, `device`, or `process` in place of the last two.
     pub name: String,
     /// Bytes written within the window.
     pub bytes: f64,

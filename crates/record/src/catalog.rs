@@ -179,6 +179,13 @@ pub static CATALOG: &[SeriesKind] = &[
     ),
     gauge("server.{member}.storage.logical_bytes", "bytes", "collStats size of the namespace watched"),
     gauge("server.{member}.parameter.syncdelay_s", "s", "getParameter syncdelay, read every ten seconds"),
+    gauge(
+        "server.{member}.fsync_locked",
+        "1",
+        "currentOp fsyncLock: 1 while writes wait for fsyncUnlock; asked while writes wait and none ends",
+    ),
+    sum("server.{member}.ttl.passes", "1", "metrics.ttl.passes: passes of the TTL monitor that ended"),
+    sum("server.{member}.ttl.deleted", "1", "metrics.ttl.deletedDocuments"),
     // The set and the cluster.
     gauge("server.{member}.replication.state", "1", "replSetGetStatus myState"),
     gauge(
@@ -200,6 +207,17 @@ pub static CATALOG: &[SeriesKind] = &[
     sum("server.{member}.replication.applied", "1", "metrics.repl.apply.ops: entries that it applied"),
     sum("server.{member}.replication.batches", "1", "metrics.repl.apply.batches.num"),
     sum("server.{member}.replication.batch_ms", "ms", "metrics.repl.apply.batches.totalMillis"),
+    sum(
+        "server.{member}.replication.write_batches",
+        "1",
+        "metrics.repl.write.batches.num: batches written to its oplog; since 8.0, before they are applied",
+    ),
+    sum("server.{member}.replication.write_batch_ms", "ms", "metrics.repl.write.batches.totalMillis"),
+    gauge(
+        "server.{member}.replication.voters_down",
+        "1",
+        "of a primary: voters with data that it does not hear of (replSetGetStatus)",
+    ),
     sum(
         "server.{member}.replication.waits",
         "1",
@@ -231,6 +249,16 @@ pub static CATALOG: &[SeriesKind] = &[
         "server.{member}.process.run_wait_us",
         "us",
         "time its threads were runnable without a processor (schedstat)",
+    ),
+    gauge(
+        "server.{member}.process.cpu_quota",
+        "1",
+        "processors that its control groups allow it (cpu.max; cpu.cfs_quota_us)",
+    ),
+    sum(
+        "server.{member}.process.throttled_us",
+        "us",
+        "time that its control groups were held back by that quota (cpu.stat throttled_usec)",
     ),
     sum("server.{member}.process.read_bytes", "bytes", "/proc/PID/io read_bytes"),
     sum("server.{member}.process.written_bytes", "bytes", "/proc/PID/io write_bytes"),
@@ -266,6 +294,14 @@ pub static CATALOG: &[SeriesKind] = &[
     gauge("device.{device}.cap.write_iops", "1/s", "the same on writes"),
     gauge("device.{device}.cap.read_bytes_per_s", "bytes/s", "the same on bytes read"),
     gauge("device.{device}.cap.write_bytes_per_s", "bytes/s", "the same on bytes written"),
+    sum(
+        "device.{device}.throttle_reads",
+        "1",
+        "what the group of that cap read, as its throttle counts: before requests are merged (io.stat rios; blkio.throttle.io_serviced)",
+    ),
+    sum("device.{device}.throttle_writes", "1", "the same of writes, with flushes and discards"),
+    sum("device.{device}.throttle_read_bytes", "bytes", "the same of bytes read"),
+    sum("device.{device}.throttle_written_bytes", "bytes", "the same of bytes written and discarded"),
     gauge(
         "device.{device}.queued.mean_us",
         "us",

@@ -40,6 +40,8 @@ pub enum Entry {
     Member(crate::members::MemberRow),
     /// What a study came to.
     Study(Box<crate::study::Study>),
+    /// Whether something holds the system back.
+    Judged(Box<crate::verdict::Verdict>),
 }
 
 /// What was probed and how it was reached.

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::verdict::Cost;
+
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -70,6 +72,9 @@ pub struct Finding {
     /// What following the advice would bring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
+    /// What it costs users, where it names a cause that could be removed; findings of a run are ranked by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// What to look at next, to be surer or to go deeper.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_look: Option<String>,
@@ -97,6 +102,7 @@ impl Finding {
             command: None,
             source: None,
             gain: None,
+            cost: None,
             next_look: None,
             undo: None,
             windows_ns: Vec::new(),
@@ -143,6 +149,13 @@ impl Finding {
     #[must_use]
     pub fn gain(mut self, gain: Gain) -> Self {
         self.gain = Some(gain);
+        self
+    }
+
+    /// Sets what it costs.
+    #[must_use]
+    pub fn cost(mut self, cost: Cost) -> Self {
+        self.cost = Some(cost);
         self
     }
 

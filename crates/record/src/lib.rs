@@ -42,6 +42,7 @@ mod series_writer;
 mod server_event;
 mod slow_operation;
 pub mod study;
+pub mod verdict;
 mod writer;
 
 #[cfg(test)]

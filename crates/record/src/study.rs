@@ -163,6 +163,31 @@ pub struct StudyComparison {
     pub words: String,
 }
 
+impl StudyComparison {
+    /// Whether there surely is an effect, however small.
+    pub fn excludes_none(&self) -> bool {
+        self.interval.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
+    }
+
+    /// The answer in a few words. A difference that is sure and within the margin is one, and too small to matter.
+    pub fn answer(&self) -> &'static str {
+        match self.verdict {
+            StudyVerdict::Same if self.excludes_none() => "too small",
+            verdict => verdict.word(),
+        }
+    }
+}
+
+/// From this chance on, after all interactions had theirs, two factors are taken to depend on each other.
+pub const MAX_INTERACTION_P: f64 = 0.05;
+
+impl StudyInteraction {
+    /// Whether the effect of one factor surely depends on the other.
+    pub fn is_sure(&self) -> bool {
+        self.adjusted_p < MAX_INTERACTION_P
+    }
+}
+
 /// Whether the effect of one factor depends on another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudyInteraction {

@@ -15,6 +15,7 @@ use crate::load::load_lines;
 use crate::members::member_lines;
 use crate::queue::queue_lines;
 use crate::study::study_lines;
+use crate::verdict::verdict_lines;
 use crate::wrap::wrap;
 
 /// Above this residual of log throughput, percent, naming a model would only mislead.
@@ -38,6 +39,7 @@ pub fn entry_lines(entry: &Entry, header: bool, width: usize) -> Vec<String> {
         Entry::Amplification(one) => amplification_lines(one, width),
         Entry::Member(row) => member_lines(std::slice::from_ref(row), header, width),
         Entry::Study(study) => study_lines(study, width),
+        Entry::Judged(verdict) => verdict_lines(verdict, width),
         Entry::Verdict(verdict) => {
             let mut lines = vec![String::new()];
             lines.extend(wrap(&format!("Verdict: {}", verdict.words), "", "  ", width));

@@ -3,7 +3,9 @@
 //! Plain on purpose: no colour and no box drawing, so that the text is the same in a log, a ticket and a terminal.
 //! Sentences are wrapped; commands are never, since a wrapped command does not survive being copied.
 
+use fathom_record::verdict::Cost;
 use fathom_record::{Confidence, Finding, Gain, Severity};
+use fathom_units::Nanos;
 
 use crate::wrap::wrap;
 
@@ -73,6 +75,9 @@ impl Group {
 fn write(lines: &mut Vec<String>, finding: &Finding, mark: &str, width: usize) {
     let likely = if finding.confidence == Confidence::Likely { " (likely)" } else { "" };
     lines.extend(wrap(&format!("{}{likely}", finding.claim), &format!("  {mark} "), "    ", width));
+    if let Some(cost) = &finding.cost {
+        lines.extend(wrap(&cost_sentence(cost), "      ", "        ", width));
+    }
     for evidence in &finding.evidence {
         lines.extend(wrap(evidence, "      ", "        ", width));
     }
@@ -98,6 +103,14 @@ fn write(lines: &mut Vec<String>, finding: &Finding, mark: &str, width: usize) {
     if let Some(source) = &finding.source {
         lines.extend(wrap(source, "      see ", "          ", width));
     }
+}
+
+/// What a cause costs its users.
+pub(crate) fn cost_sentence(cost: &Cost) -> String {
+    let tail = cost.p99_us.map_or_else(String::new, |us| {
+        format!(" The slowest kind's 99th percentile is {}.", Nanos((us.max(0.0) * 1e3).round() as u64))
+    });
+    format!("Costs {}{tail}", cost.words())
 }
 
 /// What following the advice would bring, with its interval and how that was computed.

@@ -18,6 +18,7 @@ mod queue;
 mod run_list;
 mod runs_page;
 mod study;
+mod verdict;
 mod wrap;
 
 pub use amplification::amplification_lines;
@@ -34,4 +35,5 @@ pub use queue::queue_lines;
 pub use run_list::{Headline, is_better, run_table, took, value_of};
 pub use runs_page::{ListedRun, RunsPage, problem_page, runs_page};
 pub use study::study_lines;
+pub use verdict::verdict_lines;
 pub use wrap::wrapped;

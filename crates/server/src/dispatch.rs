@@ -324,7 +324,7 @@ fn answer(
         && request.write_concern.journal
         && op.instance.config.storage.journal
     {
-        op.instance.journal.wait_until_durable()?;
+        op.instance.journal.wait_for_operation()?;
     }
     op.instance.fail_points.after_write(op, request)?;
     if let Some(injected) = &injected {

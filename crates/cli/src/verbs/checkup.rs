@@ -8,21 +8,22 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, Command, ValueEnum};
 use fathom_errors::Error;
+use fathom_explain::FailCondition;
 use fathom_host::View;
 use fathom_host::doctor::{self, Diagnosis, MongoVersion, Options};
 use fathom_probe::{Pace, Permits};
 use fathom_process::Signals;
-use fathom_record::Finding;
+use fathom_record::{Confidence, Finding};
 use fathom_report::{findings_brief, findings_text};
 use fathom_units::Bytes;
 use serde_json::json;
 
 use super::{Outcome, disk};
 use crate::live::{Format, Live, WIDTH};
-use crate::loading::LoadPlan;
+use crate::loading::{self, LoadPlan};
 use crate::output;
 use crate::probing::{self, DocumentArgs, Ended, Plan, Wanted};
-use crate::watched_load;
+use crate::watched_load::{self, Judged};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -33,7 +34,8 @@ EXAMPLES:
 
 The probe and the built-in server make files in the directory and remove them again.
 Commands that would change the host are printed, never run.
-Exit codes: 0 nothing found, 1 a finding or failed operations, 2 usage, 3 environment.";
+Exit codes: 0 not held back, 1 held back by a named cause, 2 usage,
+3 environment, 4 no cause can be named. Host settings alone never make a 1.";
 
 /// What the command line may say.
 #[derive(Debug, Args)]
@@ -61,6 +63,9 @@ pub(crate) struct Config {
     /// Probe a network or FUSE file system all the same
     #[arg(long)]
     any_fs: bool,
+    /// Fail where the time of operations under load exceeds a limit ('p99>10ms'): the exit code then tells that alone
+    #[arg(long, value_name = "CONDITION", conflicts_with = "no_load")]
+    fail_if: Option<FailCondition>,
     /// Seed of all random streams
     #[arg(long, default_value_t = 42)]
     seed: u64,
@@ -103,6 +108,9 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     let options = Options { dir: Some(config.dir.clone()), mongodb: config.mongodb };
     let diagnosis = doctor::examine(&View::live(), &options)?;
     let wanted = config.wanted()?;
+    if let Some(uri) = &config.uri {
+        loading::check_reachable(uri)?;
+    }
     let run = match config.no_record {
         true => None,
         false => probing::open_run("checkup", config.runs.clone(), config.seed, &config.dir),
@@ -111,13 +119,27 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     show_host(format, &diagnosis, config.verbose)?;
     let ended = probing::probe_and_record(&wanted, &mut live, &signals, &diagnosis.findings)?;
     show_end(&live, &diagnosis, &ended)?;
-    let under_load = ended.probed.loads.iter().flat_map(|one| &one.judgement.findings);
-    let mut findings = diagnosis.findings.iter().chain(&ended.probed.findings).chain(under_load);
-    let alarm = findings.any(Finding::is_alarm);
+    let outcome = outcome(&ended.probed.findings, &ended.probed.loads);
     match ended.probed.error {
         Some(error) => Err(error.into()),
-        None if alarm => Ok(Outcome::Findings),
-        None => Ok(Outcome::Clean),
+        None => Ok(outcome.or_by(config.fail_if.as_ref(), &live.entries)),
+    }
+}
+
+/// What was named on the disk or under load; host settings alone hold nothing back.
+fn outcome(disk: &[Finding], loads: &[Judged]) -> Outcome {
+    let named = |finding: &&Finding| finding.is_alarm() && finding.confidence != Confidence::CannotTell;
+    if disk.iter().any(|finding| named(&finding)) {
+        return Outcome::Findings;
+    }
+    let under_load: Vec<Outcome> =
+        loads.iter().filter_map(|one| one.judgement.verdict.as_ref()).map(Outcome::from).collect();
+    if under_load.contains(&Outcome::Findings) {
+        Outcome::Findings
+    } else if under_load.contains(&Outcome::Unjudged) || disk.iter().any(Finding::is_alarm) {
+        Outcome::Unjudged
+    } else {
+        Outcome::Clean
     }
 }
 

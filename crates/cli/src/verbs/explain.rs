@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
-use fathom_explain::{Judgement, judge};
+use fathom_explain::{FailCondition, Judgement, judge};
 use fathom_process::Signals;
 use fathom_record::disk::Entry;
-use fathom_record::{Finding, Run, State};
+use fathom_record::{Run, State};
 use fathom_units::Nanos;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -32,10 +32,12 @@ EXAMPLES:
   fathom explain --uri mongodb://db1 --for 5m      a deployment, as it is now
   fathom explain --uri mongodb://db1 --dir /data --namespace shop.orders --json
   fathom explain --uri mongodb://db1 --uri mongodb://db2       two, side by side
+  fathom explain --fail-if 'p99>10ms'              for scripts: 1 if so
 
 Only reading commands are sent, and the privilege clusterMonitor is enough;
 docs/watch.md lists them. Ctrl-C judges what was seen until then.
-Exit codes: 0 nothing found, 1 a finding, 2 usage, 3 environment.";
+Exit codes: 0 not held back, 1 held back by a named cause, 2 usage,
+3 environment, 4 no cause can be named, or nothing was examined.";
 
 /// How often servers are asked.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -56,6 +58,9 @@ pub(crate) struct Config {
     /// A run folder of 'fathom disk' on the same device: tells what a deeper queue would bring
     #[arg(long, value_name = "RUN")]
     probe: Option<PathBuf>,
+    /// Fail where the clients' time exceeds a limit ('p99>10ms', 'read p99.9>50ms'): the exit code then tells that alone
+    #[arg(long, value_name = "CONDITION")]
+    fail_if: Option<FailCondition>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -77,6 +82,10 @@ pub(crate) fn command() -> Command {
 
 /// Judges, and shows.
 pub(crate) fn run(config: Config) -> Result<Outcome> {
+    if config.time.is_some() && !config.source.names_something() {
+        let what = "--for says how long a deployment is watched, and none is named";
+        return Err(Error::usage(what).advise("name one with --uri, --dir or --device").into());
+    }
     let explained = match config.source.names_something() {
         true => watched(&config)?,
         false => of_folder(&config)?,
@@ -86,8 +95,8 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     } else {
         output::line(&explaining::text(&explained))?;
     }
-    let alarm = explained.judgement.findings.iter().any(Finding::is_alarm);
-    Ok(if alarm { Outcome::Findings } else { Outcome::Clean })
+    let outcome = explained.judgement.verdict.as_ref().map_or(Outcome::Unjudged, Outcome::from);
+    Ok(outcome.or_by(config.fail_if.as_ref(), &explained.evidence.results))
 }
 
 /// An old run, judged anew; its folder stays as it is.

@@ -25,14 +25,45 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::{ArgMatches, Command, FromArgMatches};
+use fathom_explain::{Answer, FailCondition};
+use fathom_record::disk::Entry;
+use fathom_record::verdict::Verdict;
+
+use crate::output;
 
 /// How a verb ended when nothing went wrong with the tool itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// All well: exit code 0.
     Clean,
-    /// A finding, or operations that failed: exit code 1.
+    /// A finding, a named cause that holds the system back, or operations that failed: exit code 1.
     Findings,
+    /// What was measured could not be judged: exit code 4.
+    Unjudged,
+}
+
+impl From<&Verdict> for Outcome {
+    fn from(verdict: &Verdict) -> Self {
+        match verdict.exit_code() {
+            0 => Outcome::Clean,
+            1 => Outcome::Findings,
+            _ => Outcome::Unjudged,
+        }
+    }
+}
+
+impl Outcome {
+    /// What `--fail-if` makes of it: the condition alone decides, and standard error says why.
+    pub(crate) fn or_by(self, condition: Option<&FailCondition>, results: &[Entry]) -> Outcome {
+        let Some(condition) = condition else { return self };
+        let (answer, sentence) = condition.check(results);
+        output::note(&sentence);
+        match answer {
+            Answer::Yes => Outcome::Findings,
+            Answer::No => Outcome::Clean,
+            Answer::Unknown => Outcome::Unjudged,
+        }
+    }
 }
 
 impl From<Outcome> for std::process::ExitCode {
@@ -40,6 +71,7 @@ impl From<Outcome> for std::process::ExitCode {
         std::process::ExitCode::from(match outcome {
             Outcome::Clean => 0,
             Outcome::Findings => 1,
+            Outcome::Unjudged => 4,
         })
     }
 }
@@ -99,7 +131,7 @@ pub(crate) fn command() -> Command {
     Command::new("fathom")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Tells whether storage is what holds a MongoDB back, proves it, and finds what to change")
-        .after_help("Exit codes: 0 ok, 1 a finding or failed operations, 2 usage, 3 environment.")
+        .after_help("Exit codes: 0 ok, 1 a finding, a cause or failed operations, 2 usage, 3 environment, 4 not judged.")
         .max_term_width(80)
         .subcommand_required(true)
         .arg_required_else_help(true)

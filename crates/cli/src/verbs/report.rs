@@ -116,18 +116,21 @@ impl Shown {
         let read = ReadRun::of(look_at(folder)?)?;
         let evidence = Evidence::with_results(&read.run, read.results.clone())?;
         let (mut results, mut findings) = (read.results.clone(), read.findings.clone());
-        let was_judged =
-            !findings.is_empty() || results.iter().any(|entry| matches!(entry, Entry::Budget(_)));
+        let was_judged = results.iter().any(|entry| matches!(entry, Entry::Judged(_)));
         let is_watched =
             !evidence.members().is_empty() || results.iter().any(|entry| matches!(entry, Entry::Load(_)));
-        let judgement = (!was_judged && is_watched).then(|| judge(&evidence));
+        // A checkup judges each server by its own loads, and the whole of it would mix them.
+        let is_whole = read.run.manifest.verb != "checkup";
+        let judgement = (!was_judged && is_watched && is_whole).then(|| judge(&evidence));
         let pictures = pictures(&evidence, judgement.as_ref());
         if let Some(judgement) = judgement {
+            // What an older version judged of the same series is judged by the rules of today.
+            results.retain(|entry| !is_judged(entry));
             results.extend(explaining::entries(&judgement));
             findings = judgement.findings;
         }
-        // The worst first, and what was measured before what is only set so; otherwise as they were ranked.
-        findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), is_setting(finding)));
+        // What was measured before what is only set so; otherwise as they were ranked, by what they cost.
+        findings.sort_by_key(is_setting);
         let (latencies, notes) = (latencies(&read.run), notes_of(&read.run.manifest));
         Ok(Shown { read, evidence, results, findings, latencies, pictures, notes })
     }
@@ -151,6 +154,14 @@ impl Shown {
             notes: &self.notes,
         }
     }
+}
+
+/// Whether an entry is the work of a rule rather than of a measurement.
+fn is_judged(entry: &Entry) -> bool {
+    matches!(
+        entry,
+        Entry::Budget(_) | Entry::Queue(_) | Entry::Amplification(_) | Entry::Member(_) | Entry::Judged(_)
+    )
 }
 
 /// Whether a finding rests on what the machine is set to, and on nothing that was measured.

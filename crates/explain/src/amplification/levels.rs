@@ -2,6 +2,7 @@
 
 use fathom_record::amplification::{Amplification, WrittenLevel};
 use fathom_stats::{coefficient_of_variation, theil_sen_slope};
+use fathom_units::decimal;
 
 use crate::Evidence;
 use crate::path::{client_names, leaves};
@@ -12,8 +13,10 @@ use super::windows::{self, Windows, sum, sums};
 const FEWEST_WINDOWS: usize = 5;
 const SETTLED: f64 = 0.05;
 
-/// Below this share of a device's bytes, the server's process is not who wrote most of them.
-const OWN_SHARE: f64 = 0.5;
+/// Below this share of a device's bytes the rest is not the server's, and the process's own count takes the device's place.
+const MIN_OWN_SHARE: f64 = 0.9;
+/// Less written by users makes no ratio: what a server writes while it is idle would be set against next to nothing.
+const MIN_USER_BYTES: f64 = 1_048_576.0;
 /// Less than this allocated for a byte of the documents is no compression: they are in memory and the journal only.
 const IN_FILES: f64 = 0.02;
 
@@ -72,17 +75,17 @@ pub(super) fn of(evidence: &Evidence, member: &str) -> Option<Amplification> {
     let mut notes = Vec::new();
     let names = names(evidence, member, &mut notes);
     let windows = windows::of(evidence, member);
-    let written = levels(evidence, member, &names, windows.whole_ns)?;
+    let mut written = levels(evidence, member, &names, windows.whole_ns)?;
     let (slope, variation) = settle(evidence, &names, &windows).unwrap_or_default();
     let settled =
         windows.parts_ns.len() >= FEWEST_WINDOWS && variation.is_some_and(|variation| variation < SETTLED);
     notes.extend(doubts(evidence, member, &windows, settled));
-    let read = sums(evidence, &names.devices_read, windows.whole_ns);
+    let (read, reads_of_device) = reads_of(evidence, member, &names, windows.whole_ns);
     let count =
         |name: &str| sum(evidence, &format!("server.{member}.{name}"), windows.whole_ns).filter(|n| *n > 0.0);
     let reads = count("reads.operations").or_else(|| count("opcounters.query"));
     let over = |a: Option<f64>, b: Option<f64>| Some(a? / b?);
-    notes.extend(others(evidence, member, &names, &written, windows.whole_ns));
+    notes.extend(leave_out_others(evidence, member, &names, &mut written, windows.whole_ns));
     let last = |name: &str| {
         Some(evidence.series.get(&format!("server.{member}.storage.{name}"))?.points.last()?.value)
     };
@@ -104,32 +107,59 @@ pub(super) fn of(evidence: &Evidence, member: &str) -> Option<Amplification> {
         settled,
         read_per_returned_byte: over(read, count("network.out_bytes")),
         read_per_operation_bytes: over(read, reads),
-        reads_per_operation: over(sums(evidence, &names.devices_reads, windows.whole_ns), reads),
+        reads_per_operation: over(reads_of_device, reads),
         space: space.filter(|space| *space >= IN_FILES),
         notes,
     })
 }
 
-/// What the device wrote that the server's process did not ask for, where that is most of it.
-fn others(
+/// Bytes and requests that were read. Where others read from the devices too, the bytes are the process's, and nobody counts its requests.
+fn reads_of(
     evidence: &Evidence,
     member: &str,
     names: &Names,
-    written: &[WrittenLevel],
+    window_ns: (u64, u64),
+) -> (Option<f64>, Option<f64>) {
+    let read = sums(evidence, &names.devices_read, window_ns);
+    let own = sum(evidence, &format!("server.{member}.process.read_bytes"), window_ns);
+    match own.zip(read) {
+        Some((own, read)) if own < MIN_OWN_SHARE * read => (Some(own), None),
+        _ => (read, sums(evidence, &names.devices_reads, window_ns)),
+    }
+}
+
+/// Puts what the process asked for in the place of what the devices wrote, where others wrote much of that, and says so.
+fn leave_out_others(
+    evidence: &Evidence,
+    member: &str,
+    names: &Names,
+    written: &mut Vec<WrittenLevel>,
     window_ns: (u64, u64),
 ) -> Option<String> {
     // Copies on several devices are the server's own doing.
     let lowest = if names.volume.is_empty() { "device" } else { "volume" };
-    let lowest = written.iter().find(|level| level.name == lowest)?;
+    let at = written.iter().position(|level| level.name == lowest)?;
     let own = sum(evidence, &format!("server.{member}.process.written_bytes"), window_ns)?;
-    (own < OWN_SHARE * lowest.bytes).then(|| {
-        format!(
-            "The server's process wrote {:.0} % of what the {} did: the file system's own journal and metadata, or other \
-             programs, wrote the rest.",
-            100.0 * own / lowest.bytes,
-            lowest.name
-        )
-    })
+    let of_device = written.get(at)?.clone();
+    if own >= MIN_OWN_SHARE * of_device.bytes {
+        return None;
+    }
+    written.truncate(at);
+    let above = written.last().map_or(own, |level| level.bytes);
+    written.push(WrittenLevel {
+        name: "process".to_owned(),
+        bytes: own,
+        per_user_byte: of_device.per_user_byte * own / of_device.bytes,
+        step: own / above,
+        per_operation_bytes: of_device.per_operation_bytes.map(|bytes| bytes * own / of_device.bytes),
+        parts: Vec::new(),
+    });
+    Some(format!(
+        "The server's process wrote {:.0} % of what the {lowest} did ({} for each byte of the user): the file system's own journal and \
+         metadata, or other programs, wrote the rest.",
+        100.0 * own / of_device.bytes,
+        decimal(of_device.per_user_byte)
+    ))
 }
 
 /// What each level wrote; `None` without a user's byte or a level below.
@@ -139,7 +169,7 @@ fn levels(
     names: &Names,
     window_ns: (u64, u64),
 ) -> Option<Vec<WrittenLevel>> {
-    let user = sums(evidence, &names.user, window_ns).filter(|bytes| *bytes > 0.0)?;
+    let user = sums(evidence, &names.user, window_ns).filter(|bytes| *bytes >= MIN_USER_BYTES)?;
     let operations =
         ["inserted", "updated", "deleted"].map(|kind| format!("server.{member}.documents.{kind}"));
     let operations = sums(evidence, &operations, window_ns).filter(|count| *count > 0.0);

@@ -1,8 +1,8 @@
 //! How much is written and read for each byte of a user, level by level, and the servers of a run side by side
 //! (facts/analysis.md A8, articles.md 2).
 //!
-//! Only the devices at the bottom count: adding those above them would count everything twice. What other programs write on the
-//! same devices cannot be told apart here and is part of the last level.
+//! Only the devices at the bottom count: adding those above them would count everything twice. Their counters are everybody's; where the
+//! server's process asked for less than nine tenths, its own count is the last level, and the devices' totals are a note.
 
 mod levels;
 mod side_by_side;
@@ -21,6 +21,8 @@ pub(crate) const NEEDS: &[&str] = &[
     "server.{member}.checkpoint.count",
     "device.{device}.written_bytes",
     "device.{device}.read_bytes",
+    "server.{member}.process.written_bytes",
+    "server.{member}.process.read_bytes",
     "server.{member}.storage.allocated_bytes",
 ];
 

@@ -97,7 +97,27 @@ fn bytes_of_others_and_documents_not_yet_in_files_are_said() {
     let one = &judged(&evidence).amplifications[0];
     let says = |words: &str| one.notes.iter().any(|note| note.contains(words));
     assert!(says("process wrote 20 %") && says("not in the engine's files yet"), "{:#?}", one.notes);
+    // The headline is the process's own figure.
+    let names: Vec<&str> = one.written.iter().map(|level| level.name.as_str()).collect();
+    assert_eq!(names, ["user", "journal", "engine", "process"]);
+    assert!((one.whole().unwrap() - 2e6 / 1.1e6).abs() < 1e-6, "{one:#?}");
+    let product: f64 = one.written.iter().map(|level| level.step).product();
+    assert!((product - one.whole().unwrap()).abs() < 1e-6, "{one:#?}");
     assert_eq!(one.space, None);
+}
+
+#[test]
+fn an_idle_server_has_no_ratio() {
+    let mut series = SeriesSet::default();
+    for second in 0..60 {
+        let (begin_ns, end_ns) = (second * SECOND, (second + 1) * SECOND);
+        let mut put = |name: &str, value: f64| series.add(name, "1", Point { begin_ns, end_ns, value });
+        put("server.0.network.in_bytes", 300.0);
+        put("server.0.journal.written_bytes", 4096.0);
+        put("device.sd0.written_bytes", 700_000.0);
+    }
+    let evidence = Evidence { series, window_ns: (0, 60 * SECOND), ..Evidence::default() };
+    assert_eq!(judged(&evidence).amplifications, []);
 }
 
 #[test]

@@ -7,12 +7,14 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
+#[derive(Clone, Copy)]
 struct Load {
     /// Device reads a second, and how they vary.
     per_s: f64,
     varies: f64,
-    /// Operations in page reads, and requests within the device.
+    /// Operations in page reads, by how much that rises and falls from second to second, and requests within the device.
     waiting: f64,
+    swings: f64,
     within: f64,
     cap: Option<f64>,
     /// Of 8 connections.
@@ -29,7 +31,8 @@ fn run(load: &Load) -> Evidence {
         put("device.sdb.reads", per_s);
         put("device.sdb.writes", 0.0);
         put("device.sdb.read_ms", load.within * 1000.0);
-        put("server.0.wait.page_read_us", load.waiting * 1e6);
+        let swing = if second % 2 == 0 { load.swings } else { -load.swings };
+        put("server.0.wait.page_read_us", (load.waiting + swing) * 1e6);
         put("client.in_flight", load.in_flight);
         put("client.connections", 8.0);
         if let Some(cap) = load.cap {
@@ -45,8 +48,15 @@ fn judged(load: &Load) -> Vec<Finding> {
     judgement.findings
 }
 
-const HELD: Load =
-    Load { per_s: 298.0, varies: 0.003, waiting: 7.5, within: 0.3, cap: Some(300.0), in_flight: 8.0 };
+const HELD: Load = Load {
+    per_s: 298.0,
+    varies: 0.003,
+    waiting: 7.5,
+    swings: 0.0,
+    within: 0.3,
+    cap: Some(300.0),
+    in_flight: 8.0,
+};
 
 #[test]
 fn a_cap_that_holds_is_named_with_its_figure_and_whose_it_is() {
@@ -68,20 +78,81 @@ fn a_cap_that_nobody_waits_for_or_that_does_not_hold_is_no_finding() {
         ("a load held to its rate", Load { per_s: 3000.0, cap: None, in_flight: 1.2, waiting: 0.4, ..HELD }),
         ("flat, but not round", Load { per_s: 2717.0, cap: None, ..HELD }),
     ] {
-        assert_eq!(judged(&load), [], "{what}");
+        let found = judged(&load);
+        let ids: Vec<&str> = found.iter().map(|finding| finding.id.as_str()).collect();
+        // A cap that is set is named all the same.
+        let expected: &[&str] = if load.cap.is_some() { &["cap-not-reached"] } else { &[] };
+        assert_eq!(ids, expected, "{what}");
+        assert!(found.iter().all(|finding| finding.severity == Severity::Note), "{what}");
     }
+}
+
+/// 185 writes and 110 flushes a second under a cap of 300, with a journal that is synced all the time.
+fn capped_writes(counted: bool) -> Evidence {
+    let mut series = SeriesSet::default();
+    for second in 0..40 {
+        let (begin_ns, end_ns) = (second * SECOND, (second + 1) * SECOND);
+        let mut put = |name: &str, value: f64| series.add(name, "1", Point { begin_ns, end_ns, value });
+        put("device.vda.reads", 0.0);
+        put("device.vda.writes", 185.0);
+        put("device.vda.cap.write_iops", 300.0);
+        if counted {
+            put("device.vda.throttle_writes", 295.0);
+        }
+        put("server.0.journal.syncs", 110.0);
+        put("server.0.journal.sync_us", 900_000.0);
+    }
+    let facts = [
+        ("device.vda.number", "254:0"),
+        ("device.vda.cap.write_iops.file", "/sys/fs/cgroup/blkio/db/blkio.throttle.write_iops_device"),
+    ];
+    let environment = facts.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    Evidence { series, environment, window_ns: (0, 40 * SECOND), ..Evidence::default() }
+}
+
+#[test]
+fn flushes_count_against_a_cap_on_writes_as_the_throttle_counts_them() {
+    let found = |counted: bool| {
+        let mut judgement = Judgement::default();
+        judge(&capped_writes(counted), &mut judgement);
+        judgement.findings
+    };
+    let counted = found(true);
+    let [finding] = counted.as_slice() else { panic!("{counted:#?}") };
+    assert_eq!(finding.id, "capped-by-throttle");
+    assert!(
+        finding.claim.contains("300 writes a second, which was reached 100 % of the time"),
+        "{finding:#?}"
+    );
+    assert!(finding.evidence[0].contains("98 % were used on average"), "{finding:#?}");
+    assert!(
+        finding.evidence.iter().any(|one| one.contains("synced 90 % of those seconds, 8.18 ms")),
+        "{finding:#?}"
+    );
+    // The real file, and the kernel's word of version 1 for no limit.
+    let file = "/sys/fs/cgroup/blkio/db/blkio.throttle.write_iops_device";
+    assert_eq!(finding.command, Some(format!("echo \"254:0 0\" > {file}")));
+    assert_eq!(finding.undo, Some(format!("echo \"254:0 300\" > {file}")));
+    let device = found(false);
+    assert_eq!(device[0].id, "cap-not-reached", "the device's own counter cannot show it");
+    assert!(device[0].evidence[0].contains("62 % were used on average"), "{device:#?}");
+    assert!(device[0].evidence[0].contains("holds neither flushes"), "{device:#?}");
 }
 
 #[test]
 fn a_flat_round_ceiling_looks_like_a_cap() {
-    let found = judged(&Load { per_s: 3000.0, cap: None, ..HELD });
+    let swinging = Load { per_s: 3000.0, cap: None, swings: 4.0, ..HELD };
+    let found = judged(&swinging);
     let [finding] = found.as_slice() else { panic!("{found:#?}") };
     assert_eq!((finding.id.as_str(), finding.confidence), ("looks-capped", Confidence::Likely));
     assert!(finding.claim.contains("stops at 3,000 requests"), "{finding:#?}");
     let mut judgement =
         Judgement { withheld: vec!["The processor was short.".into()], ..Judgement::default() };
-    judge(&run(&Load { per_s: 3000.0, cap: None, ..HELD }), &mut judgement);
+    judge(&run(&swinging), &mut judgement);
     assert_eq!(judgement.findings[0].confidence, Confidence::CannotTell);
+    // With as much asked for all the time a slow device gives a flat rate too.
+    let steady = judged(&Load { swings: 0.0, ..swinging });
+    assert_eq!((steady[0].severity, steady[0].confidence), (Severity::Note, Confidence::CannotTell));
 }
 
 #[test]

@@ -97,8 +97,11 @@ fn finding(
         let journal = parts
             .journal_us
             .map_or_else(String::new, |us| format!(", a sync of its journal {:.1} ms", us / 1000.0));
-        finding = finding
-            .evidence(format!("Applying a batch takes it about {:.1} ms{journal}.", parts.apply_us / 1000.0));
+        finding = finding.evidence(format!(
+            "Of that {} takes about {:.1} ms{journal}.",
+            parts.batch.words(),
+            parts.batch_us / 1000.0
+        ));
     }
     finding
         .advice("Find what holds it back before the next failover: until it has caught up, a majority rests on the others alone.")

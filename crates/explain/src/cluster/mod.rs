@@ -8,6 +8,7 @@ mod router;
 mod rows;
 mod set;
 mod shards;
+mod voters_down;
 mod waited;
 
 use fathom_record::budget::Budget;
@@ -16,6 +17,7 @@ use crate::client::{Client, points};
 use crate::{Evidence, Judgement};
 
 pub(crate) use set::PRIMARY;
+pub(crate) use voters_down::name_down_voters;
 pub(crate) use waited::{name_it, split};
 
 /// What it is judged by.
@@ -25,6 +27,9 @@ pub(crate) const NEEDS: &[&str] = &[
     "server.{member}.replication.lag_ms",
     "server.{member}.replication.batches",
     "server.{member}.replication.batch_ms",
+    "server.{member}.replication.write_batches",
+    "server.{member}.replication.write_batch_ms",
+    "server.{member}.replication.voters_down",
     "server.{member}.documents.inserted",
     "server.{member}.targeted.one",
     "server.{member}.targeted.several",

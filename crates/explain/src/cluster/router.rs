@@ -300,7 +300,7 @@ impl Path {
         }
         if self.rows.waits_added {
             said.push(
-                "The latency of the collection ends before the wait for the write concern on some shards: that wait was added."
+                "The latency of the collection ends before the wait for the write concern on some shards: the server's own counts there."
                     .to_owned(),
             );
         }

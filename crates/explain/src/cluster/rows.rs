@@ -49,7 +49,7 @@ pub(super) struct Rows {
     pub(super) times: bool,
     pub(super) waits: bool,
     pub(super) has_processor: bool,
-    /// Whether a collection's latency ends before the wait for its write concern, which was added then.
+    /// Whether a collection's latency ends before the wait for its write concern; the server's own counts then.
     pub(super) waits_added: bool,
 }
 
@@ -216,17 +216,15 @@ impl Draft {
                 {
                     continue;
                 }
+                let waits_outside = is_named && crate::layers::waits_outside(evidence, member);
                 for (kind, name) in NAMES.into_iter().enumerate() {
+                    // The server's own latency of writes holds the wait that the collection's lacks.
+                    let is_own = waits_outside && name == "writes";
+                    let scope = if is_own { "" } else { scope };
+                    added |= is_own;
                     let series = |tail: &str| format!("server.{member}.{scope}{name}.{tail}");
                     any |= self.sum(evidence, shard_at(shard, kind), &series("operations"));
                     self.sum(evidence, shard_at(shard, kind) + 1, &series("latency_us"));
-                }
-                if is_named && crate::layers::waits_outside(evidence, member) {
-                    added |= self.sum(
-                        evidence,
-                        shard_at(shard, 1) + 1,
-                        &format!("server.{member}.wait.replication_us"),
-                    );
                 }
             }
         }

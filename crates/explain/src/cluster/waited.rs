@@ -108,12 +108,40 @@ fn completes(set: &Set, moment: &Moment) -> Option<Vec<f64>> {
 /// What takes the time of a write on its way into a member's journal, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Parts {
-    pub(super) apply_us: f64,
+    /// What is done with a batch before it counts for a majority.
+    pub(super) batch: Batch,
+    pub(super) batch_us: f64,
     pub(super) journal_us: Option<f64>,
     pub(super) rest_us: f64,
 }
 
-/// An entry waits for half of the batch that is applied, if one is, and for its own; then for the journal's sync likewise, as
+/// What a member does with a batch of entries before they count for a majority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Batch {
+    /// Up to 7.x it applies them.
+    Apply,
+    /// From 8.0 on it writes them to its oplog (`metrics.repl.write`) and applies them later.
+    Write,
+}
+
+impl Batch {
+    fn verb(self) -> &'static str {
+        match self {
+            Batch::Apply => "apply",
+            Batch::Write => "write",
+        }
+    }
+
+    /// The subject of a sentence.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Batch::Apply => "applying a batch",
+            Batch::Write => "writing a batch to its oplog",
+        }
+    }
+}
+
+/// An entry waits for half of the batch that is under way, if one is, and for its own; then for the journal's sync likewise, as
 /// `docs/explain.md` has it of the primary's journal. Together no more than the whole.
 pub(super) fn parts(evidence: &Evidence, member: &str, behind_us: f64) -> Option<Parts> {
     let seconds = evidence.window_ns.1.saturating_sub(evidence.window_ns.0) as f64 / 1e9;
@@ -122,11 +150,16 @@ pub(super) fn parts(evidence: &Evidence, member: &str, behind_us: f64) -> Option
         (count > 0.0 && seconds > 0.0)
             .then(|| time_us / count * (1.0 + (time_us / (seconds * 1e6)).min(1.0) / 2.0))
     };
-    let apply = wait(sum("replication.batches")?, 1000.0 * sum("replication.batch_ms")?).unwrap_or(0.0);
+    let written = sum("replication.write_batches").filter(|count| *count > 0.0);
+    let written = written.zip(sum("replication.write_batch_ms"));
+    let (batch, count, time_ms) = match written {
+        Some((count, time_ms)) => (Batch::Write, count, time_ms),
+        None => (Batch::Apply, sum("replication.batches")?, sum("replication.batch_ms")?),
+    };
+    let batch_us = wait(count, 1000.0 * time_ms).unwrap_or(0.0).min(behind_us);
     let journal = sum("journal.syncs").zip(sum("journal.sync_us")).and_then(|(syncs, us)| wait(syncs, us));
-    let apply_us = apply.min(behind_us);
-    let journal_us = journal.map(|us| us.min(behind_us - apply_us));
-    Some(Parts { apply_us, journal_us, rest_us: behind_us - apply_us - journal_us.unwrap_or(0.0) })
+    let journal_us = journal.map(|us| us.min(behind_us - batch_us));
+    Some(Parts { batch, batch_us, journal_us, rest_us: behind_us - batch_us - journal_us.unwrap_or(0.0) })
 }
 
 /// Splits the layer `replication` of a primary's budget by what takes the time of the member that is mostly waited for.
@@ -152,7 +185,7 @@ pub(crate) fn split(evidence: &Evidence, budget: &mut Budget) {
         vec![of("own journal".to_owned(), voter.behind_us)]
     } else {
         let Some(parts) = parts(evidence, who, voter.behind_us) else { return };
-        let mut within = vec![of(format!("apply on server {who}"), parts.apply_us)];
+        let mut within = vec![of(format!("{} on server {who}", parts.batch.verb()), parts.batch_us)];
         within.extend(parts.journal_us.map(|us| of(format!("journal on server {who}"), us)));
         within.push(of("the way and the rest".to_owned(), parts.rest_us));
         within
@@ -208,14 +241,14 @@ pub(crate) fn name_it(evidence: &Evidence, primary: &str, finding: &mut Finding)
         |us| format!("{:.2} ms its journal's sync", us / 1000.0),
     );
     finding.evidence.push(format!(
-        "Of its {:.2} ms applying a batch takes about {:.2} ms, {journal}; {:.2} ms are the way there and back and what is not \
-         counted.",
+        "Of its {:.2} ms {} takes about {:.2} ms, {journal}; {:.2} ms are the way there and back and what is not counted.",
         voter.behind_us / 1000.0,
-        parts.apply_us / 1000.0,
+        parts.batch.words(),
+        parts.batch_us / 1000.0,
         parts.rest_us / 1000.0
     ));
     finding.evidence.extend(device(evidence, &voter.member));
-    let storage_us = parts.apply_us + parts.journal_us.unwrap_or(0.0);
+    let storage_us = parts.batch_us + parts.journal_us.unwrap_or(0.0);
     if storage_us > MAIN * voter.behind_us {
         finding.claim = format!(
             "Writes wait for {who}, the member that completes the majority, and most of it for its storage."
@@ -242,4 +275,35 @@ fn device(evidence: &Evidence, member: &str) -> Option<String> {
     let flush =
         mean("flush_ms", "flushes").map_or_else(String::new, |ms| format!(", for a flush {ms:.2} ms"));
     Some(format!("Its device {device} takes {write_ms:.2} ms for a write{flush}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::{Point, SeriesSet};
+
+    use super::*;
+
+    /// From 8.0 on a majority waits for entries to be written, and what applying them takes is nobody's wait.
+    #[test]
+    fn a_member_that_writes_before_it_applies_is_waited_for_until_it_has_written() {
+        let second_ns = 1_000_000_000;
+        let of = |counters: &[(&str, f64)]| {
+            let mut series = SeriesSet::default();
+            for (name, value) in counters {
+                let point = Point { begin_ns: 0, end_ns: second_ns, value: *value };
+                series.add(&format!("server.1.replication.{name}"), "1", point);
+            }
+            let evidence = Evidence { series, window_ns: (0, second_ns), ..Evidence::default() };
+            parts(&evidence, "1", 50_000.0).unwrap()
+        };
+        let applied = [("batches", 10.0), ("batch_ms", 200.0)];
+        let before = of(&applied);
+        assert_eq!(before.batch, Batch::Apply);
+        assert!((before.batch_us - 22_000.0).abs() < 1.0, "{before:?}");
+        let since = of(&[&applied[..], &[("write_batches", 10.0), ("write_batch_ms", 10.0)]].concat());
+        assert_eq!(since.batch, Batch::Write);
+        assert!((since.batch_us - 1_005.0).abs() < 1.0, "{since:?}");
+        // The lab server, and mongod before 8.0, count none.
+        assert_eq!(of(&[&applied[..], &[("write_batches", 0.0), ("write_batch_ms", 0.0)]].concat()), before);
+    }
 }

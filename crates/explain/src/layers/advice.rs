@@ -97,7 +97,7 @@ static RULES: &[Rule] = &[
         claim: "Writes wait for the journal to reach the disk.",
         advice: "Put the journal on a device of its own or on one with power-loss protection, or send more writes in one batch.",
         basis: "a device whose cache survives a power loss syncs in a tenth of a millisecond; a faster one takes the layer down as far",
-        next_look: "Probe the journal's device alone (fathom disk) for the time of its flushes.",
+        next_look: "Probe the journal's device alone for the time of its flushes: fathom disk --pattern append, in the journal's directory.",
         undo: "Move the journal's directory back while the server is stopped.",
     },
     Rule {
@@ -158,15 +158,40 @@ pub(crate) fn findings(
             if rule.id == "replication-on-path" {
                 cluster::name_it(evidence, &budget.member, &mut finding);
             }
+            if finding.id == "journal-on-path" {
+                finding.command = probe_of_journal(evidence, &budget.member);
+            }
+            if finding.id == "replication-on-path" || finding.id == "flow-control-on-path" {
+                cluster::name_down_voters(evidence, &budget.member, &mut finding);
+            }
             Some(finding)
         })
     };
     RULES.iter().filter_map(of_rule).collect()
 }
 
+/// The command that probes where a server's journal is, if it runs on this host.
+fn probe_of_journal(evidence: &Evidence, member: &str) -> Option<String> {
+    let fact = |name: &str| evidence.environment.get(&format!("server.{member}.{name}"));
+    let is_here = fact("here").is_some_and(|here| here == "true");
+    let dbpath = fact("dbpath").filter(|_| is_here)?;
+    Some(format!("fathom disk --dir {dbpath}/journal --pattern append"))
+}
+
+/// What a layer's share is of: the mean operation from its send. The wait to be sent follows from the layers below it, and would hide them; its own
+/// share is of the whole.
+fn whole_us(budget: &Budget, rule: &Rule) -> f64 {
+    let whole_us = budget.client_mean_us.unwrap_or(budget.server_mean_us);
+    if rule.layers.contains(&"schedule") {
+        return whole_us;
+    }
+    let schedule = budget.layers.iter().find(|layer| layer.name == "schedule");
+    whole_us - schedule.map_or(0.0, |layer| layer.mean_us.max(0.0))
+}
+
 fn judge(rule: &Rule, place: &Place<'_>) -> Option<Finding> {
     let Place { budget, layers, .. } = place;
-    let whole_us = budget.client_mean_us.unwrap_or(budget.server_mean_us);
+    let whole_us = whole_us(budget, rule);
     let mean_us: f64 = layers.iter().map(|layer| layer.mean_us).sum();
     // Added bounds are those of the worst case.
     let (low_us, high_us) = layers.iter().try_fold((0.0, 0.0), |(low, high), layer| {
@@ -195,9 +220,11 @@ fn judge(rule: &Rule, place: &Place<'_>) -> Option<Finding> {
         "all" => "operations",
         kind => kind,
     };
+    let is_of_part = whole_us < budget.client_mean_us.unwrap_or(budget.server_mean_us);
+    let since = if is_of_part { " from the send" } else { "" };
     let names: Vec<String> = layers.iter().map(|layer| layer.name.replace('_', " ")).collect();
     let mut finding = Finding::new(rule.id, severity, rule.claim).confidence(confidence).evidence(format!(
-        "Server {}, {of}: {} takes {:.2} ms of {:.2} ms, {:.0} % (95 % interval {:.0} to {:.0} %).",
+        "Server {}, {of}: {} takes {:.2} ms of {:.2} ms{since}, {:.0} % (95 % interval {:.0} to {:.0} %).",
         budget.member,
         names.join(" and "),
         mean_us / 1000.0,

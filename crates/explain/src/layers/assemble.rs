@@ -148,6 +148,7 @@ impl Draft<'_> {
                 "page_read" => &[Column::PageRead],
                 "evict" => &[Column::Evict, Column::CacheWait],
                 "journal" if self.shape.alone => &[Column::Replication, Column::SyncTime],
+                "journal" if self.shape.waits_outside => &[Column::AllWriteTime, Column::SyncTime],
                 "journal" => &[Column::Journal, Column::SyncTime],
                 _ => &[],
             };
@@ -170,7 +171,10 @@ impl Draft<'_> {
         };
         match name {
             "network" if self.frame.has(Column::Pings) => two("ping", ping, PING, "client and parse"),
-            "page_read" if self.frame.device.is_some() => two("device", device, DEVICE, "file system"),
+            "page_read" if self.frame.device.is_some() => {
+                let above = if self.frame.is_capped { "throttle above it" } else { "file system" };
+                two("device", device, DEVICE, above)
+            }
             "evict" if self.frame.has(Column::CacheWait) && self.frame.has(Column::Evict) => {
                 two("evicting", evicting, EVICTING, "waiting for room")
             }

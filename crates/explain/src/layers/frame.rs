@@ -35,6 +35,8 @@ pub(crate) struct Frame {
     pub(crate) of_namespace: bool,
     /// The device under the data, where it is known and was watched.
     pub(crate) device: Option<String>,
+    /// Whether a control group limits reads of that device: what waits for the limit waits above it.
+    pub(crate) is_capped: bool,
     /// Whether its set has nobody else to wait for: then a majority is this member's own journal.
     pub(crate) is_alone: bool,
     /// Whether clients reach it through a router.
@@ -81,6 +83,10 @@ impl Frame {
         let p99_ns = client.map_or_else(Vec::new, |client| slowest_p99(evidence, client, &draft.windows));
         let mut frame = draft.finish(member, pings_us, p99_ns, device);
         frame.of_namespace = of_namespace;
+        frame.is_capped = frame.device.as_ref().is_some_and(|device| {
+            let cap = |kind: &str| evidence.series.get(&format!("device.{device}.cap.{kind}"));
+            cap("read_iops").or_else(|| cap("read_bytes_per_s")).is_some()
+        });
         frame.is_alone = cluster::is_alone(evidence, member);
         frame.behind_router = !cluster::routers(evidence).is_empty();
         frame.has_client = client.is_some();
@@ -259,6 +265,7 @@ impl Draft {
             has_client: false,
             operations: Vec::new(),
             of_namespace: false,
+            is_capped: false,
             is_alone: false,
             behind_router: false,
             device,

@@ -33,7 +33,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     }
 }
 
-/// Whether a server's collection latency ends before the wait for the write concern.
+/// Whether a server's collection latency ends before the wait for the journal and the write concern.
 pub(crate) fn waits_outside(evidence: &Evidence, member: &str) -> bool {
     let frame = Frame::of(evidence, member, None).filter(|frame| frame.of_namespace);
     frame.is_some_and(|frame| shape::waits_outside(true, &frame.total()))

@@ -59,7 +59,7 @@ pub(crate) struct Shape {
     pub(crate) journal: bool,
     /// Whether the wait for the write concern is the wait for its own journal: nobody else is in its majority.
     pub(crate) alone: bool,
-    /// Whether the namespace's latency ends before the wait for the write concern, which the server's own latency holds.
+    /// Whether the namespace's latency ends before the wait for the journal and the write concern, which the server's own holds.
     pub(crate) waits_outside: bool,
     /// Whether what locks cost is what tickets cost, counted twice.
     pub(crate) lock_is_ticket: bool,
@@ -171,8 +171,11 @@ fn raw(row: &[f64], of: Of, shape: &Shape) -> Parts {
     }
     // Operations of the server for one of the client.
     let visits = if shape.client && flag(shape.several) { per(operations, count) } else { 1.0 };
-    let outside =
-        if is_write && shape.waits_outside { per(at(row, Column::Replication), served(row)[1]) } else { 0.0 };
+    let outside = if is_write && shape.waits_outside {
+        (per(at(row, Column::AllWriteTime), served(row)[1]) - per(time, operations)).max(0.0)
+    } else {
+        0.0
+    };
     let mut parts =
         Parts { server: visits * (per(time, operations) + outside), count: operations, ..Parts::default() };
     parts.whole = parts.server;
@@ -189,8 +192,9 @@ fn raw(row: &[f64], of: Of, shape: &Shape) -> Parts {
         parts.layers = [schedule, network, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
     }
     waits(&mut parts, row, is_write, visits, shape);
+    acknowledgement(&mut parts, visits * outside);
     parts.engine_left = parts.server - parts.layers.iter().skip(TICKET).take(ENGINE - TICKET).sum::<f64>();
-    if !shape.journal && is_write {
+    if is_write && !shape.journal && !shape.waits_outside {
         let estimate = visits * journal_estimate(row);
         let journal = estimate.min(parts.engine_left).max(0.0);
         parts.engine_left -= journal;
@@ -237,6 +241,19 @@ fn waits(parts: &mut Parts, row: &[f64], is_write: bool, visits: f64, shape: &Sh
         (JOURNAL, journal),
     ] {
         set(&mut parts.layers, layer, value);
+    }
+}
+
+/// Gives what an acknowledgement waits for, beyond what is counted of it, to its layer. Where members are waited for it is theirs, because the
+/// counter of those waits is cut to whole milliseconds each; else it is the journal's.
+fn acknowledgement(parts: &mut Parts, wait_us: f64) {
+    let [replication, journal] =
+        [REPLICATION, JOURNAL].map(|layer| parts.layers.get(layer).copied().unwrap_or(0.0));
+    let left_us = wait_us - replication - journal;
+    if left_us > 0.0 {
+        let (layer, counted) =
+            if replication > 0.0 { (REPLICATION, replication) } else { (JOURNAL, journal) };
+        set(&mut parts.layers, layer, counted + left_us);
     }
 }
 

@@ -76,16 +76,22 @@ pub(crate) fn shape_of(frame: &Frame, total: &[f64]) -> Option<(Shape, Vec<Strin
     Some((shape, missing))
 }
 
-/// mongod adds an operation to its collection's latency before it waits for the write concern, and to the server's after it; the
-/// lab server waits first. Where the server's mean is longer by most of the wait, the namespace's lacks it.
+/// Whether the namespace's latency of writes (`latencyStats`) lacks a wait that the server's (`opLatencies`) holds.
+///
+/// mongod adds a write to its collection's latency before it waits for the journal and the write concern, and to the server's after that;
+/// the lab server waits first. The two means are of the same writes where nearly all writes of the server are the namespace's.
 pub(crate) fn waits_outside(of_namespace: bool, total: &[f64]) -> bool {
-    /// Of the wait, and of the server's writes that must be the namespace's, so that the two means are of the same writes.
-    const MOST: f64 = 0.5;
-    const SAME: f64 = 0.8;
+    /// Of the server's writes that must be the namespace's.
+    const MIN_SAME_SHARE: f64 = 0.8;
+    /// Of the server's mean; a smaller difference may come from the other writes.
+    const MIN_DIFFERENCE_SHARE: f64 = 0.05;
     let (own, all) = (at(total, Column::Writes), at(total, Column::AllWrites));
-    let wait = per(at(total, Column::Replication), all);
-    let longer = per(at(total, Column::AllWriteTime), all) - per(at(total, Column::WriteTime), own);
-    of_namespace && wait > 0.0 && own >= SAME * all && longer >= MOST * wait
+    let server_us = per(at(total, Column::AllWriteTime), all);
+    let difference_us = server_us - per(at(total, Column::WriteTime), own);
+    of_namespace
+        && own >= MIN_SAME_SHARE * all
+        && difference_us > 0.0
+        && difference_us >= MIN_DIFFERENCE_SHARE * server_us
 }
 
 fn set(flags: &mut [bool; 2], kind: usize) {
@@ -141,7 +147,8 @@ fn of_server(frame: &Frame, total: &[f64], shape: &mut Shape, missing: &mut Vec<
     if frame.has(Column::PageRead) && frame.device.is_none() {
         missing.push("The device under the data was not watched, so page reads are not split into device and file system.".to_owned());
     }
-    if !shape.journal && at(total, Column::AllWrites) + at(total, Column::Writes) > 0.0 {
+    let writes = at(total, Column::AllWrites) + at(total, Column::Writes);
+    if !shape.journal && !shape.waits_outside && writes > 0.0 {
         missing.push(if frame.has(Column::Syncs) && frame.has(Column::SyncTime) {
             "This server does not count waits for the journal: that layer is estimated from the journal's syncs.".to_owned()
         } else {
@@ -150,7 +157,8 @@ fn of_server(frame: &Frame, total: &[f64], shape: &mut Shape, missing: &mut Vec<
     }
     if shape.waits_outside {
         missing.push(
-            "The collection's latency ends before the wait for the write concern, which was added from the server's own count."
+            "The collection's latency (latencyStats) ends before the wait for the journal and the write concern. The server's own \
+             (opLatencies) holds it and counts; the difference is that wait."
                 .to_owned(),
         );
     }

@@ -33,7 +33,10 @@ struct Sums {
 impl Latency {
     /// Of the operations of `member`, one of `members` servers; `None` where nothing was read.
     pub(super) fn of(evidence: &Evidence, member: &str, members: usize) -> Option<Latency> {
-        let client = || Latency::since_sent(evidence);
+        let client = || match Latency::has_due(evidence) {
+            true => Latency::since_due(evidence),
+            false => Latency::since_sent(evidence),
+        };
         let server = || Sums::of_server(evidence, member).into_latency("latency within the server");
         if members <= 1 { client().or_else(server) } else { server().or_else(client) }
     }
@@ -41,6 +44,12 @@ impl Latency {
     /// At the client from when operations were due, so that what a stall held up counts; `None` where no client was watched.
     pub(crate) fn since_due(evidence: &Evidence) -> Option<Latency> {
         Sums::of_client(evidence, "response").into_latency("time since operations were due")
+    }
+
+    /// Whether the time since they were due was recorded of all operations.
+    fn has_due(evidence: &Evidence) -> bool {
+        let client = Client::of(evidence);
+        client.is_some_and(|client| client.operations.iter().all(|one| one.has_clock(evidence, "response")))
     }
 
     /// At the client from when operations were sent.

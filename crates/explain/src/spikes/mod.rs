@@ -1,4 +1,4 @@
-//! Periodic spikes and their cause (analysis.md A4): at checkpoints, at flushes and compactions, or with a rhythm that
+//! Periodic spikes and their cause (analysis.md A4): at checkpoints, at passes of the TTL monitor, at flushes and compactions, or with a rhythm that
 //! nobody counts.
 //!
 //! The event path comes first, because it sees much more; the blind path is for what is left. It is quiet where nothing
@@ -26,10 +26,39 @@ pub(crate) use latency::Latency;
 pub(crate) use rhythm::latency_rhythms;
 pub(crate) use superposed::superposed_cycles;
 
-/// Counters of an LSM engine whose windows are events, and what they are.
-const LSM_EVENTS: [(&str, &str); 2] = [
-    ("flush.written_bytes", "flushes its memory to disk"),
-    ("compaction.written_bytes", "compacts its files"),
+/// Work that a server does at times and counts: the windows in which its counter rises are events.
+struct Work {
+    /// The id of its finding.
+    id: &'static str,
+    /// The counter, behind `server.{member}.`.
+    series: &'static str,
+    /// As it stands behind "while".
+    words: &'static str,
+    next_look: &'static str,
+}
+
+const BY_BYTES: &str = "Compare the bytes of each flush or compaction with the rise it made, and look whether writes were slowed or stopped.";
+
+const WORK: [Work; 3] = [
+    Work {
+        id: "ttl-spikes",
+        series: "ttl.deleted",
+        words: "the TTL monitor deletes expired documents",
+        next_look: "Let fewer documents expire at once (a finer spread of their dates), or delete them in small batches of your own; \
+                    ttlMonitorSleepSecs tells how often it runs.",
+    },
+    Work {
+        id: "periodic-spikes",
+        series: "flush.written_bytes",
+        words: "the engine flushes its memory to disk",
+        next_look: BY_BYTES,
+    },
+    Work {
+        id: "periodic-spikes",
+        series: "compaction.written_bytes",
+        words: "the engine compacts its files",
+        next_look: BY_BYTES,
+    },
 ];
 
 /// What is judged: one server of a run, and the latency of its operations.
@@ -87,9 +116,9 @@ impl Subject<'_> {
             findings.push(finding);
             explained.extend(self.checkpoints);
         }
-        for (last, does) in LSM_EVENTS {
-            let windows = events::busy_windows(self.evidence, &self.name(last));
-            if let Some(finding) = self.lsm(&windows, last, does, stream) {
+        for work in &WORK {
+            let windows = events::busy_windows(self.evidence, &self.name(work.series));
+            if let Some(finding) = self.at_work(work, &windows, stream) {
                 findings.push(finding);
                 explained.extend(windows);
             }
@@ -98,8 +127,8 @@ impl Subject<'_> {
         findings
     }
 
-    /// Spikes at the windows in which an LSM engine wrote.
-    fn lsm(&self, windows: &[(f64, f64)], last: &str, does: &str, stream: &mut Seeded) -> Option<Finding> {
+    /// Spikes at the windows in which a server did this work.
+    fn at_work(&self, work: &Work, windows: &[(f64, f64)], stream: &mut Seeded) -> Option<Finding> {
         let EventVerdict::Judged(effect) = paired_events(&self.latency.readings, windows, stream) else {
             return None;
         };
@@ -107,21 +136,19 @@ impl Subject<'_> {
             return None;
         }
         let claim = format!(
-            "Latency{} rises by {:.0} % while the engine {does}, about every {:.0} s.",
+            "Latency{} rises by {:.0} % while {}, about every {:.0} s.",
             self.at(),
             100.0 * effect.effect,
+            work.words,
             effect.period_s
         );
-        let mut finding = Finding::new("periodic-spikes", checkpoint::severity(&effect), claim)
-            .confidence(Confidence::Likely);
+        let mut finding =
+            Finding::new(work.id, checkpoint::severity(&effect), claim).confidence(Confidence::Likely);
         for sentence in checkpoint::evidence_of(&effect, self.latency.of, "window of it") {
             finding = finding.evidence(sentence);
         }
-        finding = checkpoint::with_gain(finding, &effect, self.latency.of).next_look(
-            "Compare the bytes of each flush or compaction with the rise it made, and look whether writes were slowed or \
-             stopped.",
-        );
-        Some(self.cite(finding, [self.name(last)], &effect.cycles))
+        finding = checkpoint::with_gain(finding, &effect, self.latency.of).next_look(work.next_look);
+        Some(self.cite(finding, [self.name(work.series)], &effect.cycles))
     }
 
     /// The name of a series of this server.

@@ -57,6 +57,21 @@ fn a_busy_host_withholds_the_disk_and_says_who_waits() {
 }
 
 #[test]
+fn a_quota_on_an_idle_host_and_steal_are_shortages_too() {
+    for (name, value, words) in [
+        ("server.0.process.throttled_us", 300_000.0, "quota held server 0 back for 30 %"),
+        ("host.cpu.steal_pct", 12.0, "12.0 % of the processors' time to other machines"),
+    ] {
+        let mut evidence = misses();
+        put(&mut evidence, "host.cpu.idle_pct", 80.0);
+        put(&mut evidence, name, value);
+        let judgement = judge(&evidence);
+        let finding = judgement.findings.iter().find(|one| one.id == "processor-is-short").expect(name);
+        assert!(finding.evidence.iter().any(|said| said.contains(words)), "{finding:#?}");
+    }
+}
+
+#[test]
 fn samplers_that_wait_and_a_busy_client_withhold_too() {
     let mut evidence = misses();
     put(&mut evidence, "monitor.run_wait_pct", 9.0);

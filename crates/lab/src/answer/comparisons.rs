@@ -117,7 +117,10 @@ fn finished(study: &Study, raw: Raw, adjusted: Adjusted, noise: &[Noise]) -> Stu
     let Raw { factor, level, given, metric, pairs, effect } = raw;
     let better = study.metrics.get(metric).map_or(Better::Higher, |(metric, _)| metric.better);
     let metric = study.metrics.get(metric).map_or("", |(metric, _)| metric.name);
+    // The floor is what two equal runs of the first cell differ by. Under other conditions the scatter of the pairs themselves counts.
+    let is_measured = given.iter().all(|(_, level)| *level == 0);
     let floor = noise.iter().find(|noise| noise.metric == metric).map(|noise| &noise.floor);
+    let floor = floor.filter(|_| is_measured);
     let limits = Limits::of(floor, effect.pairs, study.design.margin);
     let (answer, needs_blocks) = match verdict(&effect, adjusted, better == Better::Higher, limits) {
         Verdict::Better => (StudyVerdict::Better, None),
@@ -147,7 +150,7 @@ fn finished(study: &Study, raw: Raw, adjusted: Adjusted, noise: &[Noise]) -> Stu
         needs_blocks,
         words: String::new(),
     };
-    comparison.words = words::comparison(&comparison);
+    comparison.words = words::comparison(&comparison, limits.same);
     comparison
 }
 

@@ -4,7 +4,9 @@ use fathom_record::study::{StudyComparison, StudyInteraction, StudyScaling, Stud
 use fathom_stats::{Comparison, Model};
 
 /// `XFS against ext4, cap none: throughput 12 % higher (7 to 16 %): better.`
-pub(super) fn comparison(one: &StudyComparison) -> String {
+///
+/// `margin` is the share below which a difference does not matter.
+pub(super) fn comparison(one: &StudyComparison, margin: f64) -> String {
     let StudyComparison { factor, level, baseline, metric, ratio, interval, verdict, .. } = one;
     let given = given(&one.given);
     let change = change(*ratio);
@@ -17,23 +19,22 @@ pub(super) fn comparison(one: &StudyComparison) -> String {
             Some(more) => format!("cannot tell; about {more} more blocks would"),
             None => "cannot tell".to_owned(),
         },
-        verdict => verdict.word().to_owned(),
+        StudyVerdict::Same if one.excludes_none() => {
+            format!("too small to matter (under {:.0} %)", 100.0 * margin)
+        }
+        _ => one.answer().to_owned(),
     };
     format!("{factor} {level} against {baseline}{given}: {} {change}{interval}: {answer}.", spaced(metric))
 }
 
 /// `The effect of syncdelay 5 on throughput is 8 % higher with nr_requests 128: they depend on each other.`
 pub(super) fn interaction(one: &StudyInteraction) -> String {
-    const SURE: f64 = 0.05;
-    let StudyInteraction { factors, levels, metric, ratio, interval, adjusted_p, .. } = one;
+    let StudyInteraction { factors, levels, metric, ratio, interval, .. } = one;
     let interval = interval.map_or_else(String::new, |(low, high)| {
         format!(" (95 % interval {} to {})", signed(low), signed(high))
     });
-    let answer = if *adjusted_p < SURE {
-        "they depend on each other"
-    } else {
-        "no sign that they depend on each other"
-    };
+    let answer =
+        if one.is_sure() { "they depend on each other" } else { "no sign that they depend on each other" };
     format!(
         "With {} {}, what {} {} does to {} is {}{interval}: {answer}.",
         factors.1,
@@ -130,11 +131,17 @@ mod tests {
             words: String::new(),
         };
         assert_eq!(
-            comparison(&one),
+            comparison(&one, 0.05),
             "filesystem xfs against ext4, cap none: update p99 12.0 % lower (95 % interval -16.0 % to -7.0 %): better."
         );
         (one.interval, one.verdict, one.needs_blocks, one.ratio) =
             (None, StudyVerdict::Undecided, Some(5), 2.5);
-        assert!(comparison(&one).ends_with("update p99 2.5 times as high (too few blocks for an interval): cannot tell; about 5 more blocks would."));
+        assert!(comparison(&one, 0.05).ends_with("update p99 2.5 times as high (too few blocks for an interval): cannot tell; about 5 more blocks would."));
+        (one.interval, one.verdict, one.ratio) = (Some((0.936, 0.961)), StudyVerdict::Same, 0.947);
+        assert!(
+            comparison(&one, 0.1).ends_with("-6.4 % to -3.9 %): too small to matter (under 10 %)."),
+            "{}",
+            comparison(&one, 0.1)
+        );
     }
 }

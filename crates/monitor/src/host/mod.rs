@@ -12,6 +12,7 @@ mod queues;
 mod targets;
 #[cfg(test)]
 pub(crate) mod testing;
+mod top_processes;
 
 pub(crate) use cpu::Cpu;
 pub(crate) use devices::DeviceCounters;
@@ -24,6 +25,7 @@ pub(crate) use process::ServerProcess;
 pub(crate) use queues::Queues;
 pub use targets::Devices;
 pub(crate) use targets::Target;
+pub(crate) use top_processes::TopProcesses;
 
 /// The end of the last window, which is where the next begins.
 #[derive(Debug, Default)]

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::View;
+use fathom_host::cgroup::Cgroups;
 use fathom_host::process::{ProcessIo, ProcessStat, threads};
 use fathom_host::sched::SchedStat;
 
@@ -24,6 +25,7 @@ pub(crate) struct ServerProcess {
     pid: u32,
     started_ticks: Option<u64>,
     edge: Edge,
+    quota_edge: Edge,
     sums: Sums,
     waits: Waits,
     notes: Notes,
@@ -37,6 +39,7 @@ impl ServerProcess {
             pid,
             started_ticks: None,
             edge: Edge::default(),
+            quota_edge: Edge::default(),
             sums: Sums::default(),
             waits: Waits::default(),
             notes: Notes::default(),
@@ -76,6 +79,13 @@ impl Sampler for ServerProcess {
             None => self.notes.once(batch, format!(
                 "The I/O of process {pid} may not be read (only its own user and root may); without it nothing is said of what else writes to its disk."
             )),
+        }
+        let groups = Cgroups::of(&self.view, Some(pid));
+        if let Some((quota, throttled_us)) = groups.cpu_max().zip(groups.cpu_throttled_us()) {
+            self.sums.put(batch, &series("throttled_us"), "us", at_ns, throttled_us as f64);
+            if let Some(window_ns) = self.quota_edge.window_to(at_ns) {
+                batch.put(series("cpu_quota"), "1", window_ns, quota);
+            }
         }
         if let Some((window_ns, waited_ns)) = self.waits.read(batch, || threads(&self.view, pid)) {
             batch.put(series("run_wait_us"), "us", window_ns, waited_ns as f64 / 1e3);

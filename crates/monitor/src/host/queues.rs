@@ -1,11 +1,12 @@
-//! The caps on requests: places in the kernel's queue and in the device's, and limits of control groups. All of them may be
-//! changed while a server runs, so all are read each second.
+//! The caps on requests: places in the kernel's queue and in the device's, and limits of control groups with what each group has
+//! used of them. All of them may be changed while a server runs, so all are read each second.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use fathom_errors::Result;
 use fathom_host::View;
-use fathom_host::cgroup::{Cgroups, LimitKind};
+use fathom_host::cgroup::{Cgroups, Limit, LimitKind};
 
 use super::{Edge, Target};
 use crate::notes::Notes;
@@ -18,6 +19,14 @@ pub(crate) struct Queues {
     processes: Vec<u32>,
     edge: Edge,
     notes: Notes,
+    /// What the group of each cap had used before, by the cap's series.
+    used: BTreeMap<String, Used>,
+}
+
+/// What a group had used of a cap, by the file of the cap.
+struct Used {
+    file: String,
+    counted: Option<u64>,
 }
 
 impl Queues {
@@ -28,9 +37,46 @@ impl Queues {
             processes: processes.to_vec(),
             edge: Edge::default(),
             notes: Notes::default(),
+            used: BTreeMap::new(),
         }
     }
+
+    /// A cap, where it is set, and what was used of it since the last look.
+    fn cap(&mut self, batch: &mut Batch, device: &str, least: &Limit, units: Units, window_ns: (u64, u64)) {
+        let name = format!("device.{device}.cap.{}", least.kind.name());
+        batch.put(name.clone(), units.cap, window_ns, least.value as f64);
+        let before = self.used.get(&name).filter(|before| before.file == least.file);
+        if before.is_none() {
+            batch.facts.push((format!("{name}.file"), least.file.clone()));
+        }
+        let used = before.and_then(|before| least.counted?.checked_sub(before.counted?));
+        if let Some(used) = used {
+            batch.put(
+                format!("device.{device}.throttle_{}", units.counter),
+                units.used,
+                window_ns,
+                used as f64,
+            );
+        }
+        self.used.insert(name, Used { file: least.file.clone(), counted: least.counted });
+    }
 }
+
+/// The units of a cap and of what is used of it, and the counter's name.
+#[derive(Clone, Copy)]
+struct Units {
+    cap: &'static str,
+    used: &'static str,
+    counter: &'static str,
+}
+
+/// Each kind of cap.
+const KINDS: [(LimitKind, Units); 4] = [
+    (LimitKind::ReadIops, Units { cap: "1/s", used: "1", counter: "reads" }),
+    (LimitKind::WriteIops, Units { cap: "1/s", used: "1", counter: "writes" }),
+    (LimitKind::ReadBytes, Units { cap: "bytes/s", used: "bytes", counter: "read_bytes" }),
+    (LimitKind::WriteBytes, Units { cap: "bytes/s", used: "bytes", counter: "written_bytes" }),
+];
 
 impl Sampler for Queues {
     fn name(&self) -> String {
@@ -45,21 +91,15 @@ impl Sampler for Queues {
         let Some(window_ns) = window_ns else { return Ok(()) };
         let groups: Vec<Cgroups> =
             self.processes.iter().map(|pid| Cgroups::of(&self.view, Some(*pid))).collect();
-        for target in &self.targets {
-            if let Some(places) = places(&self.view, target) {
+        for target in self.targets.clone() {
+            if let Some(places) = places(&self.view, &target) {
                 batch.put(format!("device.{}.queue.requests", target.name), "1", window_ns, places as f64);
             }
             let limits: Vec<_> = groups.iter().flat_map(|group| group.io_limits(target.number)).collect();
-            for (kind, unit) in [
-                (LimitKind::ReadIops, "1/s"),
-                (LimitKind::WriteIops, "1/s"),
-                (LimitKind::ReadBytes, "bytes/s"),
-                (LimitKind::WriteBytes, "bytes/s"),
-            ] {
-                let least = limits.iter().filter(|limit| limit.kind == kind).map(|limit| limit.value).min();
+            for (kind, units) in KINDS {
+                let least = limits.iter().filter(|limit| limit.kind == kind).min_by_key(|limit| limit.value);
                 if let Some(least) = least {
-                    let name = format!("device.{}.cap.{}", target.name, kind.name());
-                    batch.put(name, unit, window_ns, least as f64);
+                    self.cap(batch, &target.name, least, units, window_ns);
                 }
             }
         }

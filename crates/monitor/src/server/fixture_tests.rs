@@ -14,7 +14,7 @@ use super::names::NAMES;
 use super::snapshot::NameTree;
 use crate::{Batch, Clock};
 
-const ALL: [&str; 11] = [
+const ALL: [&str; 12] = [
     "mongod-4.0.3/replset-primary-serverStatus",
     "server-status/composed-4.4",
     "server-status/real-5.0.0",
@@ -26,6 +26,7 @@ const ALL: [&str; 11] = [
     "server-status/composed-mongo-rocks",
     "server-status/composed-mongos-4.4",
     "server-status/composed-fathom-route",
+    "server-status/composed-fathom-serve",
 ];
 
 fn read(name: &str) -> serde_json::Value {

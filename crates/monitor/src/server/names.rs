@@ -122,7 +122,13 @@ pub(crate) static NAMES: &[Name] = &[
     name("replication.applied", &[at(&["metrics.repl.apply.ops"])]),
     name("replication.batches", &[at(&["metrics.repl.apply.batches.num"])]),
     name("replication.batch_ms", &[at(&["metrics.repl.apply.batches.totalMillis"])]),
+    // Since 8.0, where a member writes a batch to its oplog before it applies it [real].
+    name("replication.write_batches", &[at(&["metrics.repl.write.batches.num"])]),
+    name("replication.write_batch_ms", &[at(&["metrics.repl.write.batches.totalMillis"])]),
     name("replication.waits", &[at(&["metrics.getLastError.wtime.num"])]),
+    // The TTL monitor [real].
+    name("ttl.passes", &[at(&["metrics.ttl.passes"])]),
+    name("ttl.deleted", &[at(&["metrics.ttl.deletedDocuments"])]),
     name("opcounters.insert", &[at(&["opcounters.insert"])]),
     name("opcounters.query", &[at(&["opcounters.query"])]),
     name("opcounters.update", &[at(&["opcounters.update"])]),
@@ -236,7 +242,9 @@ pub(crate) static NAMES: &[Name] = &[
             at(&["wiredTiger.cache.application thread time waiting for cache (usecs)"]),
         ],
     ),
-    // Since 4.2 [real]. (No server counts `wait.journal_us`.)
+    // The lab server alone; no mongod counts it.
+    name("wait.journal_us", &[at(&["fathom.journal.totalWaitMicros"])]),
+    // Since 4.2 [real].
     name("wait.io_capacity_us", &[at(&["wiredTiger.capacity.time waiting due to total capacity (usecs)"])]),
     name("pages.read", &[at(&["wiredTiger.cache.application threads page read from disk to cache count"])]),
     name(

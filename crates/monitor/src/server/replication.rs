@@ -43,6 +43,8 @@ pub(crate) struct Replication {
     has_progress: Option<bool>,
     states: HashMap<usize, f64>,
     standings: BTreeMap<String, String>,
+    /// The names of voters with data, as the configuration has them.
+    voters: Vec<String>,
     status_due: Every,
     config_due: Every,
     progress_command: RawDocumentBuf,
@@ -76,6 +78,7 @@ impl Replication {
             has_progress: None,
             states: HashMap::new(),
             standings: BTreeMap::new(),
+            voters: Vec::new(),
             status_due: Every::period(STATUS_PERIOD),
             config_due: Every::period(CONFIG_PERIOD),
             progress_command: server_status::of_progress(),
@@ -91,7 +94,12 @@ impl Replication {
             Ok(reply) => {
                 let window = (begin_ns, batch.clock.now_ns());
                 let states = report(reply, &self.members, self.has_progress == Some(false), window, batch);
+                let down = voters_down(reply, &self.voters);
                 let primary = states.iter().find(|(_, state)| *state == PRIMARY).map(|(number, _)| *number);
+                if let Some((number, down)) = primary.zip(down) {
+                    let name = format!("server.{number}.replication.voters_down");
+                    batch.put(name, "1", window, down);
+                }
                 self.primary = self.members.iter().position(|(_, number)| Some(*number) == primary);
                 for (number, state) in states {
                     let before = self.states.insert(number, state);
@@ -150,6 +158,7 @@ impl Replication {
         let Some(link) = self.links.get_mut(self.at % count) else { return };
         match link.ask("admin", &rawdoc! { "replSetGetConfig": 1 }) {
             Ok(reply) => {
+                self.voters = standing::voters_with_data(reply);
                 for (name, value) in standing::facts(reply, &self.set, &self.members) {
                     if self.standings.insert(name.clone(), value.clone()).as_ref() != Some(&value) {
                         batch.facts.push((name, value));
@@ -241,6 +250,16 @@ fn report(
     states
 }
 
+/// How many voters with data the member that answers does not hear of: down (8) or unknown (6). `None` where who votes is not known.
+fn voters_down(reply: &RawDocument, voters: &[String]) -> Option<f64> {
+    let seen = seen(reply);
+    let is_down =
+        |one: &&Seen<'_>| [6.0, 8.0].contains(&one.state) && voters.iter().any(|name| name == one.name);
+    #[expect(clippy::cast_precision_loss, reason = "a set has 50 members at most")]
+    let count = seen.iter().filter(is_down).count() as f64;
+    (!voters.is_empty()).then_some(count)
+}
+
 /// `lastAppliedWallTime` is exact to the millisecond and came with 5.0; `optimeDate` is the second of the operation's time.
 fn seen(reply: &RawDocument) -> Vec<Seen<'_>> {
     let Ok(members) = reply.get_array("members") else { return Vec::new() };
@@ -287,6 +306,10 @@ mod tests {
         ] };
         let members: Vec<(Address, usize)> =
             ["a:1", "b:1", "c:1", "d:1"].iter().enumerate().map(|(n, a)| (a.parse().unwrap(), n)).collect();
+        let voters = ["A:1", "b:1", "d:1"].map(str::to_owned);
+        assert_eq!(voters_down(&reply, &voters), Some(1.0));
+        assert_eq!(voters_down(&reply, &voters[..2]), Some(0.0));
+        assert_eq!(voters_down(&reply, &[]), None);
         let mut batch = Batch::new(Clock::since(Instant::now()));
         let states = report(&reply, &members, true, (1, 2), &mut batch);
         assert_eq!(states, [(0, 1.0), (1, 2.0), (2, 2.0), (3, 8.0)]);

@@ -52,7 +52,7 @@ const UNREAD: [&str; 41] = [
 /// Parts of `metrics` that are left out: since 5.2 the section takes a document of what it need not say
 /// (mongodb/mongo:src/mongo/db/commands/server_status_metric.cpp), and versions before take the document for "yes". The counts of
 /// each command alone are half of a reply.
-const UNREAD_METRICS: [&str; 13] = [
+const UNREAD_METRICS: [&str; 12] = [
     "aggStageCounters",
     "apiVersions",
     "changeStreams",
@@ -65,7 +65,6 @@ const UNREAD_METRICS: [&str; 13] = [
     "operatorCounters",
     "query",
     "repl",
-    "ttl",
 ];
 
 /// Sections that are left out too where only the set's progress is asked for.

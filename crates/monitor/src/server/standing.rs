@@ -9,17 +9,15 @@ use fathom_client::Address;
 use super::collection::number_at;
 use super::progress::number_of;
 
-/// `server.N.set`, `.votes`, `.majority` and, of hidden members, `.hidden`, for each member that is watched.
+/// `server.N.set`, `.votes`, `.majority`, `.voters` (those with data) and, of hidden members, `.hidden`, for each member that is watched.
 pub(crate) fn facts(reply: &RawDocument, set: &str, watched: &[(Address, usize)]) -> Vec<(String, String)> {
     let Ok(members) = reply.get_document("config").and_then(|config| config.get_array("members")) else {
         return Vec::new();
     };
     let members: Vec<&RawDocument> =
         members.into_iter().flatten().filter_map(|one| one.as_document()).collect();
-    let votes = |one: &RawDocument| number_at(one, &["votes"]).unwrap_or(1.0) > 0.0;
     let voters = members.iter().filter(|one| votes(one)).count();
-    let with_data =
-        members.iter().filter(|one| votes(one) && !one.get_bool("arbiterOnly").unwrap_or(false)).count();
+    let with_data = voters_with_data(reply).len();
     let majority = (voters / 2 + 1).min(with_data);
     let mut facts = Vec::new();
     for member in members {
@@ -30,11 +28,28 @@ pub(crate) fn facts(reply: &RawDocument, set: &str, watched: &[(Address, usize)]
         fact("set", set.to_owned());
         fact("votes", u8::from(votes(member)).to_string());
         fact("majority", majority.to_string());
+        fact("voters", with_data.to_string());
         if member.get_bool("hidden").unwrap_or(false) {
             fact("hidden", true.to_string());
         }
     }
     facts
+}
+
+/// The names of the members that vote and have data.
+pub(crate) fn voters_with_data(reply: &RawDocument) -> Vec<String> {
+    let Ok(members) = reply.get_document("config").and_then(|config| config.get_array("members")) else {
+        return Vec::new();
+    };
+    let members = members.into_iter().flatten().filter_map(|one| one.as_document());
+    members
+        .filter(|one| votes(one) && !one.get_bool("arbiterOnly").unwrap_or(false))
+        .filter_map(|one| Some(RawDocument::get_str(one, "host").ok()?.to_owned()))
+        .collect()
+}
+
+fn votes(member: &RawDocument) -> bool {
+    number_at(member, &["votes"]).unwrap_or(1.0) > 0.0
 }
 
 #[cfg(test)]

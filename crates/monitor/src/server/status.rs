@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bson::{RawDocumentBuf, rawdoc};
+use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use fathom_errors::Result;
 
 use super::collection::{Collection, Namespace, number_at};
@@ -31,6 +31,32 @@ pub(crate) struct Status {
     command: RawDocumentBuf,
     last_ns: Option<u64>,
     is_up: bool,
+    writes: Option<Writes>,
+    /// Whether writes waited when the server was last asked, and none had ended since the time before.
+    has_writes_held_up: bool,
+}
+
+/// What `serverStatus` says of a server's writes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Writes {
+    ended: f64,
+    /// Under way or in the queue.
+    waiting: f64,
+}
+
+impl Writes {
+    fn of(status: &RawDocument) -> Option<Writes> {
+        let lock = |state: &str| number_at(status, &["globalLock", state, "writers"]);
+        Some(Writes {
+            ended: number_at(status, &["opLatencies", "writes", "ops"])?,
+            waiting: lock("currentQueue")? + lock("activeClients")?,
+        })
+    }
+
+    /// Whether writes wait and none ended since `before`.
+    fn are_held_up_since(self, before: Writes) -> bool {
+        self.waiting > 0.0 && self.ended <= before.ended
+    }
 }
 
 /// What a second's visit comes to; an error is a server that is out of reach.
@@ -48,6 +74,8 @@ impl Status {
             command: server_status::of(&watched),
             last_ns: None,
             is_up: true,
+            writes: None,
+            has_writes_held_up: false,
             watched,
         }
     }
@@ -63,6 +91,7 @@ impl Status {
         let window = (begin_ns, batch.clock.now_ns());
         batch.put(self.series("ping_us"), "us", window, ping.as_secs_f64() * 1e6);
         self.read_status(batch)?;
+        self.read_fsync_lock(batch)?;
         if let Some(collection) = &mut self.collection {
             let Figures { sums, notes, .. } = &mut self.figures;
             collection.sample(&mut self.link, sums, notes, batch)?;
@@ -78,6 +107,10 @@ impl Status {
             Ok(status) => {
                 let window = (begin_ns, batch.clock.now_ns());
                 self.figures.take(&self.watched, status, window, batch);
+                let writes = Writes::of(status);
+                self.has_writes_held_up =
+                    writes.zip(self.writes).is_some_and(|(now, before)| now.are_held_up_since(before));
+                self.writes = writes;
                 let end = |name| timestamp(status, &["oplog"], name).map(|stamp| f64::from(stamp.time));
                 if let Some((first, last)) = end("earliestOptime").zip(end("latestOptime")) {
                     let name = format!("server.{}.replication.oplog_s", self.watched.number);
@@ -98,6 +131,32 @@ impl Status {
                 // It may be what we leave out that it does not like.
                 self.command = plain;
             }
+        }
+        Ok(())
+    }
+
+    /// Whether `fsync` locked the server: asked only while writes wait and none ends, because `currentOp` walks all connections.
+    fn read_fsync_lock(&mut self, batch: &mut Batch) -> Visit {
+        if !self.has_writes_held_up {
+            return Ok(());
+        }
+        // A condition that no operation meets: the reply's own field is what is wanted.
+        let command = rawdoc! { "currentOp": 1, "opid": -1 };
+        let name = self.series("fsync_locked");
+        match self.link.ask("admin", &command) {
+            Ok(reply) => {
+                let is_locked = reply.get_bool("fsyncLock").unwrap_or(false);
+                let at_ns = batch.clock.now_ns();
+                batch.put(name, "1", (at_ns, at_ns), f64::from(u8::from(is_locked)));
+            }
+            Err(Refusal::Lost(reason)) => return Err(Refusal::Lost(reason)),
+            Err(Refusal::Denied) => {
+                let who = self.link.who();
+                let note = "the user may not run currentOp (the role clusterMonitor is enough)";
+                let cost = "a server that fsyncLock holds is not told from one that stands still";
+                self.figures.notes.say(batch, format!("{who}: {note}: {cost}"));
+            }
+            Err(Refusal::Absent | Refusal::Failed(_)) => {}
         }
         Ok(())
     }
@@ -163,5 +222,25 @@ impl Sampler for Status {
         self.is_up = visit.is_ok();
         self.link.account(batch);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_are_held_up_while_some_wait_and_none_ends() {
+        let of = |ended: i64, active: i32, queued: i32| {
+            let status = rawdoc! {
+                "opLatencies": { "writes": { "latency": 1_i64, "ops": ended } },
+                "globalLock": { "activeClients": { "writers": active }, "currentQueue": { "writers": queued } },
+            };
+            Writes::of(&status).unwrap()
+        };
+        assert!(of(7, 0, 3).are_held_up_since(of(7, 1, 0)));
+        assert!(!of(8, 0, 3).are_held_up_since(of(7, 1, 0)), "one ended");
+        assert!(!of(7, 0, 0).are_held_up_since(of(7, 1, 0)), "an idle server");
+        assert_eq!(Writes::of(&rawdoc! { "ok": 1 }), None);
     }
 }

@@ -34,7 +34,10 @@ pub fn meanings(steps: &[Step], knee: Option<&Knee>, documents: Documents) -> Ve
     meanings
 }
 
-fn meaning(id: &str, sentence: String, arithmetic: String) -> Meaning {
+/// A sentence on a step. Where the processors set its pace, it is none on the disk, and says so.
+fn meaning(id: &str, of: &Step, sentence: String, arithmetic: String) -> Meaning {
+    let sentence =
+        if of.cpu_bound() { format!("{sentence} (Not the disk: the CPU set the pace.)") } else { sentence };
     Meaning { id: id.to_owned(), sentence, arithmetic }
 }
 
@@ -49,6 +52,7 @@ fn cold_scan(steps: &[Step], documents: Documents) -> Option<Meaning> {
     (per_s > 0.0).then(|| {
         meaning(
             "cold-scan",
+            one,
             format!(
                 "A cold scan of {} documents of {} takes about {} when its pages are scattered.",
                 count(documents.count as f64), documents.bytes, hours(pages / per_s)
@@ -67,6 +71,7 @@ fn point_reads(steps: &[Step]) -> Option<Meaning> {
     (per_s > 0.0).then(|| {
         meaning(
             "point-reads",
+            most,
             format!(
                 "Past RAM it serves about {} point reads per second; with half of the pages in cache, {}.",
                 count(per_s), count(per_s * 2.0)
@@ -77,10 +82,12 @@ fn point_reads(steps: &[Step]) -> Option<Meaning> {
 }
 
 fn commits(steps: &[Step]) -> Option<Meaning> {
-    let durable = flush::journal_step(steps)?.streams.first()?.kind("durable")?;
+    let step = flush::journal_step(steps)?;
+    let durable = step.streams.first()?.kind("durable")?;
     let (per_s, mean) = (durable.per_s, Nanos(durable.latency.mean_ns as u64));
     Some(meaning(
         "journaled-commits",
+        step,
         format!(
             "One writer that waits for the journal (j: true) commits {} times per second; writers that wait together share a sync.",
             count(per_s)
@@ -96,13 +103,13 @@ fn resembles(knee: Option<&Knee>) -> Option<Meaning> {
     let knee = knee.filter(|knee| knee.withheld.is_none())?;
     let latency_ms = knee.latency_at_one_ns / 1e6;
     let class = nearest(knee.throughput_max_per_s, latency_ms)?;
-    Some(meaning(
-        "resembles",
-        format!("It behaves like {}. Beware: {}.", class.name, class.warning),
-        format!(
+    Some(Meaning {
+        id: "resembles".to_owned(),
+        sentence: format!("It behaves like {}. Beware: {}.", class.name, class.warning),
+        arithmetic: format!(
             "{} random reads per second at most, {} for one",
             count(knee.throughput_max_per_s),
             Nanos(knee.latency_at_one_ns as u64)
         ),
-    ))
+    })
 }

@@ -118,7 +118,7 @@ pub(super) fn busy_cpu(steps: &[Step]) -> Option<Finding> {
             .advice(if ring {
                 "Repeat on an idle machine"
             } else {
-                "Repeat on an idle machine, or with --engine io_uring, which needs less CPU per request"
+                "Repeat on an idle machine, or with 'fathom disk --engine io_uring', which needs less CPU per request"
             }),
     )
 }

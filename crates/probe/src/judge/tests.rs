@@ -155,7 +155,12 @@ fn a_bandwidth_cap_shows_in_large_blocks() {
 fn our_own_cgroup_is_named_and_only_when_it_bites() {
     let disk = Disk { service_s: 0.000_5, parallel: 64.0, cap: 100.0, noise: 0.004 };
     let steps = disk.ladder(4096, 1);
-    let limit = |value| Limit { kind: LimitKind::ReadIops, value, file: "/sys/fs/cgroup/x/io.max".into() };
+    let limit = |value| Limit {
+        kind: LimitKind::ReadIops,
+        value,
+        file: "/sys/fs/cgroup/x/io.max".into(),
+        counted: None,
+    };
     let with = |value| {
         let limits = vec![("sda".to_owned(), limit(value))];
         findings(&Evidence { steps: &steps, limits, ..Evidence::default() })

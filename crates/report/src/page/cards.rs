@@ -1,6 +1,7 @@
 //! The first thing that a reader sees: the verdict, and the few figures that matter most, each a card.
 
 use fathom_record::disk::{Entry, VerdictOutcome};
+use fathom_record::verdict::{Outcome, Verdict};
 use fathom_record::{Confidence, Finding, Severity};
 use fathom_units::{Nanos, count};
 use serde::Serialize;
@@ -53,7 +54,11 @@ pub(super) fn cards(results: &[Entry], findings: &[Finding]) -> Vec<Card> {
             Entry::Knee(knee) => Some(Card {
                 kind: if knee.withheld.is_some() { "unsure" } else { "plain" },
                 label: knee.phase.clone(),
-                text: format!("{} operations a second at most", count(knee.throughput_max_per_s)),
+                text: match knee.withheld {
+                    // The processors set the pace: the disk does more.
+                    Some(_) => format!("{} operations a second at least", count(knee.throughput_max_per_s)),
+                    None => format!("{} operations a second at most", count(knee.throughput_max_per_s)),
+                },
                 more: format!("{} for one at a time", Nanos(knee.latency_at_one_ns.max(0.0) as u64)),
             }),
             Entry::Objective(objective) => Some(Card {
@@ -68,16 +73,23 @@ pub(super) fn cards(results: &[Entry], findings: &[Finding]) -> Vec<Card> {
     cards
 }
 
-/// What the probe said, else the worst finding, else that there is none.
+/// Of the servers that were judged the worst; else what the probe said, else the worst finding of a check.
 fn verdict(results: &[Entry], findings: &[Finding]) -> Card {
-    let worst =
-        findings.iter().filter(|finding| finding.severity >= Severity::Warning).min_by_key(|finding| {
-            (std::cmp::Reverse(finding.severity), finding.confidence == Confidence::CannotTell)
-        });
+    let judged = results.iter().filter_map(|entry| match entry {
+        Entry::Judged(verdict) => Some(verdict.as_ref().clone()),
+        _ => None,
+    });
+    if let Some(verdict) = Verdict::worst(judged) {
+        return judged_card(&verdict);
+    }
     let said = results.iter().rev().find_map(|entry| match entry {
         Entry::Verdict(verdict) => Some(verdict),
         _ => None,
     });
+    let worst =
+        findings.iter().filter(|finding| finding.severity >= Severity::Warning).min_by_key(|finding| {
+            (std::cmp::Reverse(finding.severity), finding.confidence == Confidence::CannotTell)
+        });
     let (kind, text) = match (said, worst) {
         (Some(verdict), _) => (
             match verdict.outcome {
@@ -91,9 +103,7 @@ fn verdict(results: &[Entry], findings: &[Finding]) -> Card {
             ("unsure", finding.claim.clone())
         }
         (None, Some(finding)) => ("bad", finding.claim.clone()),
-        (None, None) if was_judged(results, findings) => {
-            ("good", "Nothing was found that holds this system back.".to_owned())
-        }
+        // That nothing was found shows nothing.
         (None, None) => ("unsure", "What was measured does not tell what holds this system back.".to_owned()),
     };
     let alarms = findings.iter().filter(|finding| finding.severity >= Severity::Warning).count();
@@ -105,9 +115,14 @@ fn verdict(results: &[Entry], findings: &[Finding]) -> Card {
     Card { kind, label: "Verdict".to_owned(), text, more }
 }
 
-/// Whether somebody looked: where nothing was measured that could be judged, nothing found is no good news.
-fn was_judged(results: &[Entry], findings: &[Finding]) -> bool {
-    !findings.is_empty() || results.iter().any(|entry| matches!(entry, Entry::Budget(_)))
+fn judged_card(verdict: &Verdict) -> Card {
+    let kind = match verdict.outcome {
+        Outcome::HeldBack => "bad",
+        Outcome::NotHeldBack => "good",
+        Outcome::CannotTell | Outcome::NotExamined => "unsure",
+    };
+    let more = verdict.next.clone().or_else(|| verdict.reasons.first().cloned()).unwrap_or_default();
+    Card { kind, label: "Verdict".to_owned(), text: verdict.sentence.clone(), more }
 }
 
 #[cfg(test)]
@@ -125,7 +140,7 @@ mod tests {
         assert_eq!((cards[0].kind, cards[0].text.as_str()), ("bad", "The queue is full."));
         assert_eq!(cards[0].more, "2 findings need a look.");
         let calm = super::cards(&[], &findings[2..]);
-        assert_eq!(calm[0].kind, "good");
+        assert_eq!(calm[0].kind, "unsure", "an absence of findings is no good news");
         let unsure = super::cards(&[], &findings[..1]);
         assert_eq!(unsure[0].kind, "unsure");
         let nothing = super::cards(&[], &[]);

@@ -34,7 +34,7 @@ use self::chart::Plan;
 use self::grid::Grid;
 pub use self::heat::OverTime;
 pub use self::pair::pair_page;
-use crate::findings::gain_sentence;
+use crate::findings::{cost_sentence, gain_sentence};
 
 /// Templates by name: a page of a run, a page of two, what a study has on it, and what all are made of.
 const TEMPLATES: [(&str, &str); 5] = [
@@ -87,7 +87,8 @@ impl PageSource<'_> {
 struct Shown<'r> {
     kind: &'static str,
     word: &'static str,
-    /// In a sentence; the finding's own `gain` is figures.
+    /// In a sentence each; the finding's own `cost` and `gain` are figures.
+    cost_words: Option<String>,
     gain_words: Option<String>,
     #[serde(flatten)]
     finding: &'r Finding,
@@ -167,7 +168,13 @@ fn shown(finding: &Finding) -> Shown<'_> {
         (Severity::Note, _) => ("plain", "Note"),
         (Severity::Ok, _) => ("good", "As wanted"),
     };
-    Shown { kind, word, gain_words: finding.gain.as_ref().map(gain_sentence), finding }
+    Shown {
+        kind,
+        word,
+        cost_words: finding.cost.as_ref().map(cost_sentence),
+        gain_words: finding.gain.as_ref().map(gain_sentence),
+        finding,
+    }
 }
 
 fn meanings(results: &[Entry]) -> Vec<&fathom_record::disk::Meaning> {

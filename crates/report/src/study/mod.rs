@@ -67,7 +67,8 @@ fn sign(verdict: StudyVerdict) -> char {
 
 fn answer(study: &Study, width: usize, lines: &mut Vec<String>) {
     let answers = answers(study);
-    heading(&format!("Answer. {}", tally(&answers)), lines);
+    lines.push(String::new());
+    say(lines, "", "  ", &format!("Answer. {}", tally(&answers)), width);
     for one in answers {
         say(lines, &format!("  {} ", sign(one.verdict)), "    ", &sentence(one), width);
     }
@@ -94,7 +95,7 @@ fn cells(study: &Study, width: usize, lines: &mut Vec<String>) {
             .map(|cell| {
                 let figures =
                     metrics.iter().map(|(place, metric)| middle_words(middle(cell, *place), &metric.unit));
-                std::iter::once(cell_name(cell)).chain(figures).collect()
+                std::iter::once(cell_name(study, cell)).chain(figures).collect()
             })
             .collect();
         lines.extend(indented(columns(&heads, &rows, width.saturating_sub(2))));
@@ -137,7 +138,7 @@ fn comparisons(study: &Study, width: usize, lines: &mut Vec<String>) {
 fn comparison_rows(one: &StudyComparison) -> Vec<String> {
     let verdict = match one.needs_blocks.filter(|_| one.verdict == StudyVerdict::Undecided) {
         Some(blocks) => format!("? needs {blocks}"),
-        None => format!("{} {}", sign(one.verdict), one.verdict.word()),
+        None => format!("{} {}", sign(one.verdict), one.answer()),
     };
     let name = printable(&spaced(&one.metric));
     let (above, name) =
@@ -199,7 +200,7 @@ fn broken(study: &Study, width: usize, lines: &mut Vec<String>) {
     heading("Trials that broke", lines);
     for cell in &study.cells {
         for (block, why) in &cell.broken {
-            let text = format!("{}, block {}: {why}", cell_name(cell), block.saturating_add(1));
+            let text = format!("{}, block {}: {why}", cell_name(study, cell), block.saturating_add(1));
             say(lines, "  x ", "    ", &text, width);
         }
     }
@@ -207,7 +208,7 @@ fn broken(study: &Study, width: usize, lines: &mut Vec<String>) {
 
 fn members(study: &Study, width: usize, lines: &mut Vec<String>) {
     for cell in study.cells.iter().filter(|cell| cell.members.len() > 1) {
-        let title = format!("Servers of {} side by side, in its last trial", cell_name(cell));
+        let title = format!("Servers of {} side by side, in its last trial", cell_name(study, cell));
         heading(&cut(&printable(&title), width), lines);
         lines
             .extend(member_lines(&cell.members, true, width).iter().map(|line| cut(&printable(line), width)));

@@ -75,13 +75,13 @@ pub(crate) fn chance(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// `where iops is 300 and threads is 4`; nothing where nothing is given.
+/// `, uncapped and 4 threads`; nothing where nothing is given.
 pub(crate) fn given(levels: &[(String, String)]) -> String {
-    let all: Vec<String> = levels.iter().map(|(factor, level)| format!("{factor} is {level}")).collect();
-    if all.is_empty() { String::new() } else { format!(" where {}", all.join(" and ")) }
+    let all: Vec<String> = levels.iter().map(|(factor, level)| level_name(factor, level)).collect();
+    if all.is_empty() { String::new() } else { format!(", {}", all.join(" and ")) }
 }
 
-/// `file system: xfs against ext4 where iops is 300`.
+/// `filesystem: xfs against ext4, uncapped`.
 pub(crate) fn versus(one: &StudyComparison) -> String {
     format!("{}: {} against {}{}", one.factor, one.level, one.baseline, given(&one.given))
 }
@@ -96,11 +96,39 @@ pub(crate) fn is_primary(study: &Study, one: &StudyComparison) -> bool {
     metric(study, &one.metric).is_some_and(|metric| metric.primary)
 }
 
-/// The comparisons on which the answer rests: those over all levels of the others, and where there are none of these, all.
+/// The comparisons on which the answer rests: those over all levels of the others, and where there are none of these, all. Where the effect
+/// depends on another factor, its mean over that factor's levels answers nothing, and the comparisons at each level stand in its place.
 pub(crate) fn answers(study: &Study) -> Vec<&StudyComparison> {
     let primary = || study.comparisons.iter().filter(|one| is_primary(study, one));
     let whole: Vec<&StudyComparison> = primary().filter(|one| one.given.is_empty()).collect();
-    if whole.is_empty() { primary().collect() } else { whole }
+    if whole.is_empty() {
+        return primary().collect();
+    }
+    let by_condition = |whole: &StudyComparison| -> Vec<&StudyComparison> {
+        primary().filter(|one| !one.given.is_empty() && is_same_change(one, whole)).collect()
+    };
+    let answers = |one| match depends(study, one) {
+        true => Some(by_condition(one)).filter(|all| !all.is_empty()).unwrap_or_else(|| vec![one]),
+        false => vec![one],
+    };
+    whole.into_iter().flat_map(answers).collect()
+}
+
+fn is_same_change(one: &StudyComparison, other: &StudyComparison) -> bool {
+    (&one.factor, &one.level, &one.metric) == (&other.factor, &other.level, &other.metric)
+}
+
+/// Whether the effect of a comparison surely depends on another factor.
+pub(crate) fn depends(study: &Study, one: &StudyComparison) -> bool {
+    study.interactions.iter().any(|interaction| {
+        let names = [
+            (&interaction.factors.0, &interaction.levels.0),
+            (&interaction.factors.1, &interaction.levels.1),
+        ];
+        interaction.is_sure()
+            && interaction.metric == one.metric
+            && names.contains(&(&one.factor, &one.level))
+    })
 }
 
 /// The answer of a comparison, with what would tell where nothing can be told.
@@ -122,12 +150,11 @@ pub(crate) fn more_blocks(blocks: usize) -> String {
 
 /// How many comparisons came to each answer, in a sentence.
 pub(crate) fn tally(of: &[&StudyComparison]) -> String {
-    let verdicts = [StudyVerdict::Better, StudyVerdict::Worse, StudyVerdict::Same, StudyVerdict::Undecided];
-    let parts: Vec<String> = verdicts
+    let parts: Vec<String> = ["better", "worse", "too small", "no difference", "cannot tell"]
         .into_iter()
-        .filter_map(|verdict| match of.iter().filter(|one| one.verdict == verdict).count() {
+        .filter_map(|answer| match of.iter().filter(|one| one.answer() == answer).count() {
             0 => None,
-            count => Some(format!("{count} {}", verdict.word())),
+            count => Some(format!("{count} {answer}")),
         })
         .collect();
     match of.len() {
@@ -138,8 +165,26 @@ pub(crate) fn tally(of: &[&StudyComparison]) -> String {
 }
 
 /// What a cell is called: its levels.
-pub(crate) fn cell_name(cell: &StudyCell) -> String {
-    cell.levels.join(", ")
+pub(crate) fn cell_name(study: &Study, cell: &StudyCell) -> String {
+    let names = cell.levels.iter().enumerate().map(|(at, level)| {
+        study.factors.get(at).map_or_else(|| level.clone(), |factor| level_name(&factor.name, level))
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// A level as it can stand alone: `uncapped`, `4 threads`, `syncdelay 5`, `no read ahead`, `journaled on`; a name stays as it is.
+pub(crate) fn level_name(factor: &str, level: &str) -> String {
+    /// Factors whose number is how many of them there are.
+    const COUNTED: [&str; 6] = ["threads", "shards", "members", "disks", "chunks", "records"];
+    match level {
+        "none" if factor == "cap" => "uncapped".to_owned(),
+        "none" => format!("no {}", spaced(factor)),
+        "on" | "off" => format!("{} {level}", spaced(factor)),
+        _ if level.parse::<f64>().is_err() => level.to_owned(),
+        "1" if COUNTED.contains(&factor) => format!("1 {}", factor.trim_end_matches('s')),
+        _ if COUNTED.contains(&factor) => format!("{level} {factor}"),
+        _ => format!("{} {level}", spaced(factor)),
+    }
 }
 
 /// What a cell came to in a metric.
@@ -213,6 +258,34 @@ mod tests {
         let told = amounts.map(|(value, unit)| amount(value, unit));
         assert_eq!(told, ["1.50 ms", "12,346/s", "4 KiB", "3.25", "7.00 parsecs"]);
         assert_eq!([0.0004, 0.0156].map(chance), ["< 0.001", "0.016"]);
+    }
+
+    #[test]
+    fn levels_say_what_they_are_of() {
+        let names = [
+            ("cap", "none"),
+            ("threads", "4"),
+            ("threads", "1"),
+            ("syncdelay", "5"),
+            ("filesystem", "xfs"),
+            ("journaled", "off"),
+            ("read_ahead", "none"),
+            ("cap", "ebs-300"),
+        ]
+        .map(|(factor, level)| level_name(factor, level));
+        assert_eq!(
+            names,
+            [
+                "uncapped",
+                "4 threads",
+                "1 thread",
+                "syncdelay 5",
+                "xfs",
+                "journaled off",
+                "no read ahead",
+                "ebs-300"
+            ]
+        );
     }
 
     #[test]

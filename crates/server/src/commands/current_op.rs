@@ -1,4 +1,5 @@
-//! `currentOp`: what runs at the moment. Fields beyond the common ones are conditions on the documents, as in mongod.
+//! `currentOp`: what runs at the moment, and whether `fsync` locked the server. Fields beyond the common ones are conditions on the
+//! documents, as in mongod.
 
 use bson::Document;
 use fathom_query::Filter;
@@ -15,12 +16,18 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let own = parse::boolean(request.fields, "$ownOps")?;
     let shown = Shown { idle: parse::boolean(request.fields, "$all")?, all_users: !own };
     let filter = conditions(op, request)?;
-    let mut operations = reply.begin_array("inprog");
-    for operation in current_operations(op.instance, op.client, shown) {
-        let operation = parse::raw_of(&operation)?;
-        if filter.matches(&operation)?.is_some() {
-            operations.document(&operation);
+    {
+        let mut operations = reply.begin_array("inprog");
+        for operation in current_operations(op.instance, op.client, shown) {
+            let operation = parse::raw_of(&operation)?;
+            if filter.matches(&operation)?.is_some() {
+                operations.document(&operation);
+            }
         }
+    }
+    if op.instance.write_gate.is_shut() {
+        reply.bool("fsyncLock", true);
+        reply.string("info", "writes wait until db.fsyncUnlock()");
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ pub(crate) fn for_write(op: &Operation<'_>, concern: &WriteConcern) -> Option<Fa
     // What wrote nothing waits for all that came before it: it may have found what it wanted already written.
     let at = op.last.unwrap_or_else(|| newest(set));
     if concern.journal == Some(true) && !concern.needs_others() && op.instance.config.storage.journal {
-        return op.instance.journal.wait_until_durable().err().map(Failure::from);
+        return op.instance.journal.wait_for_operation().err().map(Failure::from);
     }
     if !concern.needs_others() {
         return None;

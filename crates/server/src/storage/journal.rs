@@ -5,9 +5,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use fathom_engine::{Engine, Error};
 use parking_lot::{Condvar, Mutex};
+
+use crate::dispatch::elapsed_micros;
 
 /// Syncs of the journal, grouped.
 #[derive(Debug)]
@@ -15,9 +18,19 @@ pub(crate) struct Journal {
     engine: Arc<dyn Engine>,
     progress: Mutex<Progress>,
     done: Condvar,
-    /// Syncs that were made, for `serverStatus`.
     syncs: AtomicU64,
     waits: AtomicU64,
+    waited_us: AtomicU64,
+}
+
+/// What `serverStatus` tells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JournalCounts {
+    /// Syncs that were made.
+    pub(crate) syncs: u64,
+    /// Operations of clients that waited for one, and how long, together.
+    pub(crate) waits: u64,
+    pub(crate) waited_us: u64,
 }
 
 #[derive(Debug, Default)]
@@ -39,12 +52,21 @@ impl Journal {
             done: Condvar::new(),
             syncs: AtomicU64::new(0),
             waits: AtomicU64::new(0),
+            waited_us: AtomicU64::new(0),
         }
+    }
+
+    /// [`Journal::wait_until_durable`] for an operation of a client, whose wait is counted.
+    pub(crate) fn wait_for_operation(&self) -> Result<(), Error> {
+        let begun = Instant::now();
+        let result = self.wait_until_durable();
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        self.waited_us.fetch_add(elapsed_micros(begun), Ordering::Relaxed);
+        result
     }
 
     /// Returns when all that was committed before the call is durable.
     pub(crate) fn wait_until_durable(&self) -> Result<(), Error> {
-        self.waits.fetch_add(1, Ordering::Relaxed);
         let mut progress = self.progress.lock();
         // A sync that runs already may have begun before our commit; the one after it has not.
         let wanted = progress.begun + 1;
@@ -80,8 +102,9 @@ impl Journal {
         }
     }
 
-    /// Syncs so far, and callers that waited for one.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.syncs.load(Ordering::Relaxed), self.waits.load(Ordering::Relaxed))
+    /// What was counted so far.
+    pub(crate) fn counts(&self) -> JournalCounts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        JournalCounts { syncs: read(&self.syncs), waits: read(&self.waits), waited_us: read(&self.waited_us) }
     }
 }

@@ -213,3 +213,28 @@ fn the_sample_for_monitors_holds_the_status_and_the_machine() {
         assert!(at(&reply, "data.start").as_datetime() <= at(&reply, "data.end").as_datetime());
     }
 }
+
+/// The time of the waits is within that of the operations, and a write that does not ask for the journal adds none.
+#[test]
+fn waits_for_the_journal_are_counted_with_their_time() {
+    let lab = Lab::start(ENGINES[0]);
+    let mut connection = lab.connect();
+    let mut figures = || {
+        let status = status(&mut connection);
+        let count = |path: &str| number(&status, path);
+        let waits = (count("fathom.journal.waits"), count("fathom.journal.totalWaitMicros"));
+        (waits, count("opLatencies.writes.latency"))
+    };
+    let ((waits, waited_us), latency_us) = figures();
+    let mut writer = lab.connect();
+    for n in 0..20 {
+        let documents = vec![doc! { "_id": n }];
+        run(&mut writer, &doc! { "insert": "c", "documents": documents, "writeConcern": { "j": true } });
+    }
+    let ((journaled, journaled_us), journaled_latency_us) = figures();
+    assert_eq!(journaled - waits, 20);
+    let (waited_us, latency_us) = (journaled_us - waited_us, journaled_latency_us - latency_us);
+    assert!(0 < waited_us && waited_us <= latency_us, "{waited_us} of {latency_us} us");
+    run(&mut writer, &doc! { "insert": "c", "documents": [{ "_id": 100 }], "writeConcern": { "w": 1 } });
+    assert_eq!(figures().0, (journaled, journaled_us));
+}

@@ -70,3 +70,21 @@ fn it_shows_itself_and_idle_connections_if_asked() {
     run(&mut one, &doc! { "ping": 1 });
     assert_eq!(fail(&mut one, "test", &doc! { "currentOp": 1 }).code().0, 13);
 }
+
+#[test]
+fn a_server_that_fsync_locked_says_so() {
+    let lab = Lab::start(ENGINES[0]);
+    let mut connection = lab.connect();
+    // No operation has this number: the reply's own field is what a monitor asks for.
+    let nothing = doc! { "currentOp": 1, "opid": -1 };
+    let is_locked = |connection: &mut Connection| {
+        let reply = run_on(connection, "admin", &nothing);
+        assert_eq!(reply.get_array("inprog").unwrap().iter().count(), 0);
+        reply.get_bool("fsyncLock").unwrap_or(false)
+    };
+    assert!(!is_locked(&mut connection));
+    run_on(&mut connection, "admin", &doc! { "fsync": 1, "lock": true });
+    assert!(is_locked(&mut connection));
+    run_on(&mut connection, "admin", &doc! { "fsyncUnlock": 1 });
+    assert!(!is_locked(&mut connection));
+}

@@ -1,9 +1,7 @@
 //! What there is, and what a study would do: lists for people.
 
 use anyhow::Result;
-use fathom_lab::{
-    Estimate, FACTORS, METRICS, Measures, Place, Plan, STUDIES, Study, fewest_blocks, planned_shortage,
-};
+use fathom_lab::{Estimate, FACTORS, METRICS, Measures, Place, Plan, STUDIES, Study, fewest_blocks};
 use fathom_report::wrapped;
 use serde_json::json;
 
@@ -57,12 +55,13 @@ fn row(name: &str, about: &str) -> Vec<String> {
     wrapped(about, &format!("  {name:<NAME$} "), &indent, WIDTH)
 }
 
-/// What a study would do; `made` is the storage that it makes, a line each.
+/// What a study would do; `made` is the storage that it makes, a line each, `warnings` what its figures will not bear.
 pub(super) fn plan(
     study: &Study,
     plan: &Plan,
     estimate: &Estimate,
     made: &[String],
+    warnings: &[String],
     as_json: bool,
 ) -> Result<String> {
     let cell = |cell: usize| study.labels_of(plan, cell).join(", ");
@@ -79,6 +78,7 @@ pub(super) fn plan(
             "estimated_s": estimate.time.as_secs_f64(),
             "room_bytes": estimate.room.0,
             "storage": made,
+            "warnings": warnings,
         });
         return output::json(&document).map_err(Into::into);
     }
@@ -94,7 +94,7 @@ pub(super) fn plan(
         ),
         "The time is a guess until the first trials have run.".to_owned(),
     ];
-    lines.extend(planned_shortage(study, plan).iter().flat_map(|text| wrapped(text, "", "", WIDTH)));
+    lines.extend(warnings.iter().flat_map(|text| wrapped(text, "", "", WIDTH)));
     for storage in made {
         lines.extend(wrapped(storage, "storage: ", "         ", WIDTH));
     }

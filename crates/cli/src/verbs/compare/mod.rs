@@ -7,11 +7,17 @@ mod lists;
 mod progress;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
-use fathom_lab::{Bench, Ended, Journal, Plan, Resumed, Shipped, Study, answer, estimate, planned_shortage};
+use fathom_host::View;
+use fathom_host::sched::CpuTimes;
+use fathom_lab::{
+    Bench, Ended, Journal, Plan, Resumed, Shipped, Study, answer, estimate, planned_blindness,
+    planned_shortage,
+};
 use fathom_process::{Ledger, Signals};
 use fathom_record::disk::Entry;
 use fathom_record::{Manifest, RunLock, RunWriter, State};
@@ -104,16 +110,18 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     }
     let work = config.dir.canonicalize().map_err(|error| Error::io("open", &config.dir, error))?;
     let plan = Plan::of(&study)?;
+    let warnings = warnings(&study, &plan)?;
     if config.dry_run {
         // What would be refused later is refused now.
         let bench = bench(&work)?;
         bench.check(&study, &plan)?;
         let made = bench.storage(&study, &plan)?;
-        output::line(&lists::plan(&study, &plan, &estimate(&study, &plan)?, &made, config.json)?)?;
+        output::line(&lists::plan(&study, &plan, &estimate(&study, &plan)?, &made, &warnings, config.json)?)?;
         return Ok(Outcome::Clean);
     }
     let bench = bench(&work)?;
     bench.check(&study, &plan)?;
+    warnings.iter().for_each(|warning| output::note(&format!("fathom: {warning}")));
     let mut manifest = Manifest::new("compare", env!("CARGO_PKG_VERSION"), std::env::args());
     manifest.seed = study.design.seed;
     for (name, value) in [("study", &study.name), ("study.size", &study.size)] {
@@ -122,6 +130,29 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     let writer = RunWriter::create(&run_folders::parent(config.runs.as_deref())?, manifest)?;
     let journal = Journal::begin(writer.folder(), &text, size, &work)?;
     go(&config, &bench, &study, &plan, writer, journal)
+}
+
+/// What the figures of a study will not bear, known before its first trial: too few blocks, trials that are too short, a machine that is busy.
+fn warnings(study: &Study, plan: &Plan) -> Result<Vec<String>> {
+    let warnings = [planned_shortage(study, plan), planned_blindness(study, plan)?, busy_machine()];
+    Ok(warnings.into_iter().flatten().collect())
+}
+
+/// What the processors do for others at the moment, where that is much.
+fn busy_machine() -> Option<String> {
+    const LOOK: Duration = Duration::from_millis(500);
+    const MAX_BUSY_PCT: f64 = 20.0;
+    let view = View::live();
+    let before = CpuTimes::read(&view).ok()?;
+    std::thread::sleep(LOOK);
+    let shares = CpuTimes::read(&view).ok()?.shares_since(&before);
+    let busy_pct = 100.0 - shares.idle_pct - shares.iowait_pct;
+    (busy_pct > MAX_BUSY_PCT).then(|| {
+        format!(
+            "The processors are busy for {busy_pct:.0} % of their time with other work: trials will scatter, and small effects will not be found. \
+             Stop it, or take more blocks."
+        )
+    })
 }
 
 /// A file, or a study that is included.
@@ -157,6 +188,7 @@ fn resume(config: &Config, named: &Path) -> Result<Outcome> {
     let plan = Plan::of(&study)?;
     let bench = bench(&work)?;
     bench.check(&study, &plan)?;
+    warnings(&study, &plan)?.iter().for_each(|warning| output::note(&format!("fathom: {warning}")));
     let writer = RunWriter::resume(lock)?;
     go(config, &bench, &study, &plan, writer, journal)
 }
@@ -184,9 +216,6 @@ fn go(
     mut writer: RunWriter,
     mut journal: Journal,
 ) -> Result<Outcome> {
-    if let Some(shortage) = planned_shortage(study, plan) {
-        output::note(&format!("fathom: {shortage}"));
-    }
     let mut shown = progress::Shown::new(config.json);
     let ended = fathom_lab::run(bench, study, plan, &mut journal, &mut |progress| shown.show(progress));
     shown.end();

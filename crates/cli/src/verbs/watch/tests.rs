@@ -166,7 +166,7 @@ fn judgement() -> Judgement {
         .confidence(Confidence::CannotTell);
     Judgement {
         budgets: vec![budget("reads", true), budget("writes", false)],
-        findings: vec![capped, untold, spikes],
+        findings: vec![capped, spikes, untold],
         ..Judgement::default()
     }
 }

@@ -64,7 +64,7 @@ fn floor(study: &Study, metric: &str) -> Option<f64> {
 fn name(one: &StudyComparison) -> String {
     let verdict = match one.needs_blocks.filter(|_| one.verdict == StudyVerdict::Undecided) {
         Some(blocks) => format!("cannot tell, needs {}", more_blocks(blocks)),
-        None => one.verdict.word().to_owned(),
+        None => one.answer().to_owned(),
     };
     format!("{}, {}: {}, {verdict}", spaced(&one.metric), versus(one), effect(one.ratio))
 }
@@ -109,7 +109,7 @@ fn csv(study: &Study, rows: &[&StudyComparison]) -> String {
             cell(&one.metric),
             figure(one.ratio),
             one.pairs.len(),
-            one.verdict.word()
+            one.answer()
         );
     }
     text

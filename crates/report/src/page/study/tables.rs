@@ -35,7 +35,7 @@ fn heads<const N: usize>(heads: [&str; N]) -> Vec<String> {
 
 /// The class and the words of a verdict.
 pub(super) fn verdict(one: &StudyComparison) -> (&'static str, String) {
-    let word = one.verdict.word();
+    let word = one.answer();
     match (one.verdict, one.needs_blocks) {
         (StudyVerdict::Better, _) => ("good", word.to_owned()),
         (StudyVerdict::Worse, _) => ("bad", word.to_owned()),
@@ -118,7 +118,7 @@ pub(super) fn members(study: &Study) -> Vec<BarTable> {
         });
         BarTable {
             id: format!("members-{number}"),
-            title: format!("Servers of {} side by side", cell_name(cell)),
+            title: format!("Servers of {} side by side", cell_name(study, cell)),
             how: "The cell's last trial, each server's own counters and those of its device.".to_owned(),
             heads: std::iter::once(String::new()).chain(servers).collect(),
             rows: rows.collect(),
@@ -145,7 +145,7 @@ pub(super) fn published(study: &Study, table: &PublishedTable) -> Vec<BarTable> 
         let median = |(place, metric): &(usize, &fathom_record::study::StudyMetric)| {
             middle(cell, *place).map_or_else(|| "-".to_owned(), |middle| amount(middle.median, &metric.unit))
         };
-        let cells = std::iter::once(cell_name(cell)).chain(metrics.iter().map(median)).collect();
+        let cells = std::iter::once(cell_name(study, cell)).chain(metrics.iter().map(median)).collect();
         BarRow { cells, ..BarRow::default() }
     };
     let ours = in_parts(

@@ -50,7 +50,7 @@ fn the_page_reads_like_the_results_of_an_article() {
     .map(|what| text.find(what).unwrap_or_else(|| panic!("{what} is missing")))
     .collect();
     assert!(places.is_sorted(), "{places:?}");
-    assert!(text.contains("Of 4 comparisons: 1 better, 2 worse, 1 cannot tell."));
+    assert!(text.contains("Of 5 comparisons: 1 better, 2 worse, 1 too small, 1 cannot tell."));
     assert!(
         text.contains("<p class=\"text\">cannot tell, needs 11 more blocks: "),
         "the card says what would tell"
@@ -58,7 +58,7 @@ fn the_page_reads_like_the_results_of_an_article() {
     assert!(
         text.contains("<a href=\"./trials/block-1/ext4-uncapped-1/\">trials/block-1/ext4-uncapped-1</a>")
     );
-    assert!(text.contains("xfs, 300, 16, block 5: the server did not answer"));
+    assert!(text.contains("xfs, iops 300, 16 threads, block 5: the server did not answer"));
     let figures = text.matches("<figure class=\"chart\"").count();
     assert_eq!(text.matches("<pre class=\"csv\"").count(), figures);
     assert_eq!(text.matches("class=\"small\">n = ").count(), figures);
@@ -90,7 +90,7 @@ fn charts_hold_what_the_record_holds() {
         (curves[0].lines.as_slice(), curves[0].readings),
         (&["ext4".to_owned(), "xfs".to_owned()][..], 6)
     );
-    assert!(curves[1].title.ends_with("where iops is 300"), "{}", curves[1].title);
+    assert!(curves[1].title.ends_with("over threads, iops 300"), "{}", curves[1].title);
     let ext4 = study.scalings[0].points[2].latency_ns.unwrap() / 1e6;
     assert!(
         curves[0].csv.lines().nth(3).unwrap().contains(&super::super::chart::figure(ext4)),

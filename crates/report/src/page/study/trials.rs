@@ -34,7 +34,7 @@ pub(super) fn made(study: &Study) -> (Vec<&(String, String)>, Vec<CellMade<'_>>)
     let common: Vec<&(String, String)> =
         study.cells.first().into_iter().flat_map(|cell| &cell.facts).filter(is_common).collect();
     let cells = study.cells.iter().map(|cell| CellMade {
-        name: cell_name(cell),
+        name: cell_name(study, cell),
         facts: cell.facts.iter().filter(|fact| !common.contains(fact)).collect(),
         trials: trials(cell),
     });

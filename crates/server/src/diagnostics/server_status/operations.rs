@@ -100,16 +100,17 @@ pub(super) fn latencies(context: &Context<'_>, name: &str, writer: &mut Document
     Ok(())
 }
 
-/// `globalLock`: who waits for a ticket, and who holds one.
+/// `globalLock`: who waits for a ticket or for the end of an `fsync` lock, and who holds one.
 pub(super) fn global_lock(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
     let instance = context.instance;
     let (read, write) = (instance.read_tickets.counts(), instance.write_tickets.counts());
+    let writers = write.queued.saturating_add(length(instance.write_gate.waiting()));
     let mut section = writer.begin_document(name);
     section.i64("totalTime", i64::try_from(instance.started.elapsed().as_micros()).unwrap_or(i64::MAX));
     let mut queue = section.begin_document("currentQueue");
-    number(&mut queue, "total", read.queued + write.queued);
+    number(&mut queue, "total", read.queued.saturating_add(writers));
     number(&mut queue, "readers", read.queued);
-    number(&mut queue, "writers", write.queued);
+    number(&mut queue, "writers", writers);
     queue.end();
     let mut active = section.begin_document("activeClients");
     number(&mut active, "total", length(instance.clients.counts().0));

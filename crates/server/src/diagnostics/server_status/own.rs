@@ -1,4 +1,4 @@
-//! `fathom`: what only this server tells: how often the journal was synced and for whom, what checkpoints took.
+//! `fathom`: what only this server tells: how often the journal was synced, how long operations waited for that, what checkpoints took.
 
 use fathom_wire::DocumentWriter;
 
@@ -13,10 +13,11 @@ pub(super) fn fathom(context: &Context<'_>, name: &str, writer: &mut DocumentWri
     let mut section = writer.begin_document(name);
     section.string("version", env!("CARGO_PKG_VERSION"));
     section.string("engineVersion", &instance.engine.version());
-    let (syncs, waits) = instance.journal.counts();
+    let counts = instance.journal.counts();
     let mut journal = section.begin_document("journal");
-    counter(&mut journal, "syncs", syncs);
-    counter(&mut journal, "waits", waits);
+    counter(&mut journal, "syncs", counts.syncs);
+    counter(&mut journal, "waits", counts.waits);
+    counter(&mut journal, "totalWaitMicros", counts.waited_us);
     journal.end();
     let figures = instance.checkpoint_figures();
     let mut checkpoints = section.begin_document("checkpoints");

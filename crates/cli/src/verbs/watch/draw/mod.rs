@@ -85,6 +85,7 @@ fn rows(screen: &Screen, mode: Mode, area: Rect, paint: Paint) -> Vec<Row> {
     ];
     let below = [
         Row::one(3, sections::devices(screen, paint)),
+        Row::one(1, sections::verdict(screen, width, paint)),
         Row::one(2, sections::suspects(screen, width, paint)),
         Row::one(7, sections::notes(screen, width, paint)),
         Row::one(4, sections::keys(screen, paint)),

@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 use super::bars::{gauge, legend, stack};
 use super::paint::{Paint, clip_start, clock, count, megabytes, percent, span, time, time_or_dash};
 use crate::verbs::watch::view::{Checkpoints, LoopRow, Member, Rung, Screen, Suspect};
+use fathom_record::verdict::Outcome;
 use fathom_record::{Confidence, Severity};
 
 /// What is watched, since when, what watching costs.
@@ -251,6 +252,14 @@ pub(super) fn devices(screen: &Screen, paint: Paint) -> Vec<Line<'static>> {
     lines
 }
 
+/// The verdict on the last minutes.
+pub(super) fn verdict(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'static>> {
+    let Some(verdict) = &screen.verdict else { return Vec::new() };
+    let text = paint.clip(&verdict.sentence, width);
+    let is_bad = verdict.outcome == Outcome::HeldBack;
+    vec![Line::from(if is_bad { paint.alarm(text) } else { Span::raw(text) })]
+}
+
 /// The findings to look at first.
 pub(super) fn suspects(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'static>> {
     if screen.suspects.is_empty() {
@@ -258,6 +267,7 @@ pub(super) fn suspects(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<
     }
     let line = |(at, suspect): (usize, &Suspect)| {
         let gain = suspect.gain.as_ref().map(|(share, _)| format!(" (up to -{})", percent(*share)));
+        let gain = suspect.cost_share.map(|share| format!(" (costs {})", percent(share))).or(gain);
         let doubt = match suspect.confidence {
             Confidence::Certain => "",
             Confidence::Likely => " (likely)",

@@ -13,6 +13,7 @@ mod reading;
 mod suspects;
 
 use fathom_explain::Judgement;
+use fathom_record::verdict::Verdict;
 use serde::Serialize;
 
 pub(crate) use self::checkpoints::{Checkpoints, Cycle};
@@ -47,6 +48,8 @@ pub(crate) struct Screen {
     pub(crate) io_pressure_share: Option<f64>,
     pub(crate) cpu_pressure_share: Option<f64>,
     pub(crate) cpu_idle_pct: Option<f64>,
+    /// Whether something holds the system back, of the last minutes; none before they were judged.
+    pub(crate) verdict: Option<Verdict>,
     pub(crate) suspects: Vec<Suspect>,
     /// What could not be read, the newest last.
     pub(crate) notes: Vec<String>,
@@ -76,6 +79,7 @@ impl Screen {
             io_pressure_share: devices::pressure_share(look, "io"),
             cpu_pressure_share: devices::pressure_share(look, "cpu"),
             cpu_idle_pct: look.level("host.cpu.idle_pct"),
+            verdict: judgement.verdict.clone(),
             suspects: suspects::top(judgement),
             notes: recent.notes.clone(),
             own_cpu_share: (!own_us.is_empty()).then(|| own_us.iter().sum::<f64>() / 1e6),

@@ -14,24 +14,26 @@ pub(crate) struct Suspect {
     pub(crate) claim: String,
     pub(crate) confidence: Confidence,
     pub(crate) severity: Severity,
+    /// The part of the mean response time that would go without it.
+    pub(crate) cost_share: Option<f64>,
     /// What following its advice would take off, as a share, and of what.
     pub(crate) gain: Option<(f64, String)>,
 }
 
-/// The first of the ranked findings that say that something is wrong or worth knowing; what cannot be told comes last.
+/// The first of the findings that say that something is wrong or worth knowing, as they are ranked: by what they cost.
 pub(super) fn top(judgement: &Judgement) -> Vec<Suspect> {
-    let told = |finding: &&Finding| finding.confidence != Confidence::CannotTell;
-    let worth = |finding: &&Finding| finding.severity > Severity::Ok;
-    let findings = || judgement.findings.iter().filter(worth);
-    findings()
-        .filter(told)
-        .chain(findings().filter(|finding| !told(finding)))
+    let is_worth_a_line = |finding: &&Finding| finding.severity > Severity::Ok;
+    judgement
+        .findings
+        .iter()
+        .filter(is_worth_a_line)
         .take(MOST)
         .map(|finding| Suspect {
             id: finding.id.clone(),
             claim: finding.claim.clone(),
             confidence: finding.confidence,
             severity: finding.severity,
+            cost_share: finding.cost.as_ref().map(|cost| cost.share),
             gain: finding.gain.as_ref().map(|gain| (gain.share, gain.of.clone())),
         })
         .collect()

@@ -1,0 +1,127 @@
+//! Table: the findings that name a removable cause, whose it is, and which waits go with it.
+//!
+//! If several findings name the same wait, the first in the table explains it best: a cap that is reached explains slow reads better than a slow
+//! device does.
+
+use fathom_record::Finding;
+use fathom_record::verdict::Domain;
+
+use crate::removable::Wait;
+
+/// A cause.
+pub(crate) struct Cause {
+    /// The id of its finding.
+    pub(crate) id: &'static str,
+    pub(crate) domain: Domain,
+    /// The waits that its removal removes. Empty if the finding's gain is its share of all waiting.
+    pub(crate) waits: &'static [Wait],
+    /// What holds the system back, for "held back by".
+    pub(crate) noun: &'static str,
+    /// Whether requests wait above the device, so that the device's own time remains without it.
+    pub(crate) is_above_device: bool,
+}
+
+const fn cause(id: &'static str, domain: Domain, waits: &'static [Wait], noun: &'static str) -> Cause {
+    Cause { id, domain, waits, noun, is_above_device: false }
+}
+
+const fn above_device(id: &'static str, noun: &'static str) -> Cause {
+    Cause { is_above_device: true, ..cause(id, Domain::Storage, DEVICE, noun) }
+}
+
+const DEVICE: &[Wait] = &[Wait::PageRead, Wait::Eviction, Wait::Journal];
+
+/// The causes, the best explanation of a wait first.
+pub(crate) static CAUSES: &[Cause] = &[
+    cause("processor-is-short", Domain::Processors, &[Wait::Processor, Wait::Client], "busy processors"),
+    cause(
+        "client-limited",
+        Domain::Client,
+        &[Wait::Client, Wait::Connection],
+        "the client that makes the load",
+    ),
+    cause("fsync-lock", Domain::Server, &[], "fsyncLock"),
+    cause("server-stood-still", Domain::Server, &[], "a server that stood still"),
+    cause("stalls", Domain::Server, &[], "stops"),
+    cause("flow-control-on-path", Domain::Members, &[Wait::FlowControl], "flow control"),
+    above_device("capped-by-throttle", "a limit of a control group"),
+    above_device("queue-cap", "a queue that is too short"),
+    cause("neighbour-io", Domain::Storage, DEVICE, "the I/O of other programs on the same device"),
+    cause("looks-capped", Domain::Storage, DEVICE, "what looks like a provider's limit"),
+    cause("ttl-spikes", Domain::Server, &[], "passes of the TTL monitor"),
+    cause("checkpoint-spikes", Domain::Storage, &[], "checkpoints"),
+    cause("periodic-spikes", Domain::Storage, &[], "periodic spikes"),
+    cause("device-saturated", Domain::Storage, DEVICE, "a full device"),
+    cause("replication-on-path", Domain::Members, &[Wait::Replication], "the member that writes wait for"),
+    cause("tickets-or-locks", Domain::Server, &[Wait::Ticket, Wait::Lock], "tickets or locks"),
+    cause(
+        "eviction-by-operations",
+        Domain::Cache,
+        &[Wait::Eviction],
+        "a cache that is too small for its writes",
+    ),
+    cause("journal-on-path", Domain::Storage, &[Wait::Journal], "slow syncs of the journal"),
+    cause("cache-misses-on-path", Domain::Storage, &[Wait::PageRead], "slow reads of pages"),
+    cause("network-takes-most", Domain::Network, &[Wait::RoundTrip, Wait::Client], "the way to the server"),
+    cause("waits-for-connections", Domain::Client, &[Wait::Connection], "too few connections"),
+];
+
+/// The cause that a finding names, and its place in the table.
+pub(crate) fn of(finding: &Finding) -> Option<(usize, &'static Cause)> {
+    CAUSES.iter().enumerate().find(|(_, cause)| cause.id == finding.id)
+}
+
+impl Cause {
+    /// The waits that go with this finding: a limit on reads holds up no journal, nor one on writes the reads, and the queue that is full may be
+    /// the server's tickets or the client's connections.
+    pub(crate) fn waits_of(&self, finding: &Finding) -> Vec<Wait> {
+        let names = |part: &str| finding.series.iter().any(|name| name.contains(part));
+        if names(".tickets.") && !names("device.") {
+            return vec![Wait::Ticket, Wait::Lock];
+        }
+        if self.id == "queue-cap" && names("client.") {
+            return vec![Wait::Connection];
+        }
+        let limits = |kind: &str| finding.series.iter().any(|name| name.contains(&format!(".cap.{kind}_")));
+        let (reads, writes) = (limits("read"), limits("write"));
+        let goes = |wait: &&Wait| match wait {
+            Wait::PageRead => !writes || reads,
+            Wait::Eviction | Wait::Journal => !reads || writes,
+            _ => true,
+        };
+        self.waits.iter().filter(goes).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use fathom_record::Severity;
+
+    use super::*;
+
+    #[test]
+    fn every_wait_has_a_cause_and_every_cause_stands_once() {
+        let ids: BTreeSet<&str> = CAUSES.iter().map(|cause| cause.id).collect();
+        assert_eq!(ids.len(), CAUSES.len());
+        // Stops are named by findings with a share of their own.
+        for wait in Wait::ALL.into_iter().filter(|wait| *wait != Wait::Stop) {
+            assert!(CAUSES.iter().any(|cause| cause.waits.contains(&wait)), "{wait:?}");
+        }
+    }
+
+    #[test]
+    fn a_limit_on_writes_holds_up_no_reads() {
+        let finding = |series: &[&str]| {
+            Finding::new("capped-by-throttle", Severity::Warning, "x").series(series.iter().copied())
+        };
+        let waits = |series: &[&str]| {
+            let finding = finding(series);
+            of(&finding).map(|(_, cause)| cause.waits_of(&finding)).unwrap_or_default()
+        };
+        assert_eq!(waits(&["device.sdb.cap.write_iops"]), [Wait::Eviction, Wait::Journal]);
+        assert_eq!(waits(&["device.sdb.cap.read_iops"]), [Wait::PageRead]);
+        assert_eq!(waits(&["device.sdb.reads"]), DEVICE);
+    }
+}

@@ -1,0 +1,184 @@
+//! The parts of the mean operation that could go: each layer's time less what one access takes on storage of its class.
+//!
+//! An operation's own processor time, an idle round trip and one access to an idle device are no cause of anything, so they are taken off first.
+//! What is left of a layer is what a limit, a queue, a shortage, a neighbour or a slow device adds.
+
+use fathom_record::budget::Budget;
+
+use crate::Evidence;
+use crate::cost::Load;
+use crate::storage_class::{CACHED_READ_US, READ_US, ROUND_TRIP_US, SEND_US, SYNC_US};
+
+/// Where an operation waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// For a connection of its client, before it is sent.
+    Connection,
+    /// To be sent, although connections are free most of the time: behind something that stops at times.
+    Stop,
+    /// For the way to the server and back.
+    RoundTrip,
+    /// For the client's own processors, or for a proxy on the load's path.
+    Client,
+    /// For a processor, at the server.
+    Processor,
+    Ticket,
+    Lock,
+    FlowControl,
+    Replication,
+    /// For pages to be read.
+    PageRead,
+    /// To make room in the cache.
+    Eviction,
+    Journal,
+}
+
+impl Wait {
+    /// All of them, from the client down.
+    pub(crate) const ALL: [Wait; 12] = [
+        Wait::Connection,
+        Wait::Stop,
+        Wait::RoundTrip,
+        Wait::Client,
+        Wait::Processor,
+        Wait::Ticket,
+        Wait::Lock,
+        Wait::FlowControl,
+        Wait::Replication,
+        Wait::PageRead,
+        Wait::Eviction,
+        Wait::Journal,
+    ];
+
+    /// The object of "waits for".
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Wait::Connection => "a free connection",
+            Wait::Stop => "the end of stops",
+            Wait::RoundTrip => "the network",
+            Wait::Client => "its client",
+            Wait::Processor => "a processor",
+            Wait::Ticket => "a ticket",
+            Wait::Lock => "a lock",
+            Wait::FlowControl => "flow control",
+            Wait::Replication => "other members",
+            Wait::PageRead => "pages to be read",
+            Wait::Eviction => "room in the cache",
+            Wait::Journal => "the journal",
+        }
+    }
+
+    fn layer(self) -> &'static str {
+        match self {
+            Wait::Connection | Wait::Stop => "schedule",
+            Wait::RoundTrip | Wait::Client => "network",
+            Wait::Processor => "engine",
+            Wait::Ticket => "ticket",
+            Wait::Lock => "lock",
+            Wait::FlowControl => "flow_control",
+            Wait::Replication => "replication",
+            Wait::PageRead => "page_read",
+            Wait::Eviction => "evict",
+            Wait::Journal => "journal",
+        }
+    }
+}
+
+/// A part of the mean operation that could go, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Removable {
+    pub(crate) wait: Wait,
+    pub(crate) us: f64,
+    pub(crate) interval_us: (f64, f64),
+    /// The device's own part of it, which remains if only a wait above the device is removed.
+    pub(crate) device_us: f64,
+}
+
+/// The parts of a budget that could go, from the client down; `budgets` are all of the run, of which that of the server's writes tells how
+/// many of all operations write.
+pub(crate) fn removable(
+    evidence: &Evidence,
+    budgets: &[Budget],
+    budget: &Budget,
+    load: &Load,
+) -> Vec<Removable> {
+    let written = budgets.iter().find(|one| one.member == budget.member && one.operations == "writes");
+    let writes = match budget.operations.as_str() {
+        "reads" => 0.0,
+        "writes" => 1.0,
+        _ => written.map_or(0.0, |one| (one.count / budget.count.max(1.0)).min(1.0)),
+    };
+    Wait::ALL.into_iter().filter_map(|wait| part(evidence, budget, load, writes, wait)).collect()
+}
+
+/// `writes` is the part of the operations that write.
+fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wait) -> Option<Removable> {
+    let layer = budget.layers.iter().find(|layer| layer.name == wait.layer())?;
+    let within = |name: &str| layer.within.iter().find(|part| part.name == name).map(|part| part.mean_us);
+    let (whole_us, off_us) = match wait {
+        Wait::RoundTrip => (within("ping")?, ROUND_TRIP_US),
+        Wait::Client => (within("client and parse")?, 0.0),
+        Wait::Processor => (waited_for_processor_us(evidence, budget)?.min(layer.mean_us), 0.0),
+        Wait::PageRead => (layer.mean_us, one_access_each_us(evidence, budget)),
+        Wait::Journal => (layer.mean_us, SYNC_US * writes),
+        Wait::Replication => (layer.mean_us, (SYNC_US + ROUND_TRIP_US) * writes),
+        Wait::Connection => (load.queue_us(), 0.0),
+        Wait::Stop => (load.stop_us(), SEND_US),
+        Wait::Ticket | Wait::Lock | Wait::FlowControl | Wait::Eviction => (layer.mean_us, 0.0),
+    };
+    let us = whole_us - off_us;
+    // The interval is the layer's, as wide for a part of it in proportion.
+    let scale = if layer.mean_us > 0.0 { whole_us / layer.mean_us } else { 0.0 };
+    let (low_us, high_us) = layer.interval_us.unwrap_or((0.0, layer.mean_us));
+    let bound = |bound_us: f64| (bound_us * scale - off_us).max(0.0);
+    let device_us = match wait {
+        Wait::PageRead => within("device").unwrap_or(0.0),
+        Wait::Journal => whole_us * device_share_of_sync(evidence, budget),
+        _ => 0.0,
+    };
+    (us > 0.0).then(|| Removable {
+        wait,
+        us,
+        interval_us: (bound(low_us), bound(high_us)),
+        device_us: (device_us - off_us).clamp(0.0, us),
+    })
+}
+
+/// The sum of a series over the budget's window.
+fn sum(evidence: &Evidence, budget: &Budget, name: &str) -> Option<f64> {
+    let (begin_ns, end_ns) = budget.window_ns;
+    let points = evidence.series.get(name)?.within(begin_ns, end_ns);
+    (!points.is_empty()).then(|| points.iter().map(|point| point.value).sum::<f64>())
+}
+
+/// The part of the time of a sync of the journal that the device spends on writes and flushes. Other writes are among them, so that it is the most.
+fn device_share_of_sync(evidence: &Evidence, budget: &Budget) -> f64 {
+    let member = &budget.member;
+    let sync_us = sum(evidence, budget, &format!("server.{member}.journal.sync_us")).unwrap_or(0.0);
+    let device_us: f64 = crate::path::leaves(evidence, member)
+        .iter()
+        .flat_map(|device| ["write_ms", "flush_ms"].map(|time| format!("device.{device}.{time}")))
+        .filter_map(|name| sum(evidence, budget, &name))
+        .map(|ms| 1000.0 * ms)
+        .sum();
+    if sync_us > 0.0 { (device_us / sync_us).min(1.0) } else { 0.0 }
+}
+
+/// The time to read an operation's pages one by one from an idle device of its class, or from the file system's cache.
+fn one_access_each_us(evidence: &Evidence, budget: &Budget) -> f64 {
+    let sum = |name: &str| sum(evidence, budget, name);
+    let member = &budget.member;
+    let Some(pages) = sum(&format!("server.{member}.pages.read")) else { return 0.0 };
+    let devices = crate::path::leaves(evidence, member);
+    let reads: f64 = devices.iter().filter_map(|device| sum(&format!("device.{device}.reads"))).sum();
+    let from_device = if devices.is_empty() { pages } else { reads.min(pages) };
+    (from_device * READ_US + (pages - from_device) * CACHED_READ_US) / budget.count.max(1.0)
+}
+
+/// How long the server's threads waited for a processor, for each operation.
+fn waited_for_processor_us(evidence: &Evidence, budget: &Budget) -> Option<f64> {
+    let (begin_ns, end_ns) = budget.window_ns;
+    let series = evidence.series.get(&format!("server.{}.process.run_wait_us", budget.member))?;
+    let waited_us: f64 = series.within(begin_ns, end_ns).iter().map(|point| point.value).sum();
+    (budget.count > 0.0).then(|| waited_us / budget.count)
+}

@@ -1,0 +1,306 @@
+//! Which processes take the processors, and which read and write on the devices watched: asked only while a server may lack them.
+//!
+//! `/proc` of every process costs milliseconds to read, so it is read only while the processors are busy or a watched device carries mostly the
+//! I/O of others, and then not again before two hundred times the time that it took.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fathom_errors::Result;
+use fathom_host::diskstats::{self, SECTOR_BYTES};
+use fathom_host::process::{self, ProcessIo, ProcessStat};
+use fathom_host::sched::CpuTimes;
+use fathom_host::{DeviceNumber, View};
+
+use super::{Edge, Target};
+use crate::{Batch, Sampler};
+
+/// Below this idle time, waits for I/O included, the processors are suspected, in percent.
+const MAX_IDLE_PCT: f64 = 25.0;
+/// From so many bytes a second of others, and this part of a device's bytes on, a neighbour is suspected.
+const MIN_OTHERS_BYTES_PER_S: f64 = 32.0 * 1_048_576.0;
+const MIN_OTHERS_SHARE: f64 = 0.5;
+/// After so long without a suspicion, earlier readings are dropped.
+const MAX_QUIET_NS: u64 = 60_000_000_000;
+/// How many times the duration of a walk passes before the next.
+const REST: u64 = 200;
+/// How many are named.
+const TOP: usize = 3;
+/// Fewer processors, and fewer bytes a second, are not worth a name.
+const MIN_PROCESSORS: f64 = 0.1;
+const MIN_BYTES_PER_S: f64 = 1_048_576.0;
+
+/// Reads `/proc/PID/stat` and `io` of all processes.
+pub(crate) struct TopProcesses {
+    view: View,
+    devices: Vec<DeviceNumber>,
+    servers: Vec<u32>,
+    edge: Edge,
+    cpu: Option<CpuTimes>,
+    /// Bytes of the devices, and of the servers.
+    bytes: Option<(u64, u64)>,
+    /// The last walk: when, and what each process had used until then.
+    walk: Option<(u64, HashMap<Process, Usage>)>,
+    next_ns: u64,
+    suspected_ns: u64,
+    /// Usage since the suspicion began, by process name, and the time that it covers.
+    used: BTreeMap<String, Group>,
+    used_ns: u64,
+    facts: BTreeMap<&'static str, String>,
+}
+
+/// A process: its number, and when it started.
+type Process = (u32, u64);
+
+/// Counters of a process.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    cpu_ticks: u64,
+    io_bytes: u64,
+}
+
+/// The processes of one name.
+#[derive(Debug, Default)]
+struct Group {
+    usage: Usage,
+    /// One of them, and whether there are more.
+    pid: u32,
+    is_several: bool,
+    /// Whether they are watched servers, or this process.
+    is_own: bool,
+}
+
+impl TopProcesses {
+    /// `targets` are the devices watched, `servers` the processes of servers.
+    pub(crate) fn new(view: &View, targets: &[Target], servers: &[u32]) -> TopProcesses {
+        TopProcesses {
+            view: view.clone(),
+            devices: targets.iter().filter(|target| target.bottom).map(|target| target.number).collect(),
+            servers: servers.to_vec(),
+            edge: Edge::default(),
+            cpu: None,
+            bytes: None,
+            walk: None,
+            next_ns: 0,
+            suspected_ns: 0,
+            used: BTreeMap::new(),
+            used_ns: 0,
+            facts: BTreeMap::new(),
+        }
+    }
+
+    fn lacks_processors(&mut self) -> bool {
+        let Ok(times) = CpuTimes::read(&self.view) else { return false };
+        let last = self.cpu.replace(times);
+        last.is_some_and(|last| {
+            let shares = times.shares_since(&last);
+            shares.idle_pct + shares.iowait_pct < MAX_IDLE_PCT
+        })
+    }
+
+    /// Whether the devices carried mostly the bytes of others within `seconds`.
+    fn has_neighbour(&mut self, seconds: f64) -> bool {
+        let Some(now) = self.read_bytes() else { return false };
+        let Some(last) = self.bytes.replace(now) else { return false };
+        let (all, own) = (now.0.saturating_sub(last.0) as f64, now.1.saturating_sub(last.1) as f64);
+        let others = all - own;
+        others >= MIN_OTHERS_BYTES_PER_S * seconds && others >= MIN_OTHERS_SHARE * all
+    }
+
+    /// Bytes of the devices and of the servers; `None` if one of them cannot be read.
+    fn read_bytes(&self) -> Option<(u64, u64)> {
+        if self.devices.is_empty() || self.servers.is_empty() {
+            return None;
+        }
+        let lines = diskstats::read(&self.view).ok()?;
+        let sectors = |line: &diskstats::Line| line.counters.read_sectors + line.counters.write_sectors;
+        let devices =
+            lines.iter().filter(|line| self.devices.contains(&line.number)).map(sectors).sum::<u64>();
+        let mut own = 0;
+        for pid in &self.servers {
+            let io = ProcessIo::read(&self.view, *pid)?;
+            own += io.read_bytes + io.written_bytes;
+        }
+        Some((devices * SECTOR_BYTES, own))
+    }
+
+    /// Reads all processes, and adds what they used since the walk before.
+    fn take_walk(&mut self, begin_ns: u64, batch: &Batch) {
+        let mut walk = HashMap::new();
+        for pid in self.view.list("proc").iter().filter_map(|name| name.parse::<u32>().ok()) {
+            let Some(text) = self.view.text(&format!("proc/{pid}/stat")) else { continue };
+            let Some((stat, name)) = ProcessStat::parse(&text).zip(process::name(&text)) else { continue };
+            let io_bytes = ProcessIo::read(&self.view, pid)
+                .map_or(0, |io| io.read_bytes.saturating_add(io.written_bytes));
+            let usage = Usage { cpu_ticks: stat.cpu_ticks, io_bytes };
+            let id = (pid, stat.started_ticks);
+            if let Some((_, before)) = &self.walk {
+                let before = before.get(&id).copied().unwrap_or_default();
+                let is_own = pid == std::process::id() || self.servers.contains(&pid);
+                let group = self.used.entry(name.to_owned()).or_default();
+                group.add(pid, is_own, usage, before);
+            }
+            walk.insert(id, usage);
+        }
+        if let Some((last_ns, _)) = &self.walk {
+            self.used_ns += begin_ns.saturating_sub(*last_ns);
+        }
+        self.walk = Some((begin_ns, walk));
+        let took_ns = batch.clock.now_ns().saturating_sub(begin_ns);
+        self.next_ns = begin_ns.saturating_add(took_ns.saturating_mul(REST));
+    }
+
+    fn tell(&mut self, batch: &mut Batch) {
+        let seconds = self.used_ns as f64 / 1e9;
+        if seconds <= 0.0 {
+            return;
+        }
+        let ticks_per_s = rustix::param::clock_ticks_per_second().max(1) as f64;
+        let processors = |group: &Group| group.usage.cpu_ticks as f64 / ticks_per_s / seconds;
+        let bytes_per_s = |group: &Group| group.usage.io_bytes as f64 / seconds;
+        let cpu = self.top(&processors, MIN_PROCESSORS, |value| format!("{value:.2} processors"));
+        let io = self.top(&bytes_per_s, MIN_BYTES_PER_S, |value| format!("{:.0} MiB/s", value / 1_048_576.0));
+        let all: f64 = self.used.values().map(processors).sum();
+        let own: f64 = self.used.values().filter(|group| group.is_own).map(processors).sum();
+        let own_share = if all > 0.0 { format!("{:.1}", (own / all).abs()) } else { String::new() };
+        self.say(batch, "host.top.cpu", cpu);
+        self.say(batch, "host.top.cpu.own_share", own_share);
+        self.say(batch, "host.top.io", io);
+    }
+
+    /// The groups that used most, in words.
+    fn top(&self, value: &dyn Fn(&Group) -> f64, least: f64, words: impl Fn(f64) -> String) -> String {
+        let mut all: Vec<(&String, &Group, f64)> =
+            self.used.iter().map(|(name, group)| (name, group, value(group))).collect();
+        all.retain(|(.., value)| *value >= least);
+        all.sort_by(|one, other| other.2.total_cmp(&one.2));
+        let named = all.iter().take(TOP).map(|(name, group, value)| {
+            let which = if group.is_several { "several".to_owned() } else { format!("pid {}", group.pid) };
+            format!("{name} ({which}) {}", words(*value))
+        });
+        named.collect::<Vec<_>>().join(", ")
+    }
+
+    /// A fact, when it changed.
+    fn say(&mut self, batch: &mut Batch, name: &'static str, value: String) {
+        if self.facts.get(name).map_or("", String::as_str) != value {
+            self.facts.insert(name, value.clone());
+            batch.facts.push((name.to_owned(), value));
+        }
+    }
+
+    fn forget(&mut self, batch: &mut Batch) {
+        self.walk = None;
+        self.used.clear();
+        self.used_ns = 0;
+        for name in self.facts.keys().copied().collect::<Vec<_>>() {
+            self.say(batch, name, String::new());
+        }
+    }
+}
+
+impl Group {
+    fn add(&mut self, pid: u32, is_own: bool, now: Usage, before: Usage) {
+        self.is_several |= self.pid != 0 && self.pid != pid;
+        self.pid = pid;
+        self.is_own |= is_own;
+        self.usage.cpu_ticks += now.cpu_ticks.saturating_sub(before.cpu_ticks);
+        self.usage.io_bytes += now.io_bytes.saturating_sub(before.io_bytes);
+    }
+}
+
+impl Sampler for TopProcesses {
+    fn name(&self) -> String {
+        "top_processes".into()
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<()> {
+        let at_ns = batch.clock.now_ns();
+        let window_ns = self.edge.window_to(at_ns);
+        let lacks_processors = self.lacks_processors();
+        let seconds = window_ns.map_or(0.0, |(begin_ns, end_ns)| (end_ns - begin_ns) as f64 / 1e9);
+        let has_neighbour = self.has_neighbour(seconds);
+        if lacks_processors || has_neighbour {
+            self.suspected_ns = at_ns;
+            if at_ns >= self.next_ns {
+                self.take_walk(at_ns, batch);
+                self.tell(batch);
+            }
+        } else {
+            // Usage while nothing is suspected is not counted.
+            self.walk = None;
+            if at_ns.saturating_sub(self.suspected_ns) > MAX_QUIET_NS {
+                self.forget(batch);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::Clock;
+    use crate::host::testing::machine;
+
+    fn facts(sampler: &mut TopProcesses, clock: Clock) -> Vec<(String, String)> {
+        let mut batch = Batch::new(clock);
+        sampler.next_ns = 0;
+        sampler.sample(&mut batch).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        batch.facts
+    }
+
+    #[test]
+    fn processes_are_named_while_the_processors_are_busy_and_no_longer() {
+        let stat = |name: &str, ticks: u64| {
+            format!("9 ({name}) R 1 9 9 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 77 1 10 9")
+        };
+        let times =
+            |busy: u64, idle: u64| format!("cpu  {busy} 0 0 {idle} 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\n");
+        let (folder, view) = machine(&[
+            ("proc/stat", &times(0, 0)),
+            ("proc/99999991/stat", &stat("cc1plus", 10)),
+            ("proc/99999991/io", "read_bytes: 0\nwrite_bytes: 0\n"),
+            ("proc/99999992/stat", &stat("idle one", 5)),
+        ]);
+        let put = |path: &str, text: &str| fs::write(folder.path().join(path), text).unwrap();
+        let mut sampler = TopProcesses::new(&view, &[], &[]);
+        let clock = Clock::since(Instant::now());
+        assert_eq!(facts(&mut sampler, clock), [], "nothing is known of the time before");
+        put("proc/stat", &times(100, 5));
+        assert_eq!(facts(&mut sampler, clock), [], "the first walk has none to be compared with");
+        put("proc/stat", &times(200, 10));
+        put("proc/99999991/stat", &stat("cc1plus", 1000));
+        let told = facts(&mut sampler, clock);
+        let cpu = &told.iter().find(|(name, _)| name == "host.top.cpu").unwrap().1;
+        assert!(cpu.starts_with("cc1plus (pid 99999991) ") && !cpu.contains("idle one"), "{told:?}");
+        assert_eq!(told.iter().find(|(name, _)| name == "host.top.cpu.own_share").unwrap().1, "0.0");
+        // Idle again: nothing is read, and after a minute nothing is said.
+        put("proc/stat", &times(200, 1000));
+        assert_eq!(facts(&mut sampler, clock), []);
+        assert!(sampler.walk.is_none());
+        let mut batch = Batch::new(clock);
+        sampler.forget(&mut batch);
+        assert!(batch.facts.contains(&("host.top.cpu".to_owned(), String::new())), "{:?}", batch.facts);
+    }
+
+    #[test]
+    fn a_neighbour_is_suspected_by_the_bytes_that_no_server_asked_for() {
+        let device = |sectors: u64| format!("   7       0 loop0 1 0 {sectors} 1 0 0 0 0 0 0 0\n");
+        let io = |bytes: u64| format!("read_bytes: {bytes}\nwrite_bytes: 0\n");
+        let (folder, view) = machine(&[("proc/diskstats", &device(0)), ("proc/99999991/io", &io(0))]);
+        let put = |path: &str, text: &str| fs::write(folder.path().join(path), text).unwrap();
+        let mut sampler = TopProcesses::new(&view, &[], &[99999991]);
+        sampler.devices = vec![DeviceNumber { major: 7, minor: 0 }];
+        assert!(!sampler.has_neighbour(1.0));
+        put("proc/diskstats", &device(200_000));
+        put("proc/99999991/io", &io(1_000_000));
+        assert!(sampler.has_neighbour(1.0), "102 MB, of which the server asked for 1 MB");
+        put("proc/diskstats", &device(400_000));
+        put("proc/99999991/io", &io(91_000_000));
+        assert!(!sampler.has_neighbour(1.0), "its own");
+    }
+}

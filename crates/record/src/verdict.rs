@@ -1,0 +1,206 @@
+//! The verdict on a run: whether something holds the system back, what, and at what cost to its users.
+//!
+//! Four outcomes, of which only one is good news, and that one needs evidence: what was examined, and the headroom that is left.
+
+use fathom_units::{Nanos, count};
+use serde::{Deserialize, Serialize};
+
+use crate::Confidence;
+
+/// The result of judging a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// A named cause makes operations slower, or fewer, by [`MIN_COST_SHARE`] at least.
+    HeldBack,
+    /// No removable cause could bring that much, shown for each part of an operation's time.
+    NotHeldBack,
+    /// Something may hold it back, and what was read does not tell.
+    CannotTell,
+    /// Nothing was read that could be judged.
+    NotExamined,
+}
+
+/// From this part of the mean response time on a cause holds the system back.
+pub const MIN_COST_SHARE: f64 = 0.2;
+
+/// The part of the system that a cause belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Domain {
+    /// The devices, the file systems on them and the limits in front of them.
+    Storage,
+    /// The engine's cache and the work it leaves to operations.
+    Cache,
+    /// Processors, and limits on their use.
+    Processors,
+    /// The server itself: tickets, locks, a stop.
+    Server,
+    /// What makes the load: its processors, its connections.
+    Client,
+    /// The way between client and server.
+    Network,
+    /// Other members of the replica set.
+    Members,
+}
+
+/// From when a cost counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// From when an operation was due, so that operations that a stall held up count with what they waited.
+    Response,
+    /// From the send of an operation.
+    Service,
+    /// From its arrival at the server; the client was not watched.
+    Server,
+}
+
+/// The cost of a cause in the users' terms.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// From when the times below count.
+    pub clock: Clock,
+    /// By how much the mean time of an operation would fall without the cause, as a share of it, 0 to 1.
+    pub share: f64,
+    /// 95 % interval of that.
+    pub interval: (f64, f64),
+    /// By how much the mean time would fall, in microseconds.
+    pub mean_us: f64,
+    /// The 99th percentile of the slowest kind of operation as measured, in microseconds; absent without a client. What it would be
+    /// without the cause is not known: percentiles do not add.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_us: Option<f64>,
+    /// Operations a second that would be served besides, where more are asked for than are served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unserved_per_s: Option<f64>,
+    /// How it was computed, as a sentence.
+    pub basis: String,
+}
+
+impl Cost {
+    /// Whether it is known to within a factor of two.
+    pub fn is_known(&self) -> bool {
+        let (low, high) = self.interval;
+        low > 0.0 && high <= 2.0 * low
+    }
+
+    /// The cost with its interval as the end of a sentence.
+    pub fn words(&self) -> String {
+        let time = |us: f64| Nanos((us.max(0.0) * 1e3).round() as u64);
+        let whole_us = if self.share > 0.0 { self.mean_us / self.share } else { 0.0 };
+        let clock = match self.clock {
+            Clock::Response => "response time",
+            Clock::Service => "time from the send",
+            Clock::Server => "time within the server",
+        };
+        let mut words = format!(
+            "{} of the mean {clock} of {}, {:.0} % ({:.0} to {:.0} %)",
+            time(self.mean_us),
+            time(whole_us),
+            100.0 * self.share,
+            100.0 * self.interval.0,
+            100.0 * self.interval.1
+        );
+        if let Some(unserved) = self.unserved_per_s.filter(|unserved| *unserved >= 1.0) {
+            words.push_str(&format!(", and {} operations a second that are not served", count(unserved)));
+        }
+        words.push('.');
+        words
+    }
+}
+
+/// The verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Which of the four.
+    pub outcome: Outcome,
+    /// The verdict in one sentence.
+    pub sentence: String,
+    /// The id of the finding that names the cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// The part of the system that the cause belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<Domain>,
+    /// The cost of the cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// The layers examined, or the reasons why no cause can be named; one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
+    /// The remedy, or the measurement that would decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+impl Verdict {
+    /// A likely verdict in one sentence, with nothing else said yet.
+    pub fn new(outcome: Outcome, sentence: impl Into<String>) -> Verdict {
+        Verdict {
+            outcome,
+            sentence: sentence.into(),
+            cause: None,
+            domain: None,
+            cost: None,
+            confidence: Confidence::Likely,
+            reasons: Vec::new(),
+            next: None,
+        }
+    }
+
+    /// The worst of several verdicts: held back, then cannot tell, then not held back, then not examined. Of two that
+    /// are as bad the first counts.
+    pub fn worst(verdicts: impl IntoIterator<Item = Verdict>) -> Option<Verdict> {
+        verdicts.into_iter().min_by_key(|verdict| match verdict.outcome {
+            Outcome::HeldBack => 0,
+            Outcome::CannotTell => 1,
+            Outcome::NotHeldBack => 2,
+            Outcome::NotExamined => 3,
+        })
+    }
+
+    /// The exit code of a program that gives it: 0 not held back, 1 held back by a cause that is named, 4 neither.
+    pub fn exit_code(&self) -> u8 {
+        match self.outcome {
+            Outcome::NotHeldBack => 0,
+            Outcome::HeldBack => 1,
+            Outcome::CannotTell | Outcome::NotExamined => 4,
+        }
+    }
+
+    /// Whether storage is what holds the system back.
+    pub fn is_storage(&self) -> bool {
+        self.outcome == Outcome::HeldBack && self.domain == Some(Domain::Storage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_shown_absence_is_zero() {
+        let code = |outcome| Verdict::new(outcome, "").exit_code();
+        assert_eq!(
+            [Outcome::NotHeldBack, Outcome::HeldBack, Outcome::CannotTell, Outcome::NotExamined].map(code),
+            [0, 1, 4, 4]
+        );
+    }
+
+    #[test]
+    fn a_cost_is_known_within_a_factor_of_two() {
+        let cost = |low, high| Cost {
+            clock: Clock::Response,
+            share: low,
+            interval: (low, high),
+            mean_us: 1.0,
+            p99_us: None,
+            unserved_per_s: None,
+            basis: String::new(),
+        };
+        assert!(cost(0.3, 0.6).is_known() && !cost(0.3, 0.61).is_known() && !cost(0.0, 0.0).is_known());
+    }
+}
