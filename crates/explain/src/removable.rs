@@ -7,7 +7,7 @@ use fathom_record::budget::Budget;
 
 use crate::Evidence;
 use crate::cost::Load;
-use crate::storage_class::{CACHED_READ_US, READ_US, ROUND_TRIP_US, SEND_US, SYNC_US};
+use crate::storage_class::{CACHED_READ_US, READ_US, ROUND_TRIP_US, SEND_US, SYNC_US, WAKE_US};
 
 /// Where an operation waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wa
     let (whole_us, off_us) = match wait {
         Wait::RoundTrip => (within("ping")?, ROUND_TRIP_US),
         Wait::Client => (within("client and parse")?, 0.0),
-        Wait::Processor => (waited_for_processor_us(evidence, budget)?.min(layer.mean_us), 0.0),
+        Wait::Processor => (waited_for_processor_us(evidence, budget)?.min(layer.mean_us), WAKE_US),
         Wait::PageRead => (layer.mean_us, one_access_each_us(evidence, budget)),
         Wait::Journal => (layer.mean_us, SYNC_US * writes),
         Wait::Replication => (layer.mean_us, (SYNC_US + ROUND_TRIP_US) * writes),

@@ -18,3 +18,5 @@ pub(crate) const ROUND_TRIP_US: f64 = 500.0;
 /// A client that sleeps until its next operation is due wakes up late: timer slack of 50 us (prctl(2), PR_SET_TIMERSLACK), an idle processor's
 /// wake-up, and the scheduler on a processor that others use.
 pub(crate) const SEND_US: f64 = 1000.0;
+/// A thread that an operation wakes gets its processor after tens of microseconds, also on a host that is mostly idle.
+pub(crate) const WAKE_US: f64 = 100.0;
