@@ -1,7 +1,7 @@
 //! Limits that somebody set, as against what a device can do: a control group's, which is read, and a provider's, which can only
 //! be inferred (facts/disk.md 5).
 //!
-//! A limit that is set is always named with its use. It holds the system back only where it is reached while somebody waits for it, and a
+//! A limit that is set is always named with its use. It holds the system back only if it is reached while requests wait for it, and a
 //! rate that the load itself was held to is no limit: what is asked for must be more than what passes. The use is what the throttle itself
 //! counts: requests before they are merged, with flushes and discards among the writes. The device's counters hold neither.
 
@@ -205,7 +205,7 @@ struct Subject<'e> {
 }
 
 impl Subject<'_> {
-    /// What is said of a cap: that it was reached while somebody waited for it, or how much of it was used.
+    /// The finding on a cap: reached while requests waited for it, or its use in per cent.
     fn named(&self, judgement: &Judgement, cap: &Cap<'_>) -> Finding {
         let often = cap.often();
         let reached = cap.reached();

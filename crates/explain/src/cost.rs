@@ -45,7 +45,7 @@ impl Load {
                 (Some(_), None) => Clock::Service,
                 (None, _) => Clock::Server,
             },
-            whole_us: budget.client_mean_us.unwrap_or(budget.server_mean_us),
+            whole_us: crate::cluster::whole_us(budget),
             schedule_us: schedule.map_or(0.0, |layer| layer.mean_us.max(0.0)),
             per_s: if seconds > 0.0 { budget.count / seconds } else { 0.0 },
             p99_us: p99_us(evidence).filter(|_| budget.client_mean_us.is_some()),

@@ -60,6 +60,17 @@ impl Evidence {
         Some(series.within(self.window_ns.0, self.window_ns.1).iter().map(|point| point.value).sum())
     }
 
+    /// The sum of a series over another window; `None` where nothing was read in it.
+    pub(crate) fn sum_within(&self, name: &str, (begin_ns, end_ns): (u64, u64)) -> Option<f64> {
+        let points = self.series.get(name)?.within(begin_ns, end_ns);
+        (!points.is_empty()).then(|| points.iter().map(|point| point.value).sum())
+    }
+
+    /// A fact of the manifest. A sampler withdraws its fact by an empty text.
+    pub(crate) fn fact(&self, name: &str) -> Option<&str> {
+        self.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
     /// The mean of a gauge over the window, or `None` where it was not read.
     pub fn mean(&self, name: &str) -> Option<f64> {
         let points = self.series.get(name)?.within(self.window_ns.0, self.window_ns.1);

@@ -48,7 +48,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     .advice("Free processors (stop what else runs, a smaller load, more processors) and measure again.")
     .next_look("Look which processes use the processors (top, pidstat).")
     .window(evidence.window_ns);
-    if let Some(top) = fact(evidence, "host.top.cpu") {
+    if let Some(top) = evidence.fact("host.top.cpu") {
         finding = finding.evidence(format!("Most processor time meanwhile: {top}."));
     }
     if fills_the_machine(evidence) {
@@ -65,13 +65,9 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     judgement.findings.push(finding);
 }
 
-fn fact<'e>(evidence: &'e Evidence, name: &str) -> Option<&'e str> {
-    evidence.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
-}
-
 /// Whether most of what the processors did was for the load and the servers watched, on one host.
 fn fills_the_machine(evidence: &Evidence) -> bool {
-    let share = fact(evidence, "host.top.cpu.own_share").and_then(|share| share.parse::<f64>().ok());
+    let share = evidence.fact("host.top.cpu.own_share").and_then(|share| share.parse::<f64>().ok());
     Client::of(evidence).is_some() && share.is_some_and(|share| share >= MIN_OWN_SHARE)
 }
 

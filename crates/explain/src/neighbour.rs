@@ -83,7 +83,7 @@ fn neighbour(evidence: &Evidence, device: &str) -> Option<Finding> {
         "{device} is busy with the I/O of other programs: {:.0} % of its bytes are not those of {who}",
         100.0 * others / total.both()
     );
-    let top = evidence.environment.get("host.top.io").filter(|top| !top.is_empty());
+    let top = evidence.fact("host.top.io");
     let top = top.map(|top| format!("Most I/O meanwhile, by process: {top}."));
     let process = members.iter().flat_map(|member| {
         ["read_bytes", "written_bytes"].map(|kind| format!("server.{member}.process.{kind}"))

@@ -144,21 +144,15 @@ fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wa
     })
 }
 
-/// The sum of a series over the budget's window.
-fn sum(evidence: &Evidence, budget: &Budget, name: &str) -> Option<f64> {
-    let (begin_ns, end_ns) = budget.window_ns;
-    let points = evidence.series.get(name)?.within(begin_ns, end_ns);
-    (!points.is_empty()).then(|| points.iter().map(|point| point.value).sum::<f64>())
-}
-
 /// The part of the time of a sync of the journal that the device spends on writes and flushes. Other writes are among them, so that it is the most.
 fn device_share_of_sync(evidence: &Evidence, budget: &Budget) -> f64 {
     let member = &budget.member;
-    let sync_us = sum(evidence, budget, &format!("server.{member}.journal.sync_us")).unwrap_or(0.0);
+    let sync_us =
+        evidence.sum_within(&format!("server.{member}.journal.sync_us"), budget.window_ns).unwrap_or(0.0);
     let device_us: f64 = crate::path::leaves(evidence, member)
         .iter()
         .flat_map(|device| ["write_ms", "flush_ms"].map(|time| format!("device.{device}.{time}")))
-        .filter_map(|name| sum(evidence, budget, &name))
+        .filter_map(|name| evidence.sum_within(&name, budget.window_ns))
         .map(|ms| 1000.0 * ms)
         .sum();
     if sync_us > 0.0 { (device_us / sync_us).min(1.0) } else { 0.0 }
@@ -166,7 +160,7 @@ fn device_share_of_sync(evidence: &Evidence, budget: &Budget) -> f64 {
 
 /// The time to read an operation's pages one by one from an idle device of its class, or from the file system's cache.
 fn one_access_each_us(evidence: &Evidence, budget: &Budget) -> f64 {
-    let sum = |name: &str| sum(evidence, budget, name);
+    let sum = |name: &str| evidence.sum_within(name, budget.window_ns);
     let member = &budget.member;
     let Some(pages) = sum(&format!("server.{member}.pages.read")) else { return 0.0 };
     let devices = crate::path::leaves(evidence, member);

@@ -295,7 +295,7 @@ fn unexplained(judgement: &Judgement, parts: &[Part]) -> Option<Verdict> {
         });
     }
     let open = judgement.budgets.iter().find(|budget| {
-        let whole_us = budget.client_mean_us.unwrap_or(budget.server_mean_us);
+        let whole_us = cluster::whole_us(budget);
         budget.operations == "all" && budget.unexplained_us.abs() >= MIN_COST_SHARE * whole_us
     })?;
     let sentence = format!(

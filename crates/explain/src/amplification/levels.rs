@@ -113,7 +113,7 @@ pub(super) fn of(evidence: &Evidence, member: &str) -> Option<Amplification> {
     })
 }
 
-/// Bytes and requests that were read. Where others read from the devices too, the bytes are the process's, and nobody counts its requests.
+/// Bytes and requests that were read. If other programs read from the devices too, the bytes are those of the process; its requests are not counted.
 fn reads_of(
     evidence: &Evidence,
     member: &str,

@@ -109,6 +109,6 @@ fn fact<'e>(evidence: &'e Evidence, member: &str, what: &str) -> Option<&'e str>
 }
 
 /// The mean of a budget's operation: as the client saw it, else within the server.
-fn whole_us(budget: &Budget) -> f64 {
+pub(crate) fn whole_us(budget: &Budget) -> f64 {
     budget.client_mean_us.unwrap_or(budget.server_mean_us)
 }

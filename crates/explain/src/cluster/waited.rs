@@ -283,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// From 8.0 on a majority waits for entries to be written, and what applying them takes is nobody's wait.
+    /// From 8.0 on a majority waits until entries are written, not until they are applied.
     #[test]
     fn a_member_that_writes_before_it_applies_is_waited_for_until_it_has_written() {
         let second_ns = 1_000_000_000;

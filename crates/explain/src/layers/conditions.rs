@@ -43,9 +43,7 @@ impl Place<'_> {
     }
 
     fn sum(&self, name: &str) -> Option<f64> {
-        let (begin_ns, end_ns) = self.budget.window_ns;
-        let points = self.evidence.series.get(name)?.within(begin_ns, end_ns);
-        (!points.is_empty()).then(|| points.iter().map(|point| point.value).sum())
+        self.evidence.sum_within(name, self.budget.window_ns)
     }
 
     fn sum_of(&self, tail: &str) -> Option<f64> {
@@ -227,8 +225,8 @@ pub(super) fn journal(place: &Place<'_>) -> Look {
         Some(mean_us) => {
             said.push(format!("A sync of the journal takes {:.2} ms on average.", mean_us / 1000.0));
             let part = (1.0 - SYNC_US / mean_us).clamp(0.0, 1.0);
-            // The estimate is bounded by what no other wait and no processor explains of a write's time. Where that bears a whole sync for
-            // each write, writes waited for one; where it does not, only some of them did.
+            // The estimate is limited to the part of a write's time that other waits and the processor do not explain. If that part is
+            // as long as a sync, each write waited for one; if it is shorter, only some writes did.
             let shown = counted || place.budget.operations == "writes" && place.layer_us() >= WHOLE * mean_us;
             if shown && mean_us >= SLOW_US {
                 Look::Holds(said, (0.3 * part, part, 1.0))

@@ -32,7 +32,7 @@ struct Work {
     id: &'static str,
     /// The counter, behind `server.{member}.`.
     series: &'static str,
-    /// As it stands behind "while".
+    /// A clause that follows "while".
     words: &'static str,
     next_look: &'static str,
 }
