@@ -59,6 +59,8 @@ fn what_stands_in_the_way_is_named() {
     refused(serve(&["--dbpath", &text]).run(), 3, "did not make");
     assert_eq!(fs::read_dir(&foreign).unwrap().count(), 1);
 
+    let file = format!("{text}/WiredTiger");
+    refused(serve(&["--dbpath", &file]).run(), 3, "WiredTiger is not a directory");
     refused(serve(&["--dbpath", "/proc/nowhere"]).run(), 3, "/proc/nowhere");
     let missing = scratch.path().join("missing.yaml").display().to_string();
     refused(serve(&["--config", &missing]).run(), 3, "missing.yaml");

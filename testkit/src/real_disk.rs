@@ -1,5 +1,6 @@
 //! A file system of a chosen kind and size on a loop device.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
@@ -84,11 +85,18 @@ impl RealDisk {
         cut.or_skip(Need::Program);
     }
 
-    /// Unmounts it and mounts it again, as a machine that starts does; nothing may use it.
+    /// Unmounts it and mounts it again, as a machine that starts does; nothing may use it. Fails if the kernel lost an inode
+    /// of the top directory in the cut.
     pub fn power_on(&self, filesystem: Filesystem) -> Result<()> {
         unmount(self.path(), UnmountFlags::empty()).map_err(|e| Error::io("unmount", self.path(), e))?;
         mount(self.device.path(), self.path(), filesystem.name(), MountFlags::NOATIME, None)
-            .map_err(|e| Error::io("mount again at", self.path(), e))
+            .map_err(|e| Error::io("mount again at", self.path(), e))?;
+        let entries = fs::read_dir(self.path()).map_err(|e| Error::io("list", self.path(), e))?;
+        for entry in entries {
+            let path = entry.map_err(|e| Error::io("list", self.path(), e))?.path();
+            fs::metadata(&path).map_err(|e| Error::io("read after the cut", &path, e))?;
+        }
+        Ok(())
     }
 
     /// Takes it down now, and tells what failed.

@@ -79,19 +79,24 @@ fn kill_rounds(engine: &str, rounds: u64) {
     let db_path = scratch.path().join("db");
     let mut lab = Lab::new(engine, &db_path, Death::Kill, None);
     for round in 0..rounds {
-        lab.round(round);
+        lab.round(round).unwrap();
     }
     lab.end();
 }
 
+/// Repeats on a fresh disk, at most twice, if XFS itself came back damaged: the server's promises cannot be judged then. CI saw
+/// it once in some hundred cuts on Linux 6.18: `mkdir` of the dbPath said "File exists", and the directory could not be read.
 fn power_rounds(engine: &str, rounds: u64) {
-    let disk = RealDisk::new(Filesystem::Xfs, Bytes::gib(2));
-    let db_path = disk.path().join("db");
-    let mut lab = Lab::new(engine, &db_path, Death::PowerCut, Some(&disk));
-    for round in 0..rounds {
-        lab.round(round);
+    for _ in 0..3 {
+        let disk = RealDisk::new(Filesystem::Xfs, Bytes::gib(2));
+        let db_path = disk.path().join("db");
+        let mut lab = Lab::new(engine, &db_path, Death::PowerCut, Some(&disk));
+        match (0..rounds).try_for_each(|round| lab.round(round)) {
+            Ok(()) => return lab.end(),
+            Err(damage) => println!("{engine}: the file system did not survive the cut: {damage}"),
+        }
     }
-    lab.end();
+    panic!("no file system of three survived the cuts");
 }
 
 /// One dbPath through many lives.
@@ -121,8 +126,8 @@ impl<'a> Lab<'a> {
         lab
     }
 
-    /// Writes, dies, starts again and checks.
-    fn round(&mut self, round: u64) {
+    /// Writes, dies, starts again and checks. An error if the file system did not survive.
+    fn round(&mut self, round: u64) -> fathom_errors::Result<()> {
         let server = self.server.take().unwrap();
         let mut random = Seeded::from_seed(round + 1);
         // Every third round nobody waits for the journal: what the interval alone keeps.
@@ -132,7 +137,7 @@ impl<'a> Lab<'a> {
             Writers::start(&server, Load { writers: 6, wish, documents: 400, seed: round }, &self.there);
         let until = Instant::now() + Duration::from_millis(300 + random.below(1200));
         let syncs = watch_syncs(&mut watch, until);
-        let (death, mut memories) = self.die(server, writers);
+        let (death, mut memories) = self.die(server, writers)?;
         if self.death == Death::PowerCut {
             // XFS that is shut down answers syncs that are under way with success, though their data is gone (nine of 240
             // files lost what fdatasync had promised in a plain loop of append and fdatasync on Linux 6.18). A machine
@@ -148,15 +153,16 @@ impl<'a> Lab<'a> {
         self.losses.push(loss);
         assert_consistent(&mut connection, self.there.len());
         self.server = Some(server);
+        Ok(())
     }
 
     /// Ends the server's life under load; the test ends as skipped where this machine has no way to.
-    fn die(&self, server: LabServer, writers: Writers) -> (Instant, Vec<Memory>) {
+    fn die(&self, server: LabServer, writers: Writers) -> fathom_errors::Result<(Instant, Vec<Memory>)> {
         let death = Instant::now();
         match self.death {
             Death::Kill => {
                 server.kill();
-                (death, writers.finish())
+                Ok((death, writers.finish()))
             }
             Death::PowerCut => {
                 let disk = self.disk.unwrap();
@@ -165,8 +171,8 @@ impl<'a> Lab<'a> {
                 let output = server.wait();
                 assert_loud(&output);
                 let memories = writers.finish();
-                disk.power_on(Filesystem::Xfs).unwrap();
-                (death, memories)
+                disk.power_on(Filesystem::Xfs)?;
+                Ok((death, memories))
             }
         }
     }

@@ -41,7 +41,7 @@ impl DataDirectory {
     /// Takes `path` for `engine`: an empty or absent directory becomes ours, our own is locked, any other is refused.
     pub(crate) fn open(path: &Path, engine: &str, in_set: bool) -> Result<DataDirectory, Error> {
         let existed = path.exists();
-        std::fs::create_dir_all(path).map_err(|error| Error::io("make the dbPath", path, error))?;
+        create(path)?;
         refuse_foreign(path)?;
         let before = match (existed, path.join(METADATA).exists()) {
             (_, true) => Before::Ours,
@@ -185,6 +185,18 @@ fn engine_of(bytes: &[u8]) -> Option<String> {
     let document = Document::from_reader(bytes).ok()?;
     document.get_document("fathom").ok()?;
     Some(document.get_document("storage").ok()?.get_str("engine").ok()?.to_owned())
+}
+
+/// Makes the directory with its parents, and says what is wrong with one that exists: `mkdir` would say "File exists".
+fn create(path: &Path) -> Result<(), Error> {
+    let Err(error) = std::fs::create_dir_all(path) else { return Ok(()) };
+    if error.kind() != std::io::ErrorKind::AlreadyExists {
+        return Err(Error::io("make the dbPath", path, error));
+    }
+    match std::fs::metadata(path) {
+        Ok(_) => Err(Error::new(Kind::NotOurs, format!("the dbPath {} is not a directory", path.display()))),
+        Err(error) => Err(Error::io("read the dbPath", path, error)),
+    }
 }
 
 /// Refuses a directory that holds files but is not ours, before anything is made in it.
