@@ -29,6 +29,7 @@ test               wanted  iostat       sysstat
 test               wanted  fio          fio
 test               wanted  bindfs       bindfs
 test               wanted  wipefs       util-linux
+test               wanted  nft          nftables
 proof              wanted  qemu-system-x86_64 qemu-system-x86
 test               wanted  python3      python3>=3.11
 test               wanted  pip3         python3-pip

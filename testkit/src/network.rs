@@ -73,6 +73,23 @@ impl Network {
         self.host(from)?.ip(&format!("route del blackhole {}/32", self.address(to)))
     }
 
+    /// Of a hundred packets that reach a host so many are lost, at random; 0 ends this. Needs nftables.
+    pub fn lose(&self, host: usize, percent: u8) -> Result<()> {
+        let mut steps = vec![
+            vec!["add", "table", "ip", "loss"],
+            vec!["add", "chain", "ip", "loss", "input", "{ type filter hook input priority 0 ; }"],
+            vec!["flush", "chain", "ip", "loss", "input"],
+        ];
+        let percent = percent.to_string();
+        let rule =
+            ["add", "rule", "ip", "loss", "input", "numgen", "random", "mod", "100", "<", &percent, "drop"];
+        if percent != "0" {
+            steps.push(rule.to_vec());
+        }
+        let nft = |step: Vec<&str>| Tool::new("nft", "nftables")?.args(step).run().map(drop);
+        self.host(host)?.within(|| steps.into_iter().try_for_each(nft))?
+    }
+
     /// Waits until each host answers: the kernel opens a bridge's port some time after `ip` has ended, and forgets what came before.
     fn wait_until_up(&self) -> Result<()> {
         let begin = Instant::now();
@@ -183,7 +200,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::{assert, test};
+    use crate::{assert, skip, test};
 
     #[test]
     fn hosts_reach_each_other_unless_cut_off() {
@@ -203,6 +220,12 @@ mod tests {
         network.unplug(1).unwrap();
         assert!(!reaches() && !is_reached());
         network.plug(1).unwrap();
+        assert!((0..20).any(|_| reaches()) && (0..20).any(|_| is_reached()));
+        if let Err(error) = network.lose(1, 100) {
+            skip!(Need::Program, "{error}");
+        }
+        assert!(!reaches() && !is_reached());
+        network.lose(1, 0).unwrap();
         assert!((0..20).any(|_| reaches()) && (0..20).any(|_| is_reached()));
     }
 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 use fathom_errors::{Error, Result};
 use fathom_host::{Mounts, View};
 use fathom_process::{Guard, Ledger, ProcessId, Thing, ledger};
+use fathom_units::Bytes;
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -146,6 +148,16 @@ pub fn fill(folder: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Takes all of a file system but so many bytes, with a file whose path is returned.
+pub fn fill_to(folder: &Path, left: Bytes) -> Result<PathBuf> {
+    let space = statvfs(folder).map_err(|e| Error::io("look at", folder, e))?;
+    let taken = (space.f_bavail * space.f_frsize).saturating_sub(left.0);
+    let path = folder.join("filler");
+    let file = File::create(&path).map_err(|e| Error::io("create", &path, e))?;
+    fallocate(&file, FallocateFlags::empty(), 0, taken).map_err(|e| Error::io("fill", &path, e))?;
+    Ok(path)
 }
 
 #[cfg(test)]

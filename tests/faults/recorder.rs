@@ -66,6 +66,8 @@ pub(crate) fn probe(folder: &Path) -> Fathom {
 /// A server with records in it.
 pub(crate) struct LoadedServer {
     pub(crate) server: LabServer,
+    /// Where loads find it.
+    pub(crate) host: String,
     records: u64,
 }
 
@@ -74,7 +76,12 @@ impl LoadedServer {
     pub(crate) fn start(engine: &str, folder: &Path, flags: &[&str], records: u64) -> LoadedServer {
         let server =
             LabServer::start(PROGRAM, engine, &folder.join("db"), flags).expect("the server comes up");
-        let loaded = LoadedServer { server, records };
+        LoadedServer::load_into(server, records)
+    }
+
+    /// Loads records of about 1 KB into a server of this host.
+    pub(crate) fn load_into(server: LabServer, records: u64) -> LoadedServer {
+        let loaded = LoadedServer { server, host: "127.0.0.1".to_owned(), records };
         loaded.ycsb("load", loaded.server.port(), "-threads 4 --no-record").run().expect_code(0);
         loaded
     }
@@ -100,7 +107,7 @@ impl LoadedServer {
     fn ycsb(&self, phase: &str, port: u16, words: &str) -> Fathom {
         Fathom::new(PROGRAM)
             .args(["ycsb", phase, "mongodb", "-p", "workload=CoreWorkload"])
-            .args(["-p", &format!("mongodb.url=mongodb://127.0.0.1:{port}/ycsb")])
+            .args(["-p", &format!("mongodb.url=mongodb://{}:{port}/ycsb", self.host)])
             .args(["-p", &format!("recordcount={}", self.records)])
             .args(words.split_whitespace())
             .limit(Duration::from_secs(600))

@@ -1,86 +1,15 @@
 //! Table: the cells. Their sizes were fixed before any of them was scored; a share is of what the same load does without the fault.
+//!
+//! Not among them, for want of a way to make them on a machine whose own clock and processors stay untouched: a paused host and a
+//! clock that steps.
 
 use std::time::Duration;
 
-/// Operations, and how they come.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Load {
-    pub(crate) operations: Operations,
-    pub(crate) connections: u32,
-    /// Operations a second; without, each connection begins the next when the last has ended.
-    pub(crate) target_per_s: Option<u32>,
-}
-
-/// What operations are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operations {
-    /// Uniform reads of data that neither the engine's cache nor the kernel's holds.
-    ReadsPastMemory,
-    /// Uniform reads from memory.
-    ReadsInMemory,
-    /// Uniform updates that do not wait for the journal.
-    Updates,
-    /// Uniform updates that do.
-    JournaledUpdates,
-    /// Half of each, in memory, journaled.
-    Mixed,
-}
-
-/// The fault of half of the windows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Fault {
-    /// Nothing: a control.
-    None,
-    /// A control group's limit on reads a second, as a share of what is read without it.
-    ReadCap(f64),
-    /// The same on bytes read.
-    ReadBandwidth(f64),
-    /// The same on writes, of which flushes are some.
-    WriteCap(f64),
-    /// Each request of the device takes so much longer.
-    SlowDevice(Duration),
-    /// The device's queue holds so many requests.
-    ShortQueue(u32),
-    /// Another program writes to the device, with so many requests in flight.
-    Neighbour(u32),
-    /// The server's process is stopped once in each window.
-    Stop(Duration),
-    /// `fsync` locks the server once in each window.
-    FsyncLock(Duration),
-    /// The way to the server and back takes so much longer.
-    Delay(Duration),
-    /// So many programs for each processor burn time.
-    Hogs(usize),
-}
-
-/// Where the data are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Disk {
-    /// A folder of the machine's own disk.
-    Folder,
-    /// XFS on a loop device.
-    Real,
-    /// XFS on a loop device whose requests take so long without the fault, so many side by side.
-    Slow(Duration, usize),
-}
-
-/// A cell.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cell {
-    pub(crate) name: &'static str,
-    pub(crate) engine: &'static str,
-    pub(crate) disk: Disk,
-    pub(crate) load: Load,
-    pub(crate) fault: Fault,
-    /// Findings that are a right cause; empty for a control.
-    pub(crate) causes: &'static [&'static str],
-}
-
-impl Cell {
-    pub(crate) fn is_control(&self) -> bool {
-        matches!(self.fault, Fault::None)
-    }
-}
+use super::cell::Operations::{
+    Inserts, JournaledUpdates, MajorityUpdates, Mixed, Nothing, Reads, Scans, UnjournaledMixed, Updates,
+};
+use super::cell::{Cell, Disk, Fault, Load, Operations, Rate, Server, Set};
+use crate::faults::recorder::NO_CACHE;
 
 const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -91,73 +20,141 @@ const fn us(us: u64) -> Duration {
 }
 
 const fn closed(operations: Operations, connections: u32) -> Load {
-    Load { operations, connections, target_per_s: None }
+    Load { operations, connections, rate: Rate::Closed }
 }
 
 const fn target(operations: Operations, connections: u32, per_s: u32) -> Load {
-    Load { operations, connections, target_per_s: Some(per_s) }
+    Load { operations, connections, rate: Rate::Target(per_s) }
+}
+
+const fn open(operations: Operations, connections: u32, per_s: u32) -> Load {
+    Load { operations, connections, rate: Rate::Open(per_s) }
 }
 
 const fn cell(
     name: &'static str,
-    engine: &'static str,
+    server: Server,
     disk: Disk,
     load: Load,
     fault: Fault,
     causes: &'static [&'static str],
 ) -> Cell {
-    Cell { name, engine, disk, load, fault, causes }
+    Cell { name, server, disk, load, fault, causes }
 }
 
-const WT: &str = "wiredTiger";
-const ROCKS: &str = "rocksdb";
+const fn server(engine: &'static str, records: u64, flags: &'static [&'static str]) -> Server {
+    Server { engine, flags, records, set: Set::Standalone, is_pinned: false }
+}
+
+/// All data in the cache.
+const WT: Server = server("wiredTiger", 10_000, &[]);
+/// Neither the engine's cache nor the kernel's holds the data.
+const WT_PAST_MEMORY: Server = server("wiredTiger", 40_000, &NO_CACHE);
+/// The kernel's page cache holds the data.
+const WT_PAGE_CACHE: Server =
+    server("wiredTiger", 120_000, &["--wiredTigerEngineConfigString", "cache_size=12M"]);
+/// A cache whose size is set while the server runs, and one thread that evicts.
+const WT_ONE_THREAD: Server = server(
+    "wiredTiger",
+    60_000,
+    &[
+        "--wiredTigerEngineConfigString",
+        "cache_size=256M,direct_io=[data],eviction=(threads_min=1,threads_max=1)",
+    ],
+);
+/// Checkpoints that come three times in a window, with much to write.
+const WT_CHECKPOINTS: Server = server("wiredTiger", 60_000, &["--syncdelay", "10"]);
+const WT_TTL: Server =
+    server("wiredTiger", 10_000, &["--syncdelay", "10", "--setParameter", "ttlMonitorSleepSecs=10"]);
+const WT_FEW_TICKETS: Server = server(
+    "wiredTiger",
+    10_000,
+    &[
+        "--setParameter",
+        "wiredTigerConcurrentReadTransactions=4",
+        "--setParameter",
+        "wiredTigerConcurrentWriteTransactions=4",
+    ],
+);
+const WT_ONE_DOCUMENT: Server = server("wiredTiger", 1, &[]);
+const WT_PAIR: Server = Server { set: Set::SecondaryAndArbiter, ..WT };
+const WT_ONE_PROCESSOR: Server = Server { is_pinned: true, ..WT };
+const WT_FIVE: Server = Server { set: Set::FourSecondaries, ..WT };
+const ROCKS: Server = server("rocksdb", 10_000, &[]);
+const ROCKS_PAST_MEMORY: Server = server(
+    "rocksdb",
+    40_000,
+    &["--rocksdbCacheSizeGB", "0.01", "--rocksdbConfigString", "use_direct_reads=true"],
+);
+const ROCKS_PAIR: Server = Server { set: Set::SecondaryAndArbiter, ..ROCKS };
+
 const CAP: &[&str] = &["capped-by-throttle"];
 const SLOW_READS: &[&str] = &["cache-misses-on-path", "device-saturated"];
 const SLOW_SYNCS: &[&str] = &["journal-on-path", "device-saturated"];
+const CHECKPOINTS: &[&str] = &["checkpoint-spikes", "journal-on-path", "device-saturated"];
+const EVICTION: &[&str] = &["eviction-by-operations", "cache-misses-on-path"];
 const NETWORK: &[&str] = &["network-takes-most"];
 const BUSY: &[&str] = &["processor-is-short"];
 const STOPPED: &[&str] = &["server-stood-still", "stalls"];
+const LOCKS: &[&str] = &["tickets-or-locks"];
+const MEMBERS: &[&str] = &["replication-on-path"];
 /// As fast as the kit can make a device whose speed it sets, eight requests at a time: a slower one would be a fault that no window lifts.
 const FAST: Disk = Disk::Slow(ms(0), 8);
-
-use Operations::{JournaledUpdates, Mixed, ReadsInMemory, ReadsPastMemory, Updates};
+const DIRTY: &str = "wiredTigerEngineRuntimeConfig";
 
 /// The cells.
 pub(crate) static CELLS: &[Cell] = &[
-    cell("read-cap-half", WT, Disk::Real, closed(ReadsPastMemory, 8), Fault::ReadCap(0.5), CAP),
-    cell("read-cap-most", WT, Disk::Real, closed(ReadsPastMemory, 8), Fault::ReadCap(0.75), CAP),
-    cell("read-bandwidth-half", WT, Disk::Real, closed(ReadsPastMemory, 8), Fault::ReadBandwidth(0.5), CAP),
-    cell("read-bandwidth-most", WT, Disk::Real, closed(ReadsPastMemory, 8), Fault::ReadBandwidth(0.75), CAP),
-    cell("read-cap-target", WT, FAST, target(ReadsPastMemory, 8, 600), Fault::ReadCap(0.7), CAP),
+    // Faults in storage.
+    cell("read-cap-half", WT_PAST_MEMORY, Disk::Real, closed(Reads, 8), Fault::ReadCap(0.5), CAP),
+    cell("read-cap-most", WT_PAST_MEMORY, Disk::Real, closed(Reads, 8), Fault::ReadCap(0.75), CAP),
+    cell("read-bandwidth-half", WT_PAST_MEMORY, Disk::Real, closed(Reads, 8), Fault::ReadBandwidth(0.5), CAP),
+    cell(
+        "read-bandwidth-most",
+        WT_PAST_MEMORY,
+        Disk::Real,
+        closed(Reads, 8),
+        Fault::ReadBandwidth(0.75),
+        CAP,
+    ),
+    cell("read-cap-target", WT_PAST_MEMORY, FAST, target(Reads, 8, 600), Fault::ReadCap(0.7), CAP),
     cell("write-cap-half", WT, Disk::Real, closed(JournaledUpdates, 8), Fault::WriteCap(0.5), CAP),
     cell("write-cap-most", WT, Disk::Real, closed(JournaledUpdates, 8), Fault::WriteCap(0.75), CAP),
     cell("write-cap-target", WT, FAST, target(JournaledUpdates, 8, 200), Fault::WriteCap(0.7), CAP),
-    cell("slow-reads-closed", WT, FAST, closed(ReadsPastMemory, 4), Fault::SlowDevice(ms(2)), SLOW_READS),
-    cell("slow-reads-slight", WT, FAST, closed(ReadsPastMemory, 4), Fault::SlowDevice(us(150)), SLOW_READS),
+    cell("slow-reads-closed", WT_PAST_MEMORY, FAST, closed(Reads, 4), Fault::SlowDevice(ms(2)), SLOW_READS),
+    cell("slow-reads-slight", WT_PAST_MEMORY, FAST, closed(Reads, 4), Fault::SlowDevice(us(150)), SLOW_READS),
     cell(
         "slow-reads-target",
-        WT,
+        WT_PAST_MEMORY,
         FAST,
-        target(ReadsPastMemory, 8, 400),
+        target(Reads, 8, 400),
         Fault::SlowDevice(ms(4)),
         SLOW_READS,
     ),
+    cell("slow-reads-open", WT_PAST_MEMORY, FAST, open(Reads, 16, 300), Fault::SlowDevice(ms(2)), SLOW_READS),
     cell("slow-syncs-20", WT, FAST, target(JournaledUpdates, 16, 150), Fault::SlowDevice(ms(19)), SLOW_SYNCS),
     cell("slow-syncs-closed", WT, FAST, closed(JournaledUpdates, 8), Fault::SlowDevice(ms(2)), SLOW_SYNCS),
+    cell(
+        "slow-syncs-open",
+        WT,
+        FAST,
+        open(JournaledUpdates, 16, 100),
+        Fault::SlowDevice(us(500)),
+        SLOW_SYNCS,
+    ),
     cell("slow-mixed", WT, FAST, target(Mixed, 16, 300), Fault::SlowDevice(ms(9)), SLOW_SYNCS),
     cell(
         "short-queue-reads",
-        WT,
+        WT_PAST_MEMORY,
         Disk::Slow(ms(10), 32),
-        closed(ReadsPastMemory, 24),
+        closed(Reads, 24),
         Fault::ShortQueue(4),
         &["queue-cap"],
     ),
     cell(
         "short-queue-target",
-        WT,
+        WT_PAST_MEMORY,
         Disk::Slow(ms(10), 32),
-        target(ReadsPastMemory, 24, 600),
+        target(Reads, 24, 600),
         Fault::ShortQueue(6),
         &["queue-cap"],
     ),
@@ -171,13 +168,116 @@ pub(crate) static CELLS: &[Cell] = &[
     ),
     cell(
         "neighbour-reads",
-        WT,
+        WT_PAST_MEMORY,
         Disk::Real,
-        target(ReadsPastMemory, 8, 200),
+        target(Reads, 8, 200),
         Fault::Neighbour(32),
         &["neighbour-io"],
     ),
-    cell("stop-reads", WT, Disk::Folder, target(ReadsInMemory, 8, 300), Fault::Stop(ms(4000)), STOPPED),
+    cell("nearly-full", WT, Disk::Real, target(UnjournaledMixed, 8, 300), Fault::NearlyFull(48), SLOW_SYNCS),
+    cell(
+        "checkpoints-slow",
+        WT_CHECKPOINTS,
+        FAST,
+        target(JournaledUpdates, 16, 150),
+        Fault::SlowDevice(ms(4)),
+        CHECKPOINTS,
+    ),
+    cell(
+        "checkpoints-slight",
+        WT_CHECKPOINTS,
+        FAST,
+        target(JournaledUpdates, 16, 150),
+        Fault::SlowDevice(us(400)),
+        CHECKPOINTS,
+    ),
+    // Faults of the cache.
+    cell(
+        "small-cache-updates",
+        WT_ONE_THREAD,
+        Disk::Real,
+        target(Updates, 8, 600),
+        Fault::Parameter(DIRTY, "cache_size=256M", "cache_size=12M"),
+        EVICTION,
+    ),
+    cell(
+        "small-cache-reads",
+        WT_ONE_THREAD,
+        FAST,
+        target(Reads, 8, 500),
+        Fault::Parameter(DIRTY, "cache_size=256M", "cache_size=24M"),
+        EVICTION,
+    ),
+    cell(
+        "dirty-limit",
+        WT_ONE_THREAD,
+        Disk::Real,
+        closed(Updates, 8),
+        Fault::Parameter(
+            DIRTY,
+            "eviction_dirty_target=5,eviction_dirty_trigger=20",
+            "eviction_dirty_target=1,eviction_dirty_trigger=2",
+        ),
+        EVICTION,
+    ),
+    cell(
+        "memory-limit-reads",
+        WT_PAGE_CACHE,
+        Disk::Real,
+        target(Reads, 8, 500),
+        Fault::MemoryLimit(16),
+        EVICTION,
+    ),
+    // Faults of the server.
+    cell(
+        "ttl-passes",
+        WT_TTL,
+        Disk::Real,
+        target(Updates, 8, 200),
+        Fault::TtlPasses(20_000),
+        &["ttl-spikes"],
+    ),
+    cell(
+        "ttl-passes-slight",
+        WT_TTL,
+        Disk::Real,
+        target(Updates, 8, 200),
+        Fault::TtlPasses(5_000),
+        &["ttl-spikes"],
+    ),
+    cell(
+        "locked-collection",
+        WT_FEW_TICKETS,
+        Disk::Folder,
+        target(UnjournaledMixed, 16, 200),
+        Fault::Validations,
+        LOCKS,
+    ),
+    cell(
+        "locked-collection-closed",
+        WT_FEW_TICKETS,
+        Disk::Folder,
+        closed(Reads, 16),
+        Fault::Validations,
+        LOCKS,
+    ),
+    cell(
+        "hot-document",
+        WT_ONE_DOCUMENT,
+        Disk::Folder,
+        target(Updates, 8, 200),
+        Fault::HotDocument(8),
+        &["write-conflicts"],
+    ),
+    cell(
+        "hot-document-slight",
+        WT_ONE_DOCUMENT,
+        Disk::Folder,
+        target(Updates, 8, 200),
+        Fault::HotDocument(2),
+        &["write-conflicts"],
+    ),
+    cell("stop-reads", WT, Disk::Folder, target(Reads, 8, 300), Fault::Stop(ms(4000)), STOPPED),
     cell("stop-mixed", WT, Disk::Folder, target(Mixed, 8, 200), Fault::Stop(ms(4000)), STOPPED),
     cell(
         "fsync-lock-updates",
@@ -195,12 +295,84 @@ pub(crate) static CELLS: &[Cell] = &[
         Fault::FsyncLock(ms(8000)),
         &["fsync-lock"],
     ),
-    cell("delay-closed", WT, Disk::Folder, closed(ReadsInMemory, 4), Fault::Delay(ms(5)), NETWORK),
-    cell("delay-target", WT, Disk::Folder, target(Mixed, 8, 200), Fault::Delay(ms(20)), NETWORK),
-    cell("hogs-reads", WT, Disk::Folder, target(ReadsInMemory, 8, 500), Fault::Hogs(3), BUSY),
+    // Faults of processors.
+    cell("hogs-reads", WT, Disk::Folder, target(Reads, 8, 500), Fault::Hogs(3), BUSY),
     cell("hogs-syncs", WT, Disk::Real, target(JournaledUpdates, 8, 200), Fault::Hogs(3), BUSY),
-    cell("rocks-read-cap-half", ROCKS, Disk::Real, closed(ReadsPastMemory, 8), Fault::ReadCap(0.5), CAP),
+    cell("quota-reads", WT, Disk::Folder, target(Reads, 8, 500), Fault::Quota(0.1), BUSY),
+    cell("quota-slight", WT, Disk::Folder, target(Reads, 8, 300), Fault::Quota(0.3), BUSY),
+    // Faults of the client and of the way to the server.
+    cell(
+        "busy-client",
+        WT,
+        Disk::Folder,
+        target(Reads, 8, 500),
+        Fault::ClientQuota(0.1),
+        &["client-limited"],
+    ),
+    cell(
+        "few-connections",
+        WT_PAST_MEMORY,
+        Disk::Slow(ms(2), 16),
+        target(Reads, 16, 600),
+        Fault::FewConnections(1),
+        &["waits-for-connections", "queue-cap"],
+    ),
+    cell(
+        "few-connections-slight",
+        WT_PAST_MEMORY,
+        Disk::Slow(ms(2), 16),
+        target(Reads, 16, 300),
+        Fault::FewConnections(1),
+        &["waits-for-connections", "queue-cap"],
+    ),
+    cell("delay-closed", WT, Disk::Folder, closed(Reads, 4), Fault::Delay(ms(5)), NETWORK),
+    cell("delay-target", WT, Disk::Folder, target(Mixed, 8, 200), Fault::Delay(ms(20)), NETWORK),
+    cell("loss", WT, Disk::Folder, target(Reads, 16, 200), Fault::Loss(5), NETWORK),
+    cell("loss-slight", WT, Disk::Folder, target(Reads, 16, 200), Fault::Loss(1), NETWORK),
+    // Faults of members.
+    cell(
+        "slow-secondary",
+        WT_PAIR,
+        Disk::Folder,
+        target(MajorityUpdates, 8, 50),
+        Fault::SlowMember(ms(9)),
+        MEMBERS,
+    ),
+    cell(
+        "slow-secondary-slight",
+        WT_PAIR,
+        Disk::Folder,
+        target(MajorityUpdates, 8, 50),
+        Fault::SlowMember(us(500)),
+        MEMBERS,
+    ),
+    cell(
+        "lagging-secondary",
+        WT_PAIR,
+        Disk::Folder,
+        target(MajorityUpdates, 8, 50),
+        Fault::MemberQuota(0.05),
+        MEMBERS,
+    ),
+    cell(
+        "two-voters-down",
+        WT_FIVE,
+        Disk::Folder,
+        target(MajorityUpdates, 8, 30),
+        Fault::TwoMembersDown,
+        MEMBERS,
+    ),
+    // RocksDB.
+    cell("rocks-read-cap-half", ROCKS_PAST_MEMORY, Disk::Real, closed(Reads, 8), Fault::ReadCap(0.5), CAP),
     cell("rocks-write-cap-half", ROCKS, Disk::Real, closed(JournaledUpdates, 8), Fault::WriteCap(0.5), CAP),
+    cell(
+        "rocks-slow-reads",
+        ROCKS_PAST_MEMORY,
+        FAST,
+        target(Reads, 8, 300),
+        Fault::SlowDevice(ms(4)),
+        SLOW_READS,
+    ),
     cell(
         "rocks-slow-syncs",
         ROCKS,
@@ -208,6 +380,22 @@ pub(crate) static CELLS: &[Cell] = &[
         target(JournaledUpdates, 16, 150),
         Fault::SlowDevice(ms(19)),
         SLOW_SYNCS,
+    ),
+    cell(
+        "rocks-neighbour",
+        ROCKS,
+        Disk::Real,
+        target(JournaledUpdates, 8, 100),
+        Fault::Neighbour(32),
+        &["neighbour-io"],
+    ),
+    cell(
+        "rocks-small-cache",
+        ROCKS_PAST_MEMORY,
+        FAST,
+        target(Reads, 8, 500),
+        Fault::Parameter("rocksdbRuntimeConfigCacheSizeGB", "0.25", "0.01"),
+        EVICTION,
     ),
     cell("rocks-stop", ROCKS, Disk::Folder, target(Mixed, 8, 200), Fault::Stop(ms(4000)), STOPPED),
     cell(
@@ -219,10 +407,41 @@ pub(crate) static CELLS: &[Cell] = &[
         &["fsync-lock"],
     ),
     cell("rocks-delay", ROCKS, Disk::Folder, target(Mixed, 8, 200), Fault::Delay(ms(20)), NETWORK),
-    cell("control-light", WT, Disk::Folder, target(Mixed, 8, 100), Fault::None, &[]),
-    cell("control-memory", WT, Disk::Folder, target(ReadsInMemory, 8, 1000), Fault::None, &[]),
-    cell("control-connections", WT, Disk::Folder, target(ReadsInMemory, 64, 500), Fault::None, &[]),
-    cell("control-half", WT, Disk::Real, target(ReadsPastMemory, 8, 500), Fault::None, &[]),
-    cell("control-syncs", WT, Disk::Real, target(JournaledUpdates, 8, 50), Fault::None, &[]),
-    cell("rocks-control-light", ROCKS, Disk::Folder, target(Mixed, 8, 100), Fault::None, &[]),
+    cell("rocks-quota", ROCKS, Disk::Folder, target(Reads, 8, 500), Fault::Quota(0.1), BUSY),
+    cell(
+        "rocks-slow-secondary",
+        ROCKS_PAIR,
+        Disk::Folder,
+        target(MajorityUpdates, 8, 50),
+        Fault::SlowMember(ms(9)),
+        MEMBERS,
+    ),
+    // Controls.
+    cell("control-idle", WT, Disk::Folder, closed(Nothing, 1), Fault::None, &[]),
+    cell("control-light", WT, Disk::Folder, target(UnjournaledMixed, 8, 100), Fault::None, &[]),
+    cell("control-memory", WT, Disk::Folder, target(Reads, 8, 1000), Fault::None, &[]),
+    cell(
+        "control-bursts",
+        WT,
+        Disk::Folder,
+        Load { operations: Reads, connections: 32, rate: Rate::Bursts(100, 300) },
+        Fault::None,
+        &[],
+    ),
+    cell("control-bulk-load", WT, Disk::Folder, target(Inserts, 8, 300), Fault::None, &[]),
+    cell("control-scan", WT, Disk::Folder, target(Scans, 8, 30), Fault::None, &[]),
+    cell("control-connections", WT, Disk::Folder, target(Reads, 64, 500), Fault::None, &[]),
+    cell("control-small-machine", WT_ONE_PROCESSOR, Disk::Folder, target(Reads, 8, 300), Fault::None, &[]),
+    cell("control-slow-disk", WT, Disk::Slow(ms(8), 8), target(UnjournaledMixed, 8, 100), Fault::None, &[]),
+    cell(
+        "control-half",
+        WT,
+        Disk::Real,
+        Load { operations: Reads, connections: 8, rate: Rate::ShareOfCapacity(0.5) },
+        Fault::None,
+        &[],
+    ),
+    cell("control-set", WT_PAIR, Disk::Folder, target(UnjournaledMixed, 8, 100), Fault::None, &[]),
+    cell("rocks-control-light", ROCKS, Disk::Folder, target(UnjournaledMixed, 8, 100), Fault::None, &[]),
+    cell("rocks-control-memory", ROCKS, Disk::Folder, open(Reads, 16, 500), Fault::None, &[]),
 ];

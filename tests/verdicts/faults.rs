@@ -1,214 +1,218 @@
-//! A server under one cell's conditions, and the injection and removal of its fault.
+//! The injection of a cell's fault, and its removal.
 
-use std::fs;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use bson::{Document, doc};
-use fathom_testkit::{
-    Bytes, Cap, CapLimits, DelayProxy, Fathom, Filesystem, Knob, Need, OrSkip, RealDisk, Running, Scratch,
-    SlowDisk, Speed,
-};
+use bson::{Bson, Document, doc};
+use fathom_client::Connection;
+use fathom_testkit::{Bytes, CapLimits, Fathom, Knob, LabServer, LimitGroup, Running, fill_to};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::cells::{Cell, Disk, Fault, Operations};
-use crate::faults::recorder::{LoadedServer, NO_CACHE};
+use super::cell::{Disk, Fault};
+use super::rig::{BASE_ROUND_TRIP, Rig, TTL_COLLECTIONS};
 use crate::faults::study::PROGRAM;
-
-/// The data, wherever they are.
-enum Storage {
-    Folder(Scratch),
-    Real(Box<RealDisk>),
-    Slow(Box<SlowDisk>),
-}
-
-impl Storage {
-    fn new(disk: Disk) -> Storage {
-        match disk {
-            Disk::Folder => Storage::Folder(Scratch::new().unwrap()),
-            Disk::Real => Storage::Real(Box::new(RealDisk::new(Filesystem::Xfs, Bytes(4 << 30)))),
-            Disk::Slow(service, parallel) => {
-                let speed = Speed { service, parallel };
-                let disk = SlowDisk::new(Filesystem::Xfs, Bytes(2 << 30), speed);
-                // The data are loaded at full speed.
-                disk.set_service(Duration::ZERO);
-                Storage::Slow(Box::new(disk))
-            }
-        }
-    }
-
-    fn path(&self) -> PathBuf {
-        match self {
-            Storage::Folder(scratch) => scratch.path(),
-            Storage::Real(disk) => disk.path().to_owned(),
-            Storage::Slow(disk) => disk.path().to_owned(),
-        }
-    }
-
-    fn device(&self) -> Option<String> {
-        match self {
-            Storage::Folder(_) => None,
-            Storage::Real(disk) => Some(disk.device_name()),
-            Storage::Slow(disk) => Some(disk.device_name()),
-        }
-    }
-}
-
-/// The server of a cell.
-pub(crate) struct Rig {
-    cell: Cell,
-    // Taken down in this order.
-    pub(crate) loaded: LoadedServer,
-    storage: Storage,
-    proxy: Option<DelayProxy>,
-}
-
-impl Rig {
-    /// Starts the server and loads its records.
-    pub(crate) fn new(cell: &Cell) -> Rig {
-        let storage = Storage::new(cell.disk);
-        let (flags, records): (&[&str], u64) = match (cell.load.operations, cell.engine) {
-            (Operations::ReadsPastMemory, "wiredTiger") => (&NO_CACHE, 40_000),
-            (Operations::ReadsPastMemory, _) => {
-                (&["--rocksdbCacheSizeGB", "0.01", "--rocksdbConfigString", "use_direct_reads=true"], 40_000)
-            }
-            _ => (&[], 10_000),
-        };
-        let loaded = LoadedServer::start(cell.engine, &storage.path(), flags, records);
-        if let (Storage::Slow(disk), Disk::Slow(service, _)) = (&storage, cell.disk) {
-            disk.set_service(service);
-        }
-        let server = SocketAddr::from(([127, 0, 0, 1], loaded.server.port()));
-        let proxy = matches!(cell.fault, Fault::Delay(_))
-            .then(|| DelayProxy::start(server, Duration::from_millis(1)).unwrap());
-        Rig { cell: *cell, loaded, storage, proxy }
-    }
-
-    /// Where the load connects.
-    pub(crate) fn port(&self) -> u16 {
-        self.proxy.as_ref().map_or_else(|| self.loaded.server.port(), DelayProxy::port)
-    }
-
-    /// Totals of the device: reads, bytes read, writes with flushes.
-    pub(crate) fn device_totals(&self) -> [f64; 3] {
-        let Some(device) = self.storage.device() else { return [0.0; 3] };
-        let text = fs::read_to_string(format!("/sys/block/{device}/stat")).unwrap();
-        let fields: Vec<f64> = text.split_whitespace().map(|field| field.parse().unwrap()).collect();
-        let at = |place: usize| fields.get(place).copied().unwrap_or(0.0);
-        [at(0), 512.0 * at(2), at(4) + at(15)]
-    }
-
-    fn cap(&self, limits: CapLimits) -> Injection {
-        let (ledger, number) = match &self.storage {
-            Storage::Real(disk) => (disk.ledger(), disk.device_number()),
-            Storage::Slow(disk) => (disk.ledger(), disk.device_number()),
-            Storage::Folder(_) => panic!("a folder has no device of its own"),
-        };
-        let cap = Cap::new(ledger, number, limits).or_skip(Need::Cgroup);
-        cap.adopt_process(self.loaded.server.pid()).unwrap();
-        Injection::Cap(cap)
-    }
-
-    /// Makes the fault for a window; `calm` is what the device did each second without it.
-    pub(crate) fn inject(&self, calm: [f64; 3]) -> Injection {
-        let of = |calm: f64, share: f64| Some((calm * share).round().max(1.0) as u64);
-        let none = CapLimits::default();
-        match self.cell.fault {
-            Fault::None => Injection::None,
-            Fault::ReadCap(share) => self.cap(CapLimits { read_iops: of(calm[0], share), ..none }),
-            Fault::ReadBandwidth(share) => {
-                self.cap(CapLimits { read_bytes_per_s: of(calm[1], share), ..none })
-            }
-            Fault::WriteCap(share) => self.cap(CapLimits { write_iops: of(calm[2], share), ..none }),
-            Fault::SlowDevice(more) => {
-                self.set_service(more);
-                Injection::Service
-            }
-            Fault::ShortQueue(requests) => {
-                let device = self.storage.device().unwrap();
-                let queue = format!("/sys/block/{device}/queue/nr_requests");
-                Injection::Queue(Knob::set(queue, &requests.to_string()).unwrap())
-            }
-            Fault::Neighbour(depth) => {
-                let depth = depth.to_string();
-                let words = ["--pattern", "randwrite", "--block", "64K", "--size", "512M", "--time", "10m"];
-                let disk = Fathom::new(PROGRAM).arg("disk").arg("--dir").arg(self.storage.path());
-                Injection::Neighbour(disk.args(words).args(["--depth", &depth, "--no-record"]).spawn())
-            }
-            Fault::Stop(time) => {
-                let server = Pid::from_raw(i32::try_from(self.loaded.server.pid()).unwrap()).unwrap();
-                Injection::Pulse(thread::spawn(move || {
-                    thread::sleep(PULSE_AFTER);
-                    kill_process(server, Signal::STOP).unwrap();
-                    thread::sleep(time);
-                    kill_process(server, Signal::CONT).unwrap();
-                }))
-            }
-            Fault::FsyncLock(time) => {
-                let mut connection = self.loaded.server.connect().unwrap();
-                Injection::Pulse(thread::spawn(move || {
-                    thread::sleep(PULSE_AFTER);
-                    let mut send = |command: Document| connection.run("admin", &command).unwrap();
-                    send(doc! { "fsync": 1, "lock": true });
-                    thread::sleep(time);
-                    send(doc! { "fsyncUnlock": 1 });
-                }))
-            }
-            Fault::Delay(more) => {
-                self.proxy.as_ref().unwrap().set_round_trip(BASE_ROUND_TRIP + more);
-                Injection::Delay
-            }
-            Fault::Hogs(each) => {
-                let processors = thread::available_parallelism().map_or(2, usize::from);
-                Injection::Hogs((0..each * processors).map(|_| hog()).collect())
-            }
-        }
-    }
-
-    fn set_service(&self, more: Duration) {
-        if let (Storage::Slow(disk), Disk::Slow(service, _)) = (&self.storage, self.cell.disk) {
-            disk.set_service(service + more);
-        }
-    }
-
-    /// Ends the fault.
-    pub(crate) fn lift(&self, injection: Injection) {
-        match injection {
-            Injection::None => {}
-            Injection::Cap(cap) => cap.lift().unwrap(),
-            Injection::Service => self.set_service(Duration::ZERO),
-            Injection::Queue(knob) => drop(knob),
-            Injection::Neighbour(running) => {
-                running.signal(Signal::INT);
-                running.wait();
-            }
-            Injection::Pulse(thread) => thread.join().unwrap(),
-            Injection::Delay => self.proxy.as_ref().unwrap().set_round_trip(BASE_ROUND_TRIP),
-            Injection::Hogs(mut hogs) => hogs.iter_mut().for_each(|hog| {
-                let _ = hog.kill();
-                let _ = hog.wait();
-            }),
-        }
-    }
-}
 
 /// After a window's begin, its settling included.
 const PULSE_AFTER: Duration = Duration::from_secs(12);
-const BASE_ROUND_TRIP: Duration = Duration::from_millis(1);
+/// How often documents expire.
+const EXPIRY: Duration = Duration::from_secs(10);
 
-/// A fault that is there.
-pub(crate) enum Injection {
-    None,
-    Cap(Cap),
-    Service,
-    Queue(Knob),
-    Neighbour(Running),
-    Pulse(JoinHandle<()>),
-    Delay,
-    Hogs(Vec<Child>),
+/// Ends a fault.
+pub(crate) type Lift<'r> = Box<dyn FnOnce() + 'r>;
+
+/// Makes the fault of a cell for a window; `calm` is what the block throttle counted each second without it, `window` how many windows with the
+/// fault came before.
+pub(crate) fn inject<'r>(rig: &'r Rig, calm: [f64; 3], window: usize) -> Lift<'r> {
+    let of = |calm: f64, share: f64| Some((calm * share).round().max(1.0) as u64);
+    let none = CapLimits::default();
+    match rig.cell.fault {
+        Fault::None | Fault::FewConnections(_) => Box::new(move || {}),
+        Fault::ReadCap(share) => cap(rig, CapLimits { read_iops: of(calm[0], share), ..none }),
+        Fault::ReadBandwidth(share) => cap(rig, CapLimits { read_bytes_per_s: of(calm[1], share), ..none }),
+        Fault::WriteCap(share) => cap(rig, CapLimits { write_iops: of(calm[2], share), ..none }),
+        Fault::SlowDevice(more) => slow_device(rig, more),
+        Fault::ShortQueue(requests) => {
+            let queue = format!("/sys/block/{}/queue/nr_requests", rig.storage.device());
+            let knob = Knob::set(queue, &requests.to_string()).unwrap();
+            Box::new(move || drop(knob))
+        }
+        Fault::Neighbour(depth) => end_with(neighbour(rig, depth)),
+        Fault::NearlyFull(mib) => {
+            let filler = fill_to(&rig.storage.path(), Bytes(mib << 20)).unwrap();
+            Box::new(move || std::fs::remove_file(filler).unwrap())
+        }
+        Fault::Parameter(name, calm, faulty) => {
+            set_parameter(rig, name, faulty);
+            Box::new(move || set_parameter(rig, name, calm))
+        }
+        Fault::TtlPasses(_) => expire(rig, window),
+        Fault::Validations => validate(rig),
+        Fault::HotDocument(clients) => {
+            let words = format!("-threads {clients} -p readproportion=0 -p updateproportion=1 --no-record");
+            end_with(rig.loaded.load(rig.port(), 600, &words).spawn())
+        }
+        Fault::Stop(time) => stop_once(&rig.loaded.server, time),
+        Fault::FsyncLock(time) => fsync_lock(connection(rig), time),
+        Fault::Delay(more) => {
+            let proxy = rig.proxy.as_ref().unwrap();
+            proxy.set_round_trip(BASE_ROUND_TRIP + more);
+            Box::new(move || proxy.set_round_trip(BASE_ROUND_TRIP))
+        }
+        Fault::Loss(percent) => {
+            let network = rig.network.as_ref().unwrap();
+            network.lose(0, percent).unwrap();
+            Box::new(move || network.lose(0, 0).unwrap())
+        }
+        Fault::Hogs(each) => hogs(each),
+        Fault::Quota(processors) => quota(rig.server_group.as_ref(), processors),
+        Fault::ClientQuota(processors) => quota(rig.client_group.as_ref(), processors),
+        Fault::MemoryLimit(mib) => {
+            let group = rig.server_group.as_ref().unwrap();
+            let limit = Bytes(group.anonymous_memory().unwrap().0 + (mib << 20));
+            group.set_memory(Some(limit)).unwrap();
+            Box::new(move || group.set_memory(None).unwrap())
+        }
+        Fault::SlowMember(more) => {
+            let storage = &rig.members[0].storage;
+            storage.set_service(more);
+            Box::new(move || storage.set_service(Duration::ZERO))
+        }
+        Fault::MemberQuota(processors) => {
+            let group = LimitGroup::new("cpu");
+            group.adopt_process(rig.members[0].server.pid()).unwrap();
+            group.set_processors(Some(processors)).unwrap();
+            Box::new(move || drop(group))
+        }
+        Fault::TwoMembersDown => {
+            let pids = [0, 1].map(|at| pid_of(&rig.members[at].server));
+            pids.iter().for_each(|pid| kill_process(*pid, Signal::STOP).unwrap());
+            Box::new(move || pids.iter().for_each(|pid| kill_process(*pid, Signal::CONT).unwrap()))
+        }
+    }
+}
+
+fn cap(rig: &Rig, limits: CapLimits) -> Lift<'_> {
+    let cap = rig.capped(limits);
+    Box::new(move || cap.lift().unwrap())
+}
+
+fn slow_device(rig: &Rig, more: Duration) -> Lift<'_> {
+    let Disk::Slow(service, _) = rig.cell.disk else { panic!("the speed of this disk is its own") };
+    rig.storage.set_service(service + more);
+    Box::new(move || rig.storage.set_service(service))
+}
+
+fn quota(group: Option<&LimitGroup>, processors: f64) -> Lift<'_> {
+    let group = group.unwrap();
+    group.set_processors(Some(processors)).unwrap();
+    Box::new(move || group.set_processors(None).unwrap())
+}
+
+fn neighbour(rig: &Rig, depth: u32) -> Running {
+    let depth = depth.to_string();
+    let words = ["--pattern", "randwrite", "--block", "64K", "--size", "512M", "--time", "10m"];
+    let disk = Fathom::new(PROGRAM).arg("disk").arg("--dir").arg(rig.storage.path());
+    disk.args(words).args(["--depth", &depth, "--no-record"]).spawn()
+}
+
+/// A program that is a fault while it runs.
+fn end_with<'r>(running: Running) -> Lift<'r> {
+    Box::new(move || {
+        running.signal(Signal::INT);
+        running.wait();
+    })
+}
+
+fn connection(rig: &Rig) -> Connection {
+    rig.loaded.server.connect().unwrap()
+}
+
+fn set_parameter(rig: &Rig, name: &str, value: &str) {
+    let value = value.parse().map_or_else(|_| Bson::from(value), Bson::Double);
+    let command = Document::from_iter([("setParameter".to_owned(), Bson::from(1)), (name.to_owned(), value)]);
+    connection(rig).run("admin", &command).unwrap();
+}
+
+/// Something that a thread does until the fault ends.
+fn meanwhile<'r>(work: impl FnOnce(&AtomicBool) + Send + 'static) -> Lift<'r> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&stop);
+    let thread = thread::spawn(move || work(&seen));
+    Box::new(move || {
+        stop.store(true, Ordering::Relaxed);
+        thread.join().unwrap();
+    })
+}
+
+/// Lets the documents of one collection expire every ten seconds, collections of earlier windows left out.
+fn expire(rig: &Rig, window: usize) -> Lift<'_> {
+    let mut connection = connection(rig);
+    let each = TTL_COLLECTIONS / 3;
+    let first = u32::try_from(window).unwrap() * each;
+    meanwhile(move |stop| {
+        for at in first..first + each {
+            let index = doc! { "keyPattern": { "at": 1 }, "expireAfterSeconds": 1 };
+            let command = doc! { "collMod": format!("expiring{at}"), "index": index };
+            connection.run("ttl", &command).unwrap();
+            for _ in 0..EXPIRY.as_millis() / 100 {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                thread::sleep(Duration::from_millis(100));
+            }
+        }
+    })
+}
+
+fn validate(rig: &Rig) -> Lift<'_> {
+    let mut connection = connection(rig);
+    meanwhile(move |stop| {
+        while !stop.load(Ordering::Relaxed) {
+            connection.run("ycsb", &doc! { "validate": "usertable", "full": true }).unwrap();
+        }
+    })
+}
+
+fn pid_of(server: &LabServer) -> Pid {
+    Pid::from_raw(i32::try_from(server.pid()).unwrap()).unwrap()
+}
+
+fn join<'r>(thread: JoinHandle<()>) -> Lift<'r> {
+    Box::new(move || thread.join().unwrap())
+}
+
+fn stop_once<'r>(server: &LabServer, time: Duration) -> Lift<'r> {
+    let server = pid_of(server);
+    join(thread::spawn(move || {
+        thread::sleep(PULSE_AFTER);
+        kill_process(server, Signal::STOP).unwrap();
+        thread::sleep(time);
+        kill_process(server, Signal::CONT).unwrap();
+    }))
+}
+
+fn fsync_lock<'r>(mut connection: Connection, time: Duration) -> Lift<'r> {
+    join(thread::spawn(move || {
+        thread::sleep(PULSE_AFTER);
+        let mut send = |command: Document| connection.run("admin", &command).unwrap();
+        send(doc! { "fsync": 1, "lock": true });
+        thread::sleep(time);
+        send(doc! { "fsyncUnlock": 1 });
+    }))
+}
+
+fn hogs<'r>(each: usize) -> Lift<'r> {
+    let processors = thread::available_parallelism().map_or(2, usize::from);
+    let mut hogs: Vec<Child> = (0..each * processors).map(|_| hog()).collect();
+    Box::new(move || {
+        hogs.iter_mut().for_each(|hog| {
+            let _ = hog.kill();
+            let _ = hog.wait();
+        });
+    })
 }
 
 fn hog() -> Child {

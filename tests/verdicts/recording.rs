@@ -1,7 +1,10 @@
 //! A cell's recording: one load over pairs of windows with the fault and without it, cut to the windows with it.
+//!
+//! Where the fault is in the load itself, each window is a run of its own. A control has windows without a fault only, and the same load on a file
+//! system in memory tells what the fastest storage would bring.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,10 +12,11 @@ use fathom_record::disk::Entry;
 use fathom_record::load::Load as LoadResult;
 use fathom_record::{Manifest, Point, Reading, Run, RunWriter, State};
 use fathom_stats::Seeded;
-use fathom_testkit::{Fathom, Scratch, assert, with_disturbance};
+use fathom_testkit::{Fathom, Running, Scratch, assert, with_disturbance};
 
-use super::cells::{Cell, Load, Operations};
-use super::faults::Rig;
+use super::cell::{Cell, Fault, Load, Operations, Rate};
+use super::faults::inject;
+use super::rig::Rig;
 use super::scoring::Truth;
 use crate::faults::study::{PROGRAM, only_entry};
 
@@ -22,55 +26,58 @@ const SETTLE: Duration = Duration::from_secs(6);
 const JUDGED: Duration = Duration::from_secs(30);
 /// Windows of each kind.
 const PAIRS: usize = 3;
-/// Before the first window, of which the last ten seconds tell what the device does without the fault.
+/// Before the first window; the last ten seconds tell what the throttle counts without the fault.
 const WARM_UP: Duration = Duration::from_secs(16);
 const MEASURED: Duration = Duration::from_secs(10);
+/// After the last window, so that the run's end is no part of it.
+const TAIL: Duration = Duration::from_secs(4);
+/// Bursts of a load: their period, and how long each lasts.
+const BURST_PERIOD: Duration = Duration::from_secs(10);
+const BURST: Duration = Duration::from_secs(3);
 
-/// When the fault was there, or not: seconds since the run's start, and which.
+/// When the fault was there, or not, in a run.
 struct Span {
+    /// The place of its run among all of the recording.
+    run: usize,
+    /// Seconds since midnight; since the run's start once that is known.
     begin_s: f64,
     end_s: f64,
     has_fault: bool,
 }
 
+/// Runs, and the windows in them.
+struct Session {
+    rate: Rate,
+    runs: Vec<Run>,
+    spans: Vec<Span>,
+}
+
 /// Records a cell, and keeps the windows with its fault (of a control all) as a bundle.
 pub(crate) fn record(cell: &Cell, bundle: &Path) -> Truth {
-    let rig = Rig::new(cell);
     let scratch = Scratch::new().unwrap();
-    let runs = scratch.path().join("runs");
-    let order = order(cell.name);
-    let seconds = WARM_UP + (SETTLE + JUDGED) * u32::try_from(order.len()).unwrap() + Duration::from_secs(4);
-    let words = words(&cell.load);
-    let load = rig.loaded.watched(rig.port(), seconds.as_secs(), &words).arg("--runs").arg(&runs);
-    let (spans, disturbance) = with_disturbance(|| {
-        let running = load.spawn();
-        let spans = windows(&rig, &order);
-        let output = running.wait();
-        assert!(output.code <= 1, "{}\n{}", output.stdout, output.stderr);
-        spans
-    });
-    let run = Run::open(only_entry(&runs)).unwrap();
-    let start_s = second_of_day(&run.manifest.started);
-    // A run lasts minutes, so the day alone is left out.
-    let since_start_s = |at_s: f64| (at_s - start_s).rem_euclid(86_400.0);
-    let spans: Vec<Span> = spans
-        .into_iter()
-        .map(|span| Span { begin_s: since_start_s(span.begin_s), end_s: since_start_s(span.end_s), ..span })
-        .collect();
-    let truth = truth(cell, &run, &spans, &format!("{disturbance:?}"));
-    let kept: Vec<&Span> =
-        spans.iter().filter(|span| span.has_fault || cell.is_control()).take(PAIRS).collect();
-    let cut = cut(&run, &kept, cell, &scratch.path().join("cut"));
+    let order = order(cell);
+    let (session, disturbance) =
+        with_disturbance(|| session(cell, &Rig::new, &order, &scratch.path().join("runs")));
+    // A set's members are on several storages, and an idle server has no time that could be shorter.
+    let fastest = (cell.is_control() && cell.server.set == super::cell::Set::Standalone)
+        .then(|| self::session(cell, &Rig::in_memory, &[false], &scratch.path().join("fastest")));
+    let truth = truth(cell, &session, fastest.as_ref(), &format!("{disturbance:?}"));
+    let wanted: Vec<&Span> =
+        session.spans.iter().filter(|span| span.has_fault || cell.is_control()).collect();
+    let cut = cut(&session, &wanted, cell, &scratch.path().join("cut"));
     let _ = fs::remove_file(bundle);
     let export = Fathom::new(PROGRAM).args(["runs", "export"]).arg(&cut).arg("--output").arg(bundle);
     export.run().expect_code(0);
-    rig.loaded.stop();
     truth
 }
 
-/// Pairs in random order, the same for a cell each time.
-fn order(name: &str) -> Vec<bool> {
-    let seed = name.bytes().fold(17u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
+/// Pairs in random order, the same for a cell each time; of a control three windows.
+fn order(cell: &Cell) -> Vec<bool> {
+    if cell.is_control() {
+        return vec![false; PAIRS];
+    }
+    let seed =
+        cell.name.bytes().fold(17u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let mut stream = Seeded::from_seed(seed);
     (0..PAIRS)
         .flat_map(|_| {
@@ -80,45 +87,142 @@ fn order(name: &str) -> Vec<bool> {
         .collect()
 }
 
-fn words(load: &Load) -> String {
+fn words(load: &Load, connections: u32, rate: Rate) -> String {
     let operations = match load.operations {
-        Operations::ReadsPastMemory | Operations::ReadsInMemory => {
-            "-p readproportion=1 -p updateproportion=0"
-        }
+        Operations::Nothing => "",
+        Operations::Reads => "-p readproportion=1 -p updateproportion=0",
         Operations::Updates => "-p readproportion=0 -p updateproportion=1",
         Operations::JournaledUpdates => {
             "-p readproportion=0 -p updateproportion=1 -p mongodb.writeConcern=journaled"
         }
+        Operations::MajorityUpdates => {
+            "-p readproportion=0 -p updateproportion=1 -p mongodb.writeConcern=majority"
+        }
         Operations::Mixed => {
             "-p readproportion=0.5 -p updateproportion=0.5 -p mongodb.writeConcern=journaled"
         }
+        Operations::UnjournaledMixed => "-p readproportion=0.5 -p updateproportion=0.5",
+        Operations::Inserts => "-p readproportion=0 -p updateproportion=0 -p insertproportion=1",
+        Operations::Scans => {
+            "-p readproportion=0 -p updateproportion=0 -p scanproportion=1 -p maxscanlength=100"
+        }
     };
-    let target = load.target_per_s.map_or_else(String::new, |per_s| format!(" -target {per_s}"));
-    format!("-threads {} -p requestdistribution=uniform {operations}{target}", load.connections)
+    let rate = match rate {
+        Rate::Closed | Rate::ShareOfCapacity(_) => String::new(),
+        Rate::Target(per_s) | Rate::Bursts(per_s, _) => format!(" -target {per_s}"),
+        Rate::Open(per_s) => format!(" -target {per_s} -p arrivals=poisson"),
+    };
+    format!("-threads {connections} -p requestdistribution=uniform {operations}{rate}")
+}
+
+/// A server under its load, with windows in `order`; its runs lie in `folder`.
+fn session(cell: &Cell, make: &dyn Fn(&Cell) -> Rig, order: &[bool], folder: &Path) -> Session {
+    let rig = make(cell);
+    let rate = rate(&rig);
+    let session = match cell.has_load_of_its_own() {
+        true => by_runs(&rig, order, rate, folder),
+        false => by_windows(&rig, order, rate, folder),
+    };
+    rig.stop();
+    session
+}
+
+/// The rate of the load, a share of the capacity being measured first.
+fn rate(rig: &Rig) -> Rate {
+    let load = &rig.cell.load;
+    let Rate::ShareOfCapacity(share) = load.rate else { return load.rate };
+    let words = words(load, load.connections, Rate::Closed) + " --no-record --json";
+    let output = rig.loaded.load(rig.port(), MEASURED.as_secs(), &words).run().expect_code(0).json();
+    let per_s = output["parts"][0]["per_s"].as_f64();
+    Rate::Target((per_s.expect("the rate of a closed loop") * share) as u32)
+}
+
+/// One run, in whose windows the fault comes and goes.
+fn by_windows(rig: &Rig, order: &[bool], rate: Rate, folder: &Path) -> Session {
+    let time = WARM_UP + (SETTLE + JUDGED) * u32::try_from(order.len()).unwrap() + TAIL;
+    let load = &rig.cell.load;
+    let call = match load.operations {
+        Operations::Nothing => rig.loaded.explained(time.as_secs()),
+        _ => rig.watched(time, &words(load, load.connections, rate)),
+    };
+    let running = call.arg("--runs").arg(folder).spawn();
+    rig.adopt_client(running.pid());
+    let spans = windows(rig, order);
+    finish(running);
+    let run = Run::open(only_entry(folder)).unwrap();
+    let start_s = second_of_day(&run.manifest.started);
+    let spans = spans.into_iter().map(|span| Span {
+        begin_s: since(start_s, span.begin_s),
+        end_s: since(start_s, span.end_s),
+        ..span
+    });
+    Session { rate, spans: spans.collect(), runs: vec![run] }
+}
+
+/// A run for each window.
+fn by_runs(rig: &Rig, order: &[bool], rate: Rate, folder: &Path) -> Session {
+    let load = &rig.cell.load;
+    let mut session = Session { rate, runs: Vec::new(), spans: Vec::new() };
+    for (at, has_fault) in order.iter().copied().enumerate() {
+        let connections = match rig.cell.fault {
+            Fault::FewConnections(few) if has_fault => few,
+            _ => load.connections,
+        };
+        let folder = folder.join(at.to_string());
+        let words = words(load, connections, rate);
+        finish(rig.watched(SETTLE + JUDGED + TAIL, &words).arg("--runs").arg(&folder).spawn());
+        session.runs.push(Run::open(only_entry(&folder)).unwrap());
+        let (begin_s, end_s) = (SETTLE.as_secs_f64(), (SETTLE + JUDGED).as_secs_f64());
+        session.spans.push(Span { run: at, begin_s, end_s, has_fault });
+    }
+    session
+}
+
+fn finish(running: Running) {
+    let output = running.wait();
+    // A verdict that cannot be told is a result of its own.
+    assert!([0, 1, 4].contains(&output.code), "{}\n{}", output.stdout, output.stderr);
 }
 
 /// Makes and lifts the fault, window by window. Times are of the machine's clock.
 fn windows(rig: &Rig, order: &[bool]) -> Vec<Span> {
     thread::sleep(WARM_UP - MEASURED);
-    let before = rig.device_totals();
-    thread::sleep(MEASURED);
-    let after = rig.device_totals();
-    let calm = [0, 1, 2].map(|at| (after[at] - before[at]) / MEASURED.as_secs_f64());
+    let calm = rig.calm_rates(MEASURED);
     let mut next = Instant::now();
     let mut spans = Vec::new();
-    for has_fault in order {
-        let injection = has_fault.then(|| rig.inject(calm));
+    let mut faults = 0;
+    for has_fault in order.iter().copied() {
+        let lift = has_fault.then(|| inject(rig, calm, faults));
+        faults += usize::from(has_fault);
         let begin_s = now_s() + SETTLE.as_secs_f64();
         next += SETTLE + JUDGED;
+        bursts(rig, next);
         thread::sleep(next.saturating_duration_since(Instant::now()));
-        spans.push(Span { begin_s, end_s: now_s(), has_fault: *has_fault });
-        injection.into_iter().for_each(|injection| rig.lift(injection));
+        spans.push(Span { run: 0, begin_s, end_s: now_s(), has_fault });
+        lift.into_iter().for_each(|lift| lift());
     }
     spans
 }
 
+/// The bursts of a load until a time.
+fn bursts(rig: &Rig, until: Instant) {
+    let Rate::Bursts(_, more) = rig.cell.load.rate else { return };
+    let load = &rig.cell.load;
+    let words = words(load, load.connections, Rate::Target(more)) + " --no-record";
+    while Instant::now() + BURST_PERIOD < until {
+        let begun = Instant::now();
+        finish(rig.loaded.load(rig.port(), BURST.as_secs(), &words).spawn());
+        thread::sleep(BURST_PERIOD.saturating_sub(begun.elapsed()));
+    }
+}
+
 fn now_s() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64()
+}
+
+/// A run lasts minutes, so the day alone is left out.
+fn since(start_s: f64, at_s: f64) -> f64 {
+    (at_s - start_s).rem_euclid(86_400.0)
 }
 
 /// The second of the day of a time as a manifest has it: `2026-11-26T02:44:45.123Z`.
@@ -132,52 +236,60 @@ fn is_within(point: &Point, span: &Span) -> bool {
     point.begin_ns as f64 >= span.begin_s * 1e9 && point.end_ns as f64 <= span.end_s * 1e9
 }
 
-/// What clients waited in each kind of window, by the response clock where the load has a rate.
-fn truth(cell: &Cell, run: &Run, spans: &[Span], disturbance: &str) -> Truth {
-    let series = run.series().unwrap();
-    let clock = if cell.load.target_per_s.is_some() { "response" } else { "service" };
-    // Microseconds, operations and seconds of windows without the fault, and with it.
-    let mut sums = [[0.0; 3]; 2];
-    for span in spans {
-        let sums = &mut sums[usize::from(span.has_fault)];
-        sums[2] += span.end_s - span.begin_s;
-        for operation in ["read", "update"] {
+/// Mean microseconds of an operation and operations a second, by the response clock where the load has a rate.
+fn means(cell: &Cell, session: &Session, has_fault: bool) -> (f64, f64) {
+    let clock = if cell.load.has_rate() { "response" } else { "service" };
+    let (mut time_us, mut count, mut seconds) = (0.0, 0.0, 0.0);
+    for span in session.spans.iter().filter(|span| span.has_fault == has_fault) {
+        let series = session.runs[span.run].series().unwrap();
+        seconds += span.end_s - span.begin_s;
+        for operation in ["read", "update", "insert", "scan"] {
             let of = |name: &str| series.get(&format!("client.{operation}.{name}"));
             let Some((means, rates)) = of(&format!("{clock}.mean_ns")).zip(of("per_s")) else { continue };
             for rate in rates.points.iter().filter(|point| is_within(point, span)) {
                 let ended = rate.value * (rate.end_ns - rate.begin_ns) as f64 / 1e9;
                 let mean = means.points.iter().find(|mean| mean.end_ns == rate.end_ns);
                 if let Some(mean) = mean.filter(|mean| mean.value.is_finite()) {
-                    sums[0] += mean.value / 1000.0 * ended;
-                    sums[1] += ended;
+                    time_us += mean.value / 1000.0 * ended;
+                    count += ended;
                 }
             }
         }
     }
-    let [calm, faulty] = sums.map(|[time_us, count, seconds]| {
-        assert!(count > 0.0, "{}: no operation ended", cell.name);
-        (time_us / count, count / seconds)
-    });
+    assert!(count > 0.0 || cell.load.operations == Operations::Nothing, "{}: no operation ended", cell.name);
+    if count > 0.0 { (time_us / count, count / seconds) } else { (0.0, 0.0) }
+}
+
+/// What clients waited in each kind of window; of a control on the fastest storage, and on its own.
+fn truth(cell: &Cell, session: &Session, fastest: Option<&Session>, disturbance: &str) -> Truth {
+    let (calm, faulty) = match (cell.is_control(), fastest) {
+        (true, Some(fastest)) => (means(cell, fastest, false), means(cell, session, false)),
+        (true, None) => (means(cell, session, false), means(cell, session, false)),
+        (false, _) => (means(cell, session, false), means(cell, session, true)),
+    };
     Truth {
         cell: cell.name.to_owned(),
+        repeat: 0,
         calm_us: calm.0,
         faulty_us: faulty.0,
         calm_per_s: calm.1,
         faulty_per_s: faulty.1,
         disturbance: disturbance.to_owned(),
+        said: None,
     }
 }
 
 /// A run folder of these windows alone, one after another.
-fn cut(run: &Run, spans: &[&Span], cell: &Cell, parent: &Path) -> std::path::PathBuf {
+fn cut(session: &Session, spans: &[&Span], cell: &Cell, parent: &Path) -> PathBuf {
+    let run = &session.runs[spans.first().map_or(0, |span| span.run)];
     let mut manifest = Manifest::new(&run.manifest.verb, &run.manifest.fathom_version, Vec::new());
     manifest.environment = run.manifest.environment.clone();
     manifest.seed = run.manifest.seed;
     let mut writer = RunWriter::create(parent, manifest).unwrap();
-    let series = run.series().unwrap();
     let mut readings: Vec<Reading> = Vec::new();
     let mut end_ns = 0;
     for span in spans {
+        let series = session.runs[span.run].series().unwrap();
         let begin_ns = (span.begin_s * 1e9) as u64;
         for (name, series) in series.iter() {
             for point in series.points.iter().filter(|point| is_within(point, span)) {
@@ -190,8 +302,12 @@ fn cut(run: &Run, spans: &[&Span], cell: &Cell, parent: &Path) -> std::path::Pat
     }
     readings.sort_by_key(|reading| reading.end_ns);
     writer.readings(&readings).unwrap();
-    if let Some(per_s) = cell.load.target_per_s {
-        writer.result(&Entry::Load(offered(cell, f64::from(per_s), end_ns as f64 / 1e9))).unwrap();
+    let per_s = match session.rate {
+        Rate::Target(per_s) | Rate::Open(per_s) | Rate::Bursts(per_s, _) => Some(f64::from(per_s)),
+        Rate::Closed | Rate::ShareOfCapacity(_) => None,
+    };
+    if let Some(per_s) = per_s {
+        writer.result(&Entry::Load(offered(cell, per_s, end_ns as f64 / 1e9))).unwrap();
     }
     writer.finish(State::Complete, None).unwrap()
 }
@@ -199,7 +315,7 @@ fn cut(run: &Run, spans: &[&Span], cell: &Cell, parent: &Path) -> std::path::Pat
 /// The offered load; the achieved one is in the series.
 fn offered(cell: &Cell, per_s: f64, seconds: f64) -> LoadResult {
     LoadResult {
-        server: cell.engine.to_owned(),
+        server: cell.server.engine.to_owned(),
         workload: cell.name.to_owned(),
         connections: u64::from(cell.load.connections),
         seconds,

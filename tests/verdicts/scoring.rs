@@ -2,41 +2,57 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cells::Cell;
+use super::cell::{Cell, Operations};
 use crate::faults::diagnosis::Diagnosis;
 
 /// A cause that costs less holds nothing back.
 const MIN_COST_SHARE: f64 = 0.2;
 /// So far, as a part of the truth, may a claimed cost be off.
 const MAX_ERROR: f64 = 0.25;
+/// Where this part of the operations is not served, more are asked for than are served, and the mean grows with the time of the test.
+const MIN_UNSERVED_SHARE: f64 = 0.05;
 
-/// The measured truth of a cell.
+/// The measured truth of a cell, and what was said of the recording.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Truth {
     pub(crate) cell: String,
-    /// Mean time of an operation in windows without the fault, and with it, in microseconds.
+    /// Which recording of a control, from 0; the first has its bundle.
+    #[serde(default)]
+    pub(crate) repeat: u32,
+    /// Mean time of an operation in windows without the fault, and with it, in microseconds; of a control on the fastest storage, and on its own.
     pub(crate) calm_us: f64,
     pub(crate) faulty_us: f64,
     pub(crate) calm_per_s: f64,
     pub(crate) faulty_per_s: f64,
     /// How the machine was disturbed meanwhile.
     pub(crate) disturbance: String,
+    /// The verdict when it was recorded.
+    #[serde(default)]
+    pub(crate) said: Option<Answer>,
 }
 
 impl Truth {
     /// The share of the mean that lifting the fault removes.
     pub(crate) fn share(&self) -> f64 {
-        (1.0 - self.calm_us / self.faulty_us).max(0.0)
+        if self.faulty_us > 0.0 { (1.0 - self.calm_us / self.faulty_us).max(0.0) } else { 0.0 }
+    }
+
+    /// Operations a second that only lifting the fault serves, where the load has a rate.
+    fn unserved_per_s(&self, cell: &Cell) -> Option<f64> {
+        let unserved_per_s = self.calm_per_s - self.faulty_per_s;
+        let matters = unserved_per_s > MIN_UNSERVED_SHARE * self.calm_per_s;
+        (cell.load.has_rate() && matters).then_some(unserved_per_s)
     }
 }
 
 /// A verdict as far as it is scored.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Answer {
     outcome: String,
     cause: Option<String>,
     share: Option<f64>,
     interval: Option<(f64, f64)>,
+    unserved_per_s: Option<f64>,
 }
 
 impl Answer {
@@ -49,6 +65,7 @@ impl Answer {
             cause: verdict["cause"].as_str().map(str::to_owned),
             share: cost["share"].as_f64(),
             interval,
+            unserved_per_s: cost["unserved_per_s"].as_f64(),
         }
     }
 
@@ -68,12 +85,18 @@ pub(crate) enum Score {
     WrongCause,
     /// "Not held back" over a fault.
     Green,
+    /// The load of a control is faster by a fifth on the fastest storage: it is none.
+    NoControl,
 }
 
 /// Scores an answer.
 pub(crate) fn score(cell: &Cell, truth: &Truth, answer: &Answer) -> Score {
-    let is_held_back = !cell.is_control() && truth.share() >= MIN_COST_SHARE;
+    let is_held_back = truth.share() >= MIN_COST_SHARE || truth.unserved_per_s(cell).is_some();
+    if cell.is_control() && is_held_back {
+        return Score::NoControl;
+    }
     match (answer.outcome.as_str(), is_held_back) {
+        ("not_examined", _) if cell.load.operations == Operations::Nothing => Score::Right,
         ("cannot_tell" | "not_examined", _) => Score::CannotTell,
         ("not_held_back", false) => Score::Right,
         ("not_held_back", true) => Score::Green,
@@ -82,7 +105,11 @@ pub(crate) fn score(cell: &Cell, truth: &Truth, answer: &Answer) -> Score {
         }
         (_, _) if !answer.is_known() => Score::CannotTell,
         (_, _) => {
-            let off = answer.share.unwrap_or(0.0) / truth.share().max(1e-9) - 1.0;
+            let (said, is) = match truth.unserved_per_s(cell) {
+                Some(unserved_per_s) => (answer.unserved_per_s.unwrap_or(0.0), unserved_per_s),
+                None => (answer.share.unwrap_or(0.0), truth.share()),
+            };
+            let off = said / is.max(1e-9) - 1.0;
             if off.abs() <= MAX_ERROR { Score::Right } else { Score::WrongCost }
         }
     }
@@ -91,15 +118,18 @@ pub(crate) fn score(cell: &Cell, truth: &Truth, answer: &Answer) -> Score {
 /// A line of the table.
 pub(crate) fn row(cell: &Cell, truth: &Truth, answer: &Answer, score: Score) -> String {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    let per_s = |count: Option<f64>| count.map_or_else(String::new, |count| format!(" {count:.0}/s"));
     format!(
-        "{:<22} {score:<11} {:>8.2} ms -> {:>8.2} ms  true {:>5}  said {} {} {}\n",
+        "{:<24} {score:<11} {:>8.2} ms -> {:>8.2} ms  true {:>5}{}  said {} {} {}{}\n",
         cell.name,
         truth.calm_us / 1000.0,
         truth.faulty_us / 1000.0,
         percent(truth.share()),
+        per_s(truth.unserved_per_s(cell)),
         answer.outcome,
         answer.cause.as_deref().unwrap_or("-"),
         answer.share.map_or_else(String::new, percent),
+        per_s(answer.unserved_per_s),
         score = format!("{score:?}"),
     )
 }

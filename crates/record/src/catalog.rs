@@ -102,6 +102,7 @@ pub static CATALOG: &[SeriesKind] = &[
         "queues.execution.*.totalTimeQueuedMicros, or concurrentTransactions' twin",
     ),
     sum("server.{member}.wait.lock_us", "us", "locks.*.timeAcquiringMicros, all modes"),
+    sum("server.{member}.write_conflicts", "1", "metrics.operation.writeConflicts"),
     sum("server.{member}.wait.flow_control_us", "us", "flowControl.timeAcquiringMicros"),
     sum(
         "server.{member}.wait.replication_us",

@@ -284,9 +284,17 @@ impl<'a> Operation<'a> {
                 return Ok(ticket);
             }
             drop(ticket);
+            self.instance.catalog.lock_waits().time(|| self.wait_for_unlock())?;
+        }
+    }
+
+    /// Waits until no `fsync` with `lock` is in force.
+    fn wait_for_unlock(&self) -> Result<()> {
+        while self.instance.write_gate.is_shut() {
             self.instance.write_gate.wait(self.deadline);
             self.check_interrupt()?;
         }
+        Ok(())
     }
 
     /// Whether a document of this `_id` is the shard's own, where the `_id` alone says so; none where it does not.

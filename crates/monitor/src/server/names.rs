@@ -212,8 +212,12 @@ pub(crate) static NAMES: &[Name] = &[
     // A lock that nobody ever waited for has its `acquireCount` only [real].
     name(
         "wait.lock_us",
-        &[at(&["locks.*.timeAcquiringMicros.*"]).zero_by("locks.*.acquireCount.*").lab(false)],
+        &[
+            at(&["fathom.locks.totalWaitMicros"]),
+            at(&["locks.*.timeAcquiringMicros.*"]).zero_by("locks.*.acquireCount.*").lab(false),
+        ],
     ),
+    name("write_conflicts", &[at(&["metrics.operation.writeConflicts"])]),
     // Since 4.2 [real].
     name("wait.flow_control_us", &[at(&["flowControl.timeAcquiringMicros"])]),
     name("flow_control.lagged", &[at(&["flowControl.isLagged"]).flag()]),

@@ -177,6 +177,8 @@ mod tests {
         let lab = rawdoc! { "fathom": {}, "locks": { "Global": { "timeAcquiringMicros": { "r": 3_i64, "w": 4_i64 } } } };
         assert_eq!(value(&tree.read(&lab), "wait.lock_us"), None);
         assert_eq!(value(&tree.read(&lab), "wait.ticket_us"), Some(7.0));
+        let lab = rawdoc! { "fathom": { "locks": { "totalWaitMicros": 5_i64 } }, "locks": { "Global": { "timeAcquiringMicros": { "r": 3_i64 } } } };
+        assert_eq!(value(&tree.read(&lab), "wait.lock_us"), Some(5.0));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use parking_lot::RwLockWriteGuard;
 
 use super::capped::{Capped, Limits};
 use super::state::{SharedState, StateLock};
-use super::{Index, State};
+use super::{Index, LockWaits, State};
 use crate::Result;
 use crate::diagnostics::Usage;
 
@@ -57,6 +57,8 @@ pub(crate) struct Parts {
     pub(crate) records: i64,
     pub(crate) bytes: i64,
     pub(crate) recounting: bool,
+    /// Where waits for the collection are counted.
+    pub(crate) lock_waits: Arc<LockWaits>,
 }
 
 impl Collection {
@@ -69,7 +71,7 @@ impl Collection {
             table: parts.table,
             id_index: parts.state.id_index().cloned(),
             limits: Limits::of(&parts.state.options),
-            state: StateLock::new(parts.state),
+            state: StateLock::new(parts.state, parts.lock_waits),
             next_record: AtomicI64::new(parts.next_record),
             records: AtomicI64::new(parts.records),
             bytes: AtomicI64::new(parts.bytes),

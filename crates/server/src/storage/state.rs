@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::{CollectionOptions, Index};
+use super::{CollectionOptions, Index, LockWaits};
 use crate::Result;
 
 /// How long a wait goes on before somebody looks whether it should end.
@@ -47,9 +47,12 @@ impl State {
     }
 }
 
-/// The lock around a state.
+/// The lock around a state; waits for it are counted.
 #[derive(Debug)]
-pub(crate) struct StateLock(RwLock<State>);
+pub(crate) struct StateLock {
+    state: RwLock<State>,
+    waits: Arc<LockWaits>,
+}
 
 /// A state that is held shared.
 #[derive(Debug)]
@@ -77,45 +80,43 @@ impl Drop for SharedState<'_> {
 }
 
 impl StateLock {
-    pub(crate) fn new(state: State) -> StateLock {
-        StateLock(RwLock::new(state))
+    pub(crate) fn new(state: State, waits: Arc<LockWaits>) -> StateLock {
+        StateLock { state: RwLock::new(state), waits }
     }
 
     /// The state, shared with other operations.
     pub(crate) fn shared(&self) -> SharedState<'_> {
-        if HELD.with(Cell::get) > 0 {
-            return SharedState::new(self.0.read_recursive());
-        }
-        SharedState::new(self.0.read())
+        let recursive = HELD.with(Cell::get) > 0;
+        SharedState::new(self.try_shared(recursive).unwrap_or_else(|| {
+            self.waits.time(|| if recursive { self.state.read_recursive() } else { self.state.read() })
+        }))
     }
 
     /// As [`StateLock::shared`], for a caller that may have to give up: `check` is asked now and then.
     pub(crate) fn shared_unless(&self, check: &dyn Fn() -> Result<()>) -> Result<SharedState<'_>> {
         let recursive = HELD.with(Cell::get) > 0;
-        if !recursive && let Some(guard) = self.0.try_read() {
+        if let Some(guard) = self.try_shared(recursive) {
             return Ok(SharedState::new(guard));
         }
-        loop {
-            let guard = if recursive {
-                self.0.try_read_recursive_for(PATIENCE)
-            } else {
-                self.0.try_read_for(PATIENCE)
-            };
-            match guard {
-                Some(guard) => return Ok(SharedState::new(guard)),
-                None => check()?,
-            }
-        }
+        let soon = || match recursive {
+            true => self.state.try_read_recursive_for(PATIENCE),
+            false => self.state.try_read_for(PATIENCE),
+        };
+        self.waits.time(|| wait_unless(check, soon)).map(SharedState::new)
+    }
+
+    fn try_shared(&self, recursive: bool) -> Option<RwLockReadGuard<'_, State>> {
+        if recursive { self.state.try_read_recursive() } else { self.state.try_read() }
     }
 
     /// The state, alone.
     pub(crate) fn exclusive(&self) -> RwLockWriteGuard<'_, State> {
-        self.0.write()
+        self.state.try_write().unwrap_or_else(|| self.waits.time(|| self.state.write()))
     }
 
     /// The state, alone, if it can be had at once.
     pub(crate) fn try_exclusive(&self) -> Option<RwLockWriteGuard<'_, State>> {
-        self.0.try_write_for(PATIENCE)
+        self.state.try_write_for(PATIENCE)
     }
 
     /// As [`StateLock::exclusive`], for a caller that may have to give up: `check` is asked now and then.
@@ -123,11 +124,19 @@ impl StateLock {
         &self,
         check: &dyn Fn() -> Result<()>,
     ) -> Result<RwLockWriteGuard<'_, State>> {
-        loop {
-            match self.0.try_write_for(PATIENCE) {
-                Some(guard) => return Ok(guard),
-                None => check()?,
-            }
+        match self.state.try_write() {
+            Some(guard) => Ok(guard),
+            None => self.waits.time(|| wait_unless(check, || self.try_exclusive())),
+        }
+    }
+}
+
+/// Tries until a lock is had, or until `check` says to give up.
+fn wait_unless<G>(check: &dyn Fn() -> Result<()>, soon: impl Fn() -> Option<G>) -> Result<G> {
+    loop {
+        match soon() {
+            Some(guard) => return Ok(guard),
+            None => check()?,
         }
     }
 }

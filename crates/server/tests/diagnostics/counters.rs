@@ -1,5 +1,7 @@
 //! Counters move by exactly what was done.
 
+use std::time::Duration;
+
 use bson::{Document, doc};
 use fathom_client::{Connection, Target};
 use fathom_wire::Compressor;
@@ -237,4 +239,34 @@ fn waits_for_the_journal_are_counted_with_their_time() {
     assert!(0 < waited_us && waited_us <= latency_us, "{waited_us} of {latency_us} us");
     run(&mut writer, &doc! { "insert": "c", "documents": [{ "_id": 100 }], "writeConcern": { "w": 1 } });
     assert_eq!(figures().0, (journaled, journaled_us));
+}
+
+/// The lab server counts them exactly; the time of a lock that nobody waits for is no wait.
+#[test]
+fn waits_for_locks_are_counted_with_their_time() {
+    const LOCKED: Duration = Duration::from_millis(300);
+    let lab = Lab::start(ENGINES[0]);
+    let mut connection = lab.connect();
+    let waits = |connection: &mut Connection| {
+        let status = status(connection);
+        let count = |path: &str| number(&status, path);
+        (count("fathom.locks.waits"), count("fathom.locks.totalWaitMicros"))
+    };
+    run(&mut connection, &doc! { "insert": "c", "documents": [{ "_id": 0 }] });
+    let before = waits(&mut connection);
+    run_on(&mut connection, "admin", &doc! { "fsync": 1, "lock": true });
+    let mut writer = lab.connect();
+    std::thread::scope(|scope| {
+        let insert = doc! { "insert": "c", "documents": [{ "_id": 1 }] };
+        scope.spawn(move || run(&mut writer, &insert));
+        std::thread::sleep(LOCKED);
+        run_on(&mut connection, "admin", &doc! { "fsyncUnlock": 1 });
+    });
+    let after = waits(&mut connection);
+    assert_eq!(after.0 - before.0, 1);
+    // The writer may begin late on a busy machine, and end late.
+    let waited = Duration::from_micros(u64::try_from(after.1 - before.1).unwrap());
+    assert!(waited > LOCKED / 10 && waited < 100 * LOCKED, "{waited:?}");
+    run(&mut connection, &doc! { "insert": "c", "documents": [{ "_id": 2 }] });
+    assert_eq!(waits(&mut connection), after);
 }

@@ -1,4 +1,5 @@
-//! `fathom`: what only this server tells: how often the journal was synced, how long operations waited for that, what checkpoints took.
+//! `fathom`: what only this server tells: how often the journal was synced, how long operations waited for that and for locks, what
+//! checkpoints took.
 
 use fathom_wire::DocumentWriter;
 
@@ -19,6 +20,11 @@ pub(super) fn fathom(context: &Context<'_>, name: &str, writer: &mut DocumentWri
     counter(&mut journal, "waits", counts.waits);
     counter(&mut journal, "totalWaitMicros", counts.waited_us);
     journal.end();
+    let (waits, waited_us) = instance.catalog.lock_waits().totals();
+    let mut locks = section.begin_document("locks");
+    counter(&mut locks, "waits", waits);
+    counter(&mut locks, "totalWaitMicros", waited_us);
+    locks.end();
     let figures = instance.checkpoint_figures();
     let mut checkpoints = section.begin_document("checkpoints");
     counter(&mut checkpoints, "count", figures.count);

@@ -19,7 +19,7 @@ use super::catalog_entry::CatalogEntry;
 use super::collection::Parts;
 use super::pending_drops::PendingDrops;
 use super::sizes::SizeStorer;
-use super::{Collection, CollectionOptions, Index, IndexSpec, State};
+use super::{Collection, CollectionOptions, Index, IndexSpec, LockWaits, State};
 use crate::Result;
 use crate::execution::Validator;
 use crate::replication::{Change, Logged, Oplog, SetTables};
@@ -40,6 +40,7 @@ pub(crate) struct Catalog {
     /// Makes idents differ between servers, as mongod's random suffix does.
     suffix: u64,
     drops: PendingDrops,
+    lock_waits: Arc<LockWaits>,
     /// Which tables are journaled: in a replica set only what is in `local`.
     tables: SetTables,
     /// Where changes are logged for other members.
@@ -70,6 +71,7 @@ impl Catalog {
             next_ident: AtomicU64::new(0),
             suffix: crate::random::number(),
             drops: PendingDrops::new(tables),
+            lock_waits: Arc::default(),
         };
         let mut recount = catalog.load()?;
         if !tables.is_set() {
@@ -142,7 +144,13 @@ impl Catalog {
             bytes: counts.bytes,
             recounting: table.is_some() && !counts.clean && last > 0,
             table,
+            lock_waits: Arc::clone(&self.lock_waits),
         }))
+    }
+
+    /// How long operations waited for locks.
+    pub(crate) fn lock_waits(&self) -> &LockWaits {
+        &self.lock_waits
     }
 
     /// A collection or view by its full name.
@@ -223,6 +231,7 @@ impl Catalog {
             records: 0,
             bytes: 0,
             recounting: false,
+            lock_waits: Arc::clone(&self.lock_waits),
         }));
         let written = self.write_as(&collection, &collection.lock(), &[created]);
         if let Err(failure) = written {

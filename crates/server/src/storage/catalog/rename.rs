@@ -80,6 +80,7 @@ impl Catalog {
             records: old.records(),
             bytes: old.bytes(),
             recounting: old.recounting().load(Ordering::Relaxed),
+            lock_waits: Arc::clone(&self.lock_waits),
         }));
         renamed.take_over(old);
         let session = self.engine.session()?;

@@ -1,0 +1,164 @@
+//! A cell of the bench: a server, where its data are, a load, and the fault of half of the windows.
+
+use std::time::Duration;
+
+/// A lab server as a cell wants it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Server {
+    pub(crate) engine: &'static str,
+    pub(crate) flags: &'static [&'static str],
+    /// Records of about 1 KB that are loaded before the first window.
+    pub(crate) records: u64,
+    pub(crate) set: Set,
+    /// Whether it and its client have one processor alone.
+    pub(crate) is_pinned: bool,
+}
+
+/// The replica set that a server is the primary of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Set {
+    /// None.
+    Standalone,
+    /// Itself, a secondary on a device of its own, and an arbiter: a majority needs the secondary.
+    SecondaryAndArbiter,
+    /// Itself and four secondaries.
+    FourSecondaries,
+}
+
+/// Operations, and how they come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    pub(crate) operations: Operations,
+    pub(crate) connections: u32,
+    pub(crate) rate: Rate,
+}
+
+impl Load {
+    pub(crate) fn has_rate(&self) -> bool {
+        self.rate != Rate::Closed
+    }
+}
+
+/// When operations are due.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Rate {
+    /// Each connection begins the next when the last has ended.
+    Closed,
+    /// So many a second, evenly spaced.
+    Target(u32),
+    /// So many a second, at random times.
+    Open(u32),
+    /// A share of what the same connections do in a closed loop, evenly spaced.
+    ShareOfCapacity(f64),
+    /// So many a second, with so many more for 3 of each 10 seconds.
+    Bursts(u32, u32),
+}
+
+/// What operations are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operations {
+    /// None at all.
+    Nothing,
+    /// Uniform reads.
+    Reads,
+    /// Uniform updates that do not wait for the journal.
+    Updates,
+    /// Uniform updates that do.
+    JournaledUpdates,
+    /// Uniform updates that wait for a majority of the set.
+    MajorityUpdates,
+    /// Half of each, journaled.
+    Mixed,
+    /// Half of each, not journaled.
+    UnjournaledMixed,
+    Inserts,
+    /// Scans of a hundred records at most.
+    Scans,
+}
+
+/// The fault of half of the windows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    /// Nothing: a control.
+    None,
+    /// A control group's limit on reads a second, as a share of what is read without it.
+    ReadCap(f64),
+    /// The same on bytes read.
+    ReadBandwidth(f64),
+    /// The same on writes, of which flushes are some.
+    WriteCap(f64),
+    /// Each request of the device takes so much longer.
+    SlowDevice(Duration),
+    /// The device's queue holds so many requests.
+    ShortQueue(u32),
+    /// Another program writes to the device, with so many requests in flight.
+    Neighbour(u32),
+    /// Of the file system so many MiB are free.
+    NearlyFull(u64),
+    /// A parameter of the server: its name, its value without the fault and with it.
+    Parameter(&'static str, &'static str, &'static str),
+    /// Every ten seconds the TTL monitor finds so many documents that have expired.
+    TtlPasses(u32),
+    /// The collection is validated without end, which holds it alone.
+    Validations,
+    /// Other clients, so many, update the one document that the load updates.
+    HotDocument(u32),
+    /// The server's process is stopped once in each window.
+    Stop(Duration),
+    /// `fsync` locks the server once in each window.
+    FsyncLock(Duration),
+    /// The way to the server and back takes so much longer.
+    Delay(Duration),
+    /// Of a hundred packets to the server so many are lost.
+    Loss(u8),
+    /// So many programs for each processor burn time.
+    Hogs(usize),
+    /// The server may use so many processors.
+    Quota(f64),
+    /// The client that makes the load may use so many processors.
+    ClientQuota(f64),
+    /// The server's memory and its files in the page cache may take so many MiB more than what the process needs.
+    MemoryLimit(u64),
+    /// The load comes over so many connections.
+    FewConnections(u32),
+    /// Each request of the secondary's device takes so much longer.
+    SlowMember(Duration),
+    /// The secondary may use so many processors.
+    MemberQuota(f64),
+    /// Two of the secondaries are stopped.
+    TwoMembersDown,
+}
+
+/// Where the data are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Disk {
+    /// A folder of the machine's own disk.
+    Folder,
+    /// XFS on a loop device.
+    Real,
+    /// XFS on a loop device whose requests take so long without the fault, so many side by side.
+    Slow(Duration, usize),
+}
+
+/// A cell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cell {
+    pub(crate) name: &'static str,
+    pub(crate) server: Server,
+    pub(crate) disk: Disk,
+    pub(crate) load: Load,
+    pub(crate) fault: Fault,
+    /// Findings that are a right cause; empty for a control.
+    pub(crate) causes: &'static [&'static str],
+}
+
+impl Cell {
+    pub(crate) fn is_control(&self) -> bool {
+        matches!(self.fault, Fault::None)
+    }
+
+    /// Whether the fault is in the load itself, so that windows with it and without it are runs of their own.
+    pub(crate) fn has_load_of_its_own(&self) -> bool {
+        matches!(self.fault, Fault::FewConnections(_))
+    }
+}
