@@ -124,7 +124,7 @@ soak: setup ## the long forms of the tests
 	@setup/install.sh proof
 	@setup/clients.sh install
 	@setup/clients.sh install ferretdb
-	cargo test --workspace --locked -- --ignored --skip helper_process --skip verdicts::record
+	cargo test --workspace --locked -- --ignored --skip helper_process --skip verdicts::
 
 clean: ## remove what was built
 	cargo clean --quiet

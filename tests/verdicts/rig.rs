@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
+use fathom_host::DeviceNumber;
 use fathom_process::Tool;
 use fathom_testkit::{
     Bytes, Cap, CapLimits, DelayProxy, Fathom, Filesystem, LabServer, LimitGroup, Need, Network, OrSkip,
@@ -181,9 +182,10 @@ impl Rig {
         }
         let unlimited = CapLimits { read_iops: Some(u64::from(u32::MAX)), ..CapLimits::default() };
         let cap = self.capped(unlimited);
-        let before = served(cap.path());
+        let device = cap.devices()[0];
+        let before = served(cap.path(), device);
         thread::sleep(time);
-        let after = served(cap.path());
+        let after = served(cap.path(), device);
         cap.lift().unwrap();
         [0, 1, 2].map(|at| (after[at] - before[at]) / time.as_secs_f64())
     }
@@ -270,7 +272,7 @@ fn prepare(cell: &Cell, loaded: &LoadedServer) {
                 (0..BATCH).map(|_| doc! { "at": expired, "padding": &padding }).collect();
             connection.run("ttl", &doc! { "insert": &name, "documents": batch }).unwrap();
         }
-        // A hundred years: nothing expires before its pass.
+        // Nothing expires before its pass.
         let index = doc! { "key": { "at": 1 }, "name": "at", "expireAfterSeconds": 2_147_483_647 };
         connection.run("ttl", &doc! { "createIndexes": &name, "indexes": [index] }).unwrap();
     }
@@ -282,23 +284,22 @@ fn pin(pid: u32) {
     taskset.args(["-a", "-c", "-p", "0", &pid.to_string()]).run().unwrap();
 }
 
-/// Reads, bytes read and writes that a group's throttle has counted, on all devices.
-fn served(group: &Path) -> [f64; 3] {
+/// Reads, bytes read and writes of a device that a group's throttle has counted. The disk below a loop device is charged with the same again.
+fn served(group: &Path, device: DeviceNumber) -> [f64; 3] {
     let file = |name: &str| fs::read_to_string(group.join(name)).unwrap_or_default();
     // Version 1: `7:0 Read 12`; version 2: `7:0 rbytes=1 wbytes=2 rios=3 wios=4`.
-    let of_v1 = |name: &str, kind: &str| -> f64 {
-        let text = file(name);
-        let lines = text.lines().filter_map(|line| line.split_once(' ')?.1.strip_prefix(kind));
-        lines.filter_map(|count| count.trim().parse::<f64>().ok()).sum()
-    };
-    let of_v2 = |text: &str, key: &str| -> f64 {
-        let words = text.split_whitespace().filter_map(|word| word.strip_prefix(key));
-        words.filter_map(|count| count.parse::<f64>().ok()).sum()
+    let prefix = format!("{device} ");
+    let of = |text: &str, key: &str| -> f64 {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(&prefix));
+        let mut counts = lines.flat_map(str::split_whitespace).skip_while(|word| !word.starts_with(key));
+        let count = counts.next().map(|word| word.trim_start_matches(key).to_owned());
+        let count = count.filter(|count| !count.is_empty()).or_else(|| counts.next().map(str::to_owned));
+        count.and_then(|count| count.parse().ok()).unwrap_or(0.0)
     };
     let (requests, bytes) = ("blkio.throttle.io_serviced", "blkio.throttle.io_service_bytes");
     if group.join(requests).exists() {
-        return [of_v1(requests, "Read "), of_v1(bytes, "Read "), of_v1(requests, "Write ")];
+        return [of(&file(requests), "Read"), of(&file(bytes), "Read"), of(&file(requests), "Write")];
     }
     let stat = file("io.stat");
-    ["rios=", "rbytes=", "wios="].map(|key| of_v2(&stat, key))
+    ["rios=", "rbytes=", "wios="].map(|key| of(&stat, key))
 }

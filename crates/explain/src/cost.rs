@@ -31,6 +31,8 @@ pub(crate) struct Load {
     offered_per_s: Option<f64>,
     connections: Option<f64>,
     p99_us: Option<f64>,
+    /// The part of the processors' time that is free, where the load is a closed loop: it can go no further than these let it.
+    free_processors: Option<f64>,
 }
 
 impl Load {
@@ -87,6 +89,7 @@ impl Load {
                 .and_then(|all| mean(all.into_iter().flatten()))
                 .filter(|count| *count >= 1.0),
             p99_us: None,
+            free_processors: offered.is_empty().then(|| free_processors(evidence)).flatten(),
         }
     }
 
@@ -95,12 +98,13 @@ impl Load {
         if !(us > 0.0 && self.whole_us > 0.0) {
             return None;
         }
-        let share = |us: f64| (self.saved_us(us.max(0.0)) / self.whole_us).clamp(0.0, 1.0);
+        let most = self.most_share();
+        let share = |us: f64| (self.saved_us(us.max(0.0)) / self.whole_us).clamp(0.0, most);
         Some(Cost {
             clock: self.clock,
             share: share(us),
             interval: (share(interval_us.0), share(interval_us.1)),
-            mean_us: self.saved_us(us),
+            mean_us: share(us) * self.whole_us,
             p99_us: self.p99_us,
             unserved_per_s: self.unserved_per_s(us),
             basis: basis.to_owned(),
@@ -131,6 +135,13 @@ impl Load {
             }
             _ => self.cost_of_share(share, interval, basis),
         }
+    }
+
+    /// The most that a closed loop can gain: each operation takes as much processor time as before, so that its rate ends where no processor is
+    /// free. A load at a rate has no such end.
+    fn most_share(&self) -> f64 {
+        let is_closed = self.clock != Clock::Server && self.schedule_us <= 0.0;
+        self.free_processors.filter(|_| is_closed).unwrap_or(1.0)
     }
 
     /// The wait for a free connection, which would go with connections enough: what the formula gives for bursts, or all where the connections are
@@ -189,6 +200,13 @@ impl Load {
     }
 }
 
+/// The part of the host's processor time that nothing ran in.
+fn free_processors(evidence: &Evidence) -> Option<f64> {
+    let idle_pct = evidence.mean("host.cpu.idle_pct")?;
+    let iowait_pct = evidence.mean("host.cpu.iowait_pct").unwrap_or(0.0);
+    Some(((idle_pct + iowait_pct) / 100.0).clamp(0.0, 1.0))
+}
+
 /// The loads that ended within the run.
 fn loads(evidence: &Evidence) -> impl Iterator<Item = &fathom_record::load::Load> {
     evidence.results.iter().filter_map(|entry| match entry {
@@ -223,6 +241,7 @@ mod tests {
             offered_per_s: None,
             connections: Some(connections),
             p99_us: None,
+            free_processors: None,
         }
     }
 
@@ -242,6 +261,16 @@ mod tests {
         let cost = load(0.0, 1000.0, 8000.0, 8.0).cost(400.0, (300.0, 500.0), "x").unwrap();
         assert_eq!((cost.share, cost.interval, cost.mean_us), (0.4, (0.3, 0.5), 400.0));
         assert_eq!(load(0.0, 1000.0, 1.0, 1.0).cost(0.0, (0.0, 0.0), "x"), None);
+    }
+
+    #[test]
+    fn a_closed_loop_goes_no_further_than_the_processors() {
+        let full = Load { free_processors: Some(0.06), ..load(0.0, 700.0, 11_000.0, 8.0) };
+        let cost = full.cost(190.0, (180.0, 200.0), "x").unwrap();
+        assert_eq!((cost.share, cost.interval), (0.06, (0.06, 0.06)));
+        // A load at a rate waits less, and asks for no more than before.
+        let cost = Load { schedule_us: 1.0, ..full }.cost(190.0, (180.0, 200.0), "x").unwrap();
+        assert!(cost.share > 0.2, "{cost:?}");
     }
 
     #[test]
