@@ -12,7 +12,7 @@ use fathom_units::Bytes;
 use crate::scratch::{fixture_ledger, root_fixture};
 use crate::skip::Need;
 
-/// What a period of a quota lasts, in microseconds (the kernel's default).
+/// The period of a quota, in microseconds (the kernel's default).
 const PERIOD_US: f64 = 100_000.0;
 
 /// A group, without limits at first. Dropped, its processes are in its parent again.
@@ -54,7 +54,7 @@ impl LimitGroup {
         self.write("memory.limit_in_bytes", &limit.unwrap_or_else(|| "-1".to_owned()))
     }
 
-    /// The memory of the group that no file holds, which cannot be taken from it where there is no swap.
+    /// The anonymous memory of the group. Without swap the kernel cannot reclaim it.
     pub fn anonymous_memory(&self) -> Result<Bytes> {
         let file = self.path.join("memory.stat");
         let text = fs::read_to_string(&file).map_err(|e| Error::io("read", &file, e))?;

@@ -48,6 +48,11 @@ impl Network {
         self.hub.enter()
     }
 
+    /// Does something where the clients are; a program that it starts is there.
+    pub fn among_clients<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        self.hub.within(work)
+    }
+
     /// Does something on a host; a program that it starts is on that host.
     pub fn on<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> Result<T> {
         self.host(host)?.within(work)

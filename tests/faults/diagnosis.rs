@@ -46,6 +46,13 @@ impl Diagnosis {
         assert_eq!(named, (Some("held_back"), Some(id)), "{verdict:#}");
     }
 
+    /// The ids of the findings that are certain or likely.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        let findings = self.document["findings"].as_array().into_iter().flatten();
+        let told = findings.filter(|finding| finding["confidence"] != "cannot_tell");
+        told.filter_map(|finding| finding["id"].as_str().map(str::to_owned)).collect()
+    }
+
     /// What a series of the run adds up to.
     pub(crate) fn sum(&self, name: &str) -> f64 {
         self.series(name).unwrap_or_else(|| panic!("no {name}")).iter().sum()
@@ -93,6 +100,11 @@ impl Diagnosis {
     /// The share of a layer in the mean operation; 0 where it is not among them.
     pub(crate) fn share(&self, operations: &str, layer: &str) -> f64 {
         self.layer(operations, layer, "share")
+    }
+
+    /// The mean time of a layer of the only server's budget, in microseconds.
+    pub(crate) fn mean_us(&self, operations: &str, layer: &str) -> f64 {
+        self.layer(operations, layer, "mean_us")
     }
 
     fn layer(&self, operations: &str, layer: &str, field: &str) -> f64 {

@@ -1,5 +1,6 @@
 //! A cell of the bench: a server, where its data are, a load, and the fault of half of the windows.
 
+use std::fmt;
 use std::time::Duration;
 
 /// A lab server as a cell wants it.
@@ -160,5 +161,67 @@ impl Cell {
     /// Whether the fault is in the load itself, so that windows with it and without it are runs of their own.
     pub(crate) fn has_load_of_its_own(&self) -> bool {
         matches!(self.fault, Fault::FewConnections(_))
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operations = match self.operations {
+            Operations::Nothing => return f.write_str("none"),
+            Operations::Reads => "reads",
+            Operations::Updates => "updates",
+            Operations::JournaledUpdates => "journaled updates",
+            Operations::MajorityUpdates => "majority updates",
+            Operations::Mixed => "reads and journaled updates",
+            Operations::UnjournaledMixed => "reads and updates",
+            Operations::Inserts => "inserts",
+            Operations::Scans => "scans",
+        };
+        match self.rate {
+            Rate::Closed => write!(f, "{operations}, {} connections", self.connections),
+            Rate::Target(per_s) => write!(f, "{per_s} {operations} a second"),
+            Rate::Open(per_s) => write!(f, "{per_s} {operations} a second at random times"),
+            Rate::ShareOfCapacity(share) => write!(f, "{operations} at {:.0} % of capacity", 100.0 * share),
+            Rate::Bursts(per_s, more) => {
+                write!(f, "{per_s} {operations} a second, {more} more for 3 s of 10")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+        match *self {
+            Fault::None => f.write_str("none"),
+            Fault::ReadCap(share) => write!(f, "cap at {} of the reads", percent(share)),
+            Fault::ReadBandwidth(share) => write!(f, "cap at {} of the bytes read", percent(share)),
+            Fault::WriteCap(share) => write!(f, "cap at {} of the writes and flushes", percent(share)),
+            Fault::SlowDevice(more) => write!(f, "each request of the device takes {more:?} longer"),
+            Fault::ShortQueue(requests) => write!(f, "a device queue of {requests}"),
+            Fault::Neighbour(depth) => write!(f, "another program writes, {depth} requests in flight"),
+            Fault::NearlyFull(mib) => write!(f, "{mib} MiB of the file system are free"),
+            Fault::Parameter(_, calm, faulty) => write!(f, "{faulty} in place of {calm}"),
+            Fault::TtlPasses(documents) => write!(f, "{documents} documents expire every 10 s"),
+            Fault::Validations => f.write_str("the collection is validated without end"),
+            Fault::HotDocument(clients) => write!(f, "{clients} other clients update the one document"),
+            Fault::Stop(time) => write!(f, "the process is stopped for {time:?}"),
+            Fault::FsyncLock(time) => write!(f, "fsync locks the server for {time:?}"),
+            Fault::Delay(more) => write!(f, "the round trip takes {more:?} longer"),
+            Fault::Loss(percent) => write!(f, "{percent} % of the packets are lost"),
+            Fault::Hogs(each) => write!(f, "{each} busy loops for each processor"),
+            Fault::Quota(processors) => write!(f, "a quota of {processors} processors"),
+            Fault::ClientQuota(processors) => write!(f, "a quota of {processors} processors for the client"),
+            Fault::MemoryLimit(mib) => write!(f, "a memory limit that leaves {mib} MiB for the page cache"),
+            Fault::FewConnections(1) => f.write_str("one connection"),
+            Fault::FewConnections(few) => write!(f, "{few} connections"),
+            Fault::SlowMember(more) => {
+                write!(f, "each request of the secondary's device takes {more:?} longer")
+            }
+            Fault::MemberQuota(processors) => {
+                write!(f, "a quota of {processors} processors for the secondary")
+            }
+            Fault::TwoMembersDown => f.write_str("two of five members are stopped"),
+        }
     }
 }

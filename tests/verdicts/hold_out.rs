@@ -1,4 +1,4 @@
-//! The cells that are held out: a third, which nobody looks at while rules are written.
+//! The hold-out: a third of the cells, whose scores are not looked at while rules are written.
 //!
 //! They are drawn with the hash of the commit that first held all cells. Cells whose verdicts were seen before are never among them.
 

@@ -56,10 +56,8 @@ struct Session {
 pub(crate) fn record(cell: &Cell, bundle: &Path) -> Truth {
     let scratch = Scratch::new().unwrap();
     let order = order(cell);
-    // In a thread of its own, which a fault of the network moves to another one.
-    let record = || session(cell, &Rig::new, &order, &scratch.path().join("runs"));
     let (session, disturbance) =
-        with_disturbance(|| thread::scope(|scope| scope.spawn(record).join().unwrap()));
+        with_disturbance(|| session(cell, &Rig::new, &order, &scratch.path().join("runs")));
     // A set's members are on several storages, and an idle server has no time that could be shorter.
     let has_fastest = cell.server.set == Set::Standalone && cell.load.operations != Operations::Nothing;
     let fastest = (cell.is_control() && has_fastest)
@@ -148,8 +146,7 @@ fn by_windows(rig: &Rig, order: &[bool], rate: Rate, folder: &Path) -> Session {
         Operations::Nothing => rig.loaded.explained(time.as_secs()),
         _ => rig.watched(time, &words(load, load.connections, rate)),
     };
-    let running = call.arg("--runs").arg(folder).spawn();
-    rig.adopt_client(running.pid());
+    let running = rig.start(call.arg("--runs").arg(folder));
     let spans = windows(rig, order);
     finish(running);
     let run = Run::open(only_entry(folder)).unwrap();
@@ -173,7 +170,7 @@ fn by_runs(rig: &Rig, order: &[bool], rate: Rate, folder: &Path) -> Session {
         };
         let folder = folder.join(at.to_string());
         let words = words(load, connections, rate);
-        finish(rig.watched(SETTLE + JUDGED + TAIL, &words).arg("--runs").arg(&folder).spawn());
+        finish(rig.start(rig.watched(SETTLE + JUDGED + TAIL, &words).arg("--runs").arg(&folder)));
         session.runs.push(Run::open(only_entry(&folder)).unwrap());
         let (begin_s, end_s) = (SETTLE.as_secs_f64(), (SETTLE + JUDGED).as_secs_f64());
         session.spans.push(Span { run: at, begin_s, end_s, has_fault });

@@ -11,7 +11,7 @@ use fathom_host::DeviceNumber;
 use fathom_process::Tool;
 use fathom_testkit::{
     Bytes, Cap, CapLimits, DelayProxy, Fathom, Filesystem, LabServer, LimitGroup, Need, Network, OrSkip,
-    RealDisk, Scratch, SlowDisk, Speed, Tmpfs,
+    RealDisk, Running, Scratch, SlowDisk, Speed, Tmpfs,
 };
 
 use super::cell::{Cell, Disk, Fault, Set};
@@ -141,7 +141,6 @@ impl Rig {
         };
         if let Some(network) = &network {
             loaded.host = network.address(0).to_string();
-            network.enter().unwrap();
         }
         if let Disk::Slow(service, _) = cell.disk {
             storage.set_service(service);
@@ -165,12 +164,17 @@ impl Rig {
         self.loaded.watched(self.port(), time.as_secs(), words)
     }
 
-    /// Notes the process of the load once it runs.
-    pub(crate) fn adopt_client(&self, pid: u32) {
-        self.client_group.iter().for_each(|group| group.adopt_process(pid).unwrap());
+    /// Starts the load where the clients are, within their limits.
+    pub(crate) fn start(&self, load: Fathom) -> Running {
+        let running = match &self.network {
+            Some(network) => network.among_clients(|| load.spawn()).unwrap(),
+            None => load.spawn(),
+        };
+        self.client_group.iter().for_each(|group| group.adopt_process(running.pid()).unwrap());
         if self.cell.server.is_pinned {
-            pin(pid);
+            pin(running.pid());
         }
+        running
     }
 
     /// What the block throttle counts each second without the fault: reads, bytes read, and writes with flushes. A limit is a

@@ -48,11 +48,14 @@ impl Truth {
 /// A verdict as far as it is scored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Answer {
-    outcome: String,
-    cause: Option<String>,
-    share: Option<f64>,
+    pub(crate) outcome: String,
+    pub(crate) cause: Option<String>,
+    pub(crate) share: Option<f64>,
     interval: Option<(f64, f64)>,
     unserved_per_s: Option<f64>,
+    /// The findings that name a cause for sure or likely, by their ids.
+    #[serde(skip)]
+    pub(crate) findings: Vec<String>,
 }
 
 impl Answer {
@@ -66,6 +69,7 @@ impl Answer {
             share: cost["share"].as_f64(),
             interval,
             unserved_per_s: cost["unserved_per_s"].as_f64(),
+            findings: diagnosis.ids(),
         }
     }
 
@@ -115,7 +119,26 @@ pub(crate) fn score(cell: &Cell, truth: &Truth, answer: &Answer) -> Score {
     }
 }
 
-/// A line of the table.
+impl Score {
+    /// The word of the table in the docs.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Score::Right => "right",
+            Score::WrongCost => "right cause, wrong cost",
+            Score::CannotTell => "cannot tell",
+            Score::WrongCause => "wrong cause",
+            Score::Green => "wrong: not held back",
+            Score::NoControl => "no control: faster storage makes it faster",
+        }
+    }
+
+    /// A verdict that must not be given.
+    pub(crate) fn is_wrong(self) -> bool {
+        matches!(self, Score::WrongCause | Score::Green)
+    }
+}
+
+/// A line of the terminal's table.
 pub(crate) fn row(cell: &Cell, truth: &Truth, answer: &Answer, score: Score) -> String {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let per_s = |count: Option<f64>| count.map_or_else(String::new, |count| format!(" {count:.0}/s"));

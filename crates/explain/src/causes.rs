@@ -13,20 +13,50 @@ pub(crate) struct Cause {
     /// The id of its finding.
     pub(crate) id: &'static str,
     pub(crate) domain: Domain,
-    /// The waits that its removal removes. Empty if the finding's gain is its share of all waiting.
+    /// The waits that its removal removes.
     pub(crate) waits: &'static [Wait],
+    /// The whole that the gain of its finding is a share of, if the gain is a cost.
+    pub(crate) gain: GainBase,
     /// What holds the system back, for "held back by".
     pub(crate) noun: &'static str,
     /// Whether requests wait above the device, so that the device's own time remains without it.
     pub(crate) is_above_device: bool,
+    /// Whether recordings of a known truth (`tests/verdicts`, `tests/faults`) show it in one and not in another.
+    pub(crate) is_proven: bool,
+}
+
+/// The whole that the gain of a finding is a share of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GainBase {
+    /// No whole: the gain is an estimate, and the cost follows from the waits.
+    None,
+    /// All waiting of the operations that were seen.
+    Waiting,
+    /// What clients wait, whether they were watched or not.
+    ClientWaiting,
 }
 
 const fn cause(id: &'static str, domain: Domain, waits: &'static [Wait], noun: &'static str) -> Cause {
-    Cause { id, domain, waits, noun, is_above_device: false }
+    Cause { id, domain, waits, gain: GainBase::None, noun, is_above_device: false, is_proven: true }
+}
+
+/// A stop of the whole server.
+const fn stop(id: &'static str, waits: &'static [Wait], noun: &'static str) -> Cause {
+    Cause { gain: GainBase::ClientWaiting, ..cause(id, Domain::Server, waits, noun) }
+}
+
+/// Times at which operations wait longer.
+const fn spikes(id: &'static str, domain: Domain, noun: &'static str) -> Cause {
+    Cause { gain: GainBase::Waiting, ..cause(id, domain, &[], noun) }
 }
 
 const fn above_device(id: &'static str, noun: &'static str) -> Cause {
     Cause { is_above_device: true, ..cause(id, Domain::Storage, DEVICE, noun) }
+}
+
+/// One that no recording of a known truth shows yet, as its output says.
+const fn provisional(cause: Cause) -> Cause {
+    Cause { is_proven: false, ..cause }
 }
 
 const DEVICE: &[Wait] = &[Wait::PageRead, Wait::Eviction, Wait::Journal];
@@ -34,26 +64,27 @@ const DEVICE: &[Wait] = &[Wait::PageRead, Wait::Eviction, Wait::Journal];
 /// The causes, the best explanation of a wait first.
 pub(crate) static CAUSES: &[Cause] = &[
     cause("processor-is-short", Domain::Processors, &[Wait::Processor, Wait::Client], "busy processors"),
-    cause(
+    provisional(cause(
         "client-limited",
         Domain::Client,
         &[Wait::Client, Wait::Connection],
         "the client that makes the load",
-    ),
-    cause("fsync-lock", Domain::Server, &[], "fsyncLock"),
-    cause("server-stood-still", Domain::Server, &[], "a server that stood still"),
-    cause("stalls", Domain::Server, &[], "stops"),
-    cause("flow-control-on-path", Domain::Members, &[Wait::FlowControl], "flow control"),
+    )),
+    stop("fsync-lock", &[Wait::Lock], "fsyncLock"),
+    stop("server-stood-still", &[], "a server that stood still"),
+    spikes("stalls", Domain::Server, "stops"),
+    provisional(cause("flow-control-on-path", Domain::Members, &[Wait::FlowControl], "flow control")),
     above_device("capped-by-throttle", "a limit of a control group"),
     above_device("queue-cap", "a queue that is too short"),
     cause("neighbour-io", Domain::Storage, DEVICE, "the I/O of other programs on the same device"),
-    cause("looks-capped", Domain::Storage, DEVICE, "what looks like a provider's limit"),
-    cause("ttl-spikes", Domain::Server, &[], "passes of the TTL monitor"),
-    cause("checkpoint-spikes", Domain::Storage, &[], "checkpoints"),
-    cause("periodic-spikes", Domain::Storage, &[], "periodic spikes"),
-    cause("device-saturated", Domain::Storage, DEVICE, "a full device"),
+    provisional(cause("looks-capped", Domain::Storage, DEVICE, "what looks like a provider's limit")),
+    provisional(spikes("ttl-spikes", Domain::Server, "passes of the TTL monitor")),
+    spikes("checkpoint-spikes", Domain::Storage, "checkpoints"),
+    provisional(spikes("periodic-spikes", Domain::Storage, "periodic spikes")),
+    provisional(cause("device-saturated", Domain::Storage, DEVICE, "a full device")),
     cause("replication-on-path", Domain::Members, &[Wait::Replication], "the member that writes wait for"),
     cause("tickets-or-locks", Domain::Server, &[Wait::Ticket, Wait::Lock], "tickets or locks"),
+    provisional(cause("write-conflicts", Domain::Server, &[Wait::Conflict], "writes of the same documents")),
     cause(
         "eviction-by-operations",
         Domain::Cache,
@@ -65,6 +96,11 @@ pub(crate) static CAUSES: &[Cause] = &[
     cause("network-takes-most", Domain::Network, &[Wait::RoundTrip, Wait::Client], "the way to the server"),
     cause("waits-for-connections", Domain::Client, &[Wait::Connection], "too few connections"),
 ];
+
+/// The ids of the findings that name a cause, and whether recordings of a known truth show each in one and not in another.
+pub fn cause_ids() -> impl Iterator<Item = (&'static str, bool)> {
+    CAUSES.iter().map(|cause| (cause.id, cause.is_proven))
+}
 
 /// The cause that a finding names, and its place in the table.
 pub(crate) fn of(finding: &Finding) -> Option<(usize, &'static Cause)> {

@@ -137,8 +137,8 @@ impl Load {
         }
     }
 
-    /// The most that a closed loop can gain: each operation takes as much processor time as before, so that its rate ends where no processor is
-    /// free. A load at a rate has no such end.
+    /// The largest share that a closed loop can gain. Each operation takes as much processor time as before, so the rate stops rising when no
+    /// processor is free. A load at a rate has no such limit.
     fn most_share(&self) -> f64 {
         let is_closed = self.clock != Clock::Server && self.schedule_us <= 0.0;
         self.free_processors.filter(|_| is_closed).unwrap_or(1.0)

@@ -89,7 +89,9 @@ fn signs(evidence: &Evidence) -> Vec<Sign> {
             series: "monitor.run_wait_pct".to_owned(),
         });
     }
-    signs.extend(evidence.members().iter().filter_map(|member| quota(evidence, member)));
+    // A member that only follows keeps clients waiting through replication, which says so itself.
+    let leads = |member: &&String| !crate::cluster::follows(evidence, member);
+    signs.extend(evidence.members().iter().filter(leads).filter_map(|member| quota(evidence, member)));
     if let Some(steal_pct) = mean(evidence, "host.cpu.steal_pct").filter(|steal| *steal > MAX_STEAL_PCT) {
         signs.push(Sign {
             reason: format!("other virtual machines took {steal_pct:.0} % of the processors' time."),
@@ -128,12 +130,19 @@ fn signs(evidence: &Evidence) -> Vec<Sign> {
     signs
 }
 
+/// What is said of the members that only follow and that a quota holds back.
+pub(crate) fn followers_under_quota(evidence: &Evidence) -> Vec<String> {
+    let members = evidence.members();
+    let follows = members.iter().filter(|member| crate::cluster::follows(evidence, member));
+    follows.filter_map(|member| Some(quota(evidence, member)?.evidence)).collect()
+}
+
 /// A server whose control groups hold it back from processors that the host may well have idle.
 fn quota(evidence: &Evidence, member: &str) -> Option<Sign> {
     let series = format!("server.{member}.process.throttled_us");
     let throttled_pct = rate_pct(evidence, &series).filter(|pct| *pct > MAX_THROTTLED_PCT)?;
     let allowed = mean(evidence, &format!("server.{member}.process.cpu_quota"))
-        .map_or_else(String::new, |quota| format!(" of {quota:.1} processors"));
+        .map_or_else(String::new, |quota| format!(" of {} processors", (100.0 * quota).round() / 100.0));
     Some(Sign {
         reason: format!("a quota{allowed} held server {member} back {throttled_pct:.0} % of the time."),
         evidence: format!(

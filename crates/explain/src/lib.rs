@@ -18,6 +18,7 @@ mod fingerprint;
 mod fsync_lock;
 mod guard;
 mod history;
+mod journal_rate;
 mod judgement;
 mod ladder;
 mod layers;
@@ -38,6 +39,7 @@ mod verdict;
 mod windows;
 
 pub use amplification::member_rows;
+pub use causes::cause_ids;
 pub use comparison::{ReadRun, compare};
 pub use evidence::Evidence;
 pub use fail_condition::{Answer, FailCondition};

@@ -24,6 +24,8 @@ pub(crate) enum Wait {
     Processor,
     Ticket,
     Lock,
+    /// For another write of the same document, before the next try.
+    Conflict,
     FlowControl,
     Replication,
     /// For pages to be read.
@@ -35,7 +37,7 @@ pub(crate) enum Wait {
 
 impl Wait {
     /// All of them, from the client down.
-    pub(crate) const ALL: [Wait; 12] = [
+    pub(crate) const ALL: [Wait; 13] = [
         Wait::Connection,
         Wait::Stop,
         Wait::RoundTrip,
@@ -43,6 +45,7 @@ impl Wait {
         Wait::Processor,
         Wait::Ticket,
         Wait::Lock,
+        Wait::Conflict,
         Wait::FlowControl,
         Wait::Replication,
         Wait::PageRead,
@@ -60,6 +63,7 @@ impl Wait {
             Wait::Processor => "a processor",
             Wait::Ticket => "a ticket",
             Wait::Lock => "a lock",
+            Wait::Conflict => "other writes of the same documents",
             Wait::FlowControl => "flow control",
             Wait::Replication => "other members",
             Wait::PageRead => "pages to be read",
@@ -75,6 +79,7 @@ impl Wait {
             Wait::Processor => "engine",
             Wait::Ticket => "ticket",
             Wait::Lock => "lock",
+            Wait::Conflict => "write_conflict",
             Wait::FlowControl => "flow_control",
             Wait::Replication => "replication",
             Wait::PageRead => "page_read",
@@ -122,9 +127,11 @@ fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wa
         Wait::PageRead => (layer.mean_us, one_access_each_us(evidence, budget)),
         Wait::Journal => (layer.mean_us, SYNC_US * writes),
         Wait::Replication => (layer.mean_us, (SYNC_US + ROUND_TRIP_US) * writes),
-        Wait::Connection => (load.queue_us(), 0.0),
+        Wait::Connection => (load.queue_us(), WAKE_US),
         Wait::Stop => (load.stop_us(), SEND_US),
-        Wait::Ticket | Wait::Lock | Wait::FlowControl | Wait::Eviction => (layer.mean_us, 0.0),
+        Wait::Ticket | Wait::Lock | Wait::Conflict | Wait::FlowControl | Wait::Eviction => {
+            (layer.mean_us, 0.0)
+        }
     };
     let us = whole_us - off_us;
     // The interval is the layer's, as wide for a part of it in proportion.
@@ -166,13 +173,21 @@ fn one_access_each_us(evidence: &Evidence, budget: &Budget) -> f64 {
     let devices = crate::path::leaves(evidence, member);
     let reads: f64 = devices.iter().filter_map(|device| sum(&format!("device.{device}.reads"))).sum();
     let from_device = if devices.is_empty() { pages } else { reads.min(pages) };
-    (from_device * READ_US + (pages - from_device) * CACHED_READ_US) / budget.count.max(1.0)
+    (from_device * READ_US + (pages - from_device) * CACHED_READ_US) / served(evidence, budget).max(1.0)
 }
 
-/// How long the server's threads waited for a processor, for each operation.
+/// The operations that the server served, of all clients: over these it sums what it counts.
+fn served(evidence: &Evidence, budget: &Budget) -> f64 {
+    let count =
+        |kind| evidence.sum_within(&format!("server.{}.{kind}.operations", budget.member), budget.window_ns);
+    ["reads", "writes"].into_iter().filter_map(count).sum::<f64>().max(budget.count)
+}
+
+/// How long the server's threads waited for a processor, for each operation that it served.
 fn waited_for_processor_us(evidence: &Evidence, budget: &Budget) -> Option<f64> {
     let (begin_ns, end_ns) = budget.window_ns;
     let series = evidence.series.get(&format!("server.{}.process.run_wait_us", budget.member))?;
     let waited_us: f64 = series.within(begin_ns, end_ns).iter().map(|point| point.value).sum();
-    (budget.count > 0.0).then(|| waited_us / budget.count)
+    let served = served(evidence, budget);
+    (served > 0.0).then(|| waited_us / served)
 }

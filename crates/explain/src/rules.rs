@@ -1,8 +1,8 @@
 //! Table: every rule, in the order in which they run; a later one may read what an earlier one judged.
 
 use crate::{
-    Evidence, Judgement, amplification, caps, cluster, device, fsync_lock, guard, ladder, layers, little,
-    neighbour, queue, spikes, stalls, standstill, verdict,
+    Evidence, Judgement, amplification, caps, cluster, device, fsync_lock, guard, journal_rate, ladder,
+    layers, little, neighbour, queue, spikes, stalls, standstill, verdict,
 };
 
 /// One way of judging a run.
@@ -106,6 +106,7 @@ pub static RULES: &[Rule] = &[
     },
     Rule { name: "standstill", needs: standstill::NEEDS, judge: standstill::judge },
     Rule { name: "fsync-lock", needs: fsync_lock::NEEDS, judge: fsync_lock::judge },
+    Rule { name: "journal-rate", needs: journal_rate::NEEDS, judge: journal_rate::judge },
     // The last: it prices and ranks what the others found.
     Rule {
         name: "verdict",

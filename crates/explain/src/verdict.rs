@@ -5,14 +5,14 @@
 
 use fathom_record::budget::Budget;
 use fathom_record::verdict::{Cost, MIN_COST_SHARE, Outcome, Verdict};
-use fathom_record::{Confidence, Finding, Gain, Severity};
+use fathom_record::{Confidence, Finding, Severity};
 use fathom_units::{Nanos, count};
 
-use crate::causes::{self, CAUSES, Cause};
+use crate::causes::{self, CAUSES, Cause, GainBase};
 use crate::cost::Load;
 use crate::removable::{Removable, Wait, removable};
 use crate::storage_class::VERSION;
-use crate::{Evidence, Judgement, cluster};
+use crate::{Evidence, Judgement, cluster, journal_rate};
 
 /// Below this many operations a second a server is idle, and there is nothing to hold back.
 const IDLE_PER_S: f64 = 1.0;
@@ -138,41 +138,42 @@ fn weighted(mut cost: Cost, weight: f64) -> Cost {
 /// Gives a finding that names a cause its cost; one that holds the system back is a warning.
 fn price(finding: &mut Finding, parts: &[Part], load: Option<&Load>, above_device: &[Wait]) {
     let Some((_, cause)) = causes::of(finding) else { return };
-    if cause.waits.is_empty() {
-        // Its gain is the share of all waiting that it makes.
-        let cost = |(gain, load): (&Gain, &Load)| match cause.id {
-            "server-stood-still" | "fsync-lock" => load.cost_of_stops(gain.share, gain.interval, &gain.basis),
-            _ => load.cost_of_share(gain.share, gain.interval, &gain.basis),
-        };
-        finding.cost = finding.gain.as_ref().zip(load).map(cost);
-    } else {
-        let portion = |wait: Wait| match cause.is_above_device {
-            true => Portion::AboveDevice,
-            false if above_device.contains(&wait) => Portion::Device,
-            false => Portion::Whole,
-        };
-        let waits: Vec<(Wait, Portion)> =
-            cause.waits_of(finding).into_iter().map(|wait| (wait, portion(wait))).collect();
-        let named = |part: &&Part| {
-            let prefix = format!("server.{}.", part.member);
-            finding.series.iter().any(|name| name.starts_with(&prefix))
-        };
-        let its: Vec<&Part> = parts.iter().filter(named).collect();
-        let its = if its.is_empty() { parts.iter().collect() } else { its };
-        finding.cost = its
-            .iter()
-            .filter_map(|part| part.cost(&waits))
-            .max_by(|one, other| one.share.total_cmp(&other.share));
-    }
+    let of_gain = finding.gain.as_ref().zip(load).and_then(|(gain, load)| match cause.gain {
+        GainBase::None => None,
+        GainBase::Waiting => Some(load.cost_of_share(gain.share, gain.interval, &gain.basis)),
+        GainBase::ClientWaiting => Some(load.cost_of_stops(gain.share, gain.interval, &gain.basis)),
+    });
+    let portion = |wait: Wait| match cause.is_above_device {
+        true => Portion::AboveDevice,
+        false if above_device.contains(&wait) => Portion::Device,
+        false => Portion::Whole,
+    };
+    let waits: Vec<(Wait, Portion)> =
+        cause.waits_of(finding).into_iter().map(|wait| (wait, portion(wait))).collect();
+    let named = |part: &&Part| {
+        let prefix = format!("server.{}.", part.member);
+        finding.series.iter().any(|name| name.starts_with(&prefix))
+    };
+    let its: Vec<&Part> = parts.iter().filter(named).collect();
+    let its = if its.is_empty() { parts.iter().collect() } else { its };
+    let of_waits = its.iter().filter_map(|part| part.cost(&waits));
+    finding.cost = of_waits.chain(of_gain).max_by(|one, other| one.share.total_cmp(&other.share));
     if let Some(cost) = &finding.cost
         && finding.confidence != Confidence::CannotTell
         && cost.share >= MIN_COST_SHARE
     {
         finding.severity = finding.severity.max(Severity::Warning);
+        if !cause.is_proven {
+            let provisional = "This rule is provisional: no recording of a known fault has shown it yet.";
+            finding.evidence.push(provisional.to_owned());
+        }
     }
 }
 
 fn decide(evidence: &Evidence, judgement: &Judgement, parts: &[Part]) -> Verdict {
+    if let Some(finding) = judgement.findings.iter().find(|one| one.id == journal_rate::ID) {
+        return refused(finding);
+    }
     let costly = |finding: &&Finding| finding.cost.as_ref().is_some_and(|cost| cost.share >= MIN_COST_SHARE);
     let mut named =
         judgement.findings.iter().filter(costly).filter_map(|one| Some((one, causes::of(one)?.1)));
@@ -206,6 +207,21 @@ fn held_back(finding: &Finding, cause: &Cause) -> Verdict {
         next: finding.advice.as_ref().or(finding.next_look.as_ref()).map(|next| sentence_of(next)),
         ..Verdict::new(Outcome::HeldBack, sentence)
     }
+}
+
+/// The rate itself is not what it is called.
+fn refused(finding: &Finding) -> Verdict {
+    Verdict {
+        confidence: Confidence::CannotTell,
+        reasons: finding.evidence.clone(),
+        next: finding.next_look.clone(),
+        ..Verdict::new(Outcome::CannotTell, format!("Cannot tell: {}.", lower(&finding.claim)))
+    }
+}
+
+fn lower(claim: &str) -> String {
+    let mut letters = claim.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 fn probably(finding: &Finding, cause: &Cause, withheld: &[String]) -> Verdict {
@@ -285,6 +301,9 @@ fn unexplained(judgement: &Judgement, parts: &[Part]) -> Option<Verdict> {
             ..Verdict::new(Outcome::CannotTell, sentence)
         });
     }
+    if let Some(verdict) = small_cache(judgement) {
+        return Some(verdict);
+    }
     if !judgement.withheld.is_empty() {
         let sentence = "Cannot tell: the timings are those of busy processors.".to_owned();
         return Some(Verdict {
@@ -307,6 +326,35 @@ fn unexplained(judgement: &Judgement, parts: &[Part]) -> Option<Verdict> {
         confidence: Confidence::CannotTell,
         reasons: open.missing.clone(),
         next: Some("Watch the client too, and the host of the server.".to_owned()),
+        ..Verdict::new(Outcome::CannotTell, sentence)
+    })
+}
+
+/// Pages that come from the disk as fast as they can, and yet take a fifth of the mean: a larger cache would save as many as it holds, which nothing
+/// that was read tells.
+fn small_cache(judgement: &Judgement) -> Option<Verdict> {
+    let (budget, us) =
+        judgement.budgets.iter().filter(|budget| budget.operations == "all").find_map(|budget| {
+            let waits =
+                budget.layers.iter().filter(|layer| matches!(layer.name.as_str(), "page_read" | "evict"));
+            let us: f64 = waits.map(|layer| layer.mean_us).sum();
+            (us >= MIN_COST_SHARE * cluster::whole_us(budget)).then_some((budget, us))
+        })?;
+    let whole_us = cluster::whole_us(budget);
+    let time = |us: f64| Nanos((us.max(0.0) * 1e3).round() as u64);
+    let sentence = format!(
+        "Cannot tell whether a larger cache would help: operations wait {} of {} for pages, {:.0} %, at the speed of an idle device.",
+        time(us),
+        time(whole_us),
+        100.0 * us / whole_us
+    );
+    Some(Verdict {
+        confidence: Confidence::CannotTell,
+        reasons: vec!["How many of these pages a larger cache would hold was not read.".to_owned()],
+        next: Some(
+            "Enlarge the cache by a tenth while the load runs (wiredTigerEngineRuntimeConfig), and watch pages.read per operation."
+                .to_owned(),
+        ),
         ..Verdict::new(Outcome::CannotTell, sentence)
     })
 }

@@ -54,6 +54,14 @@ pub struct Binding {
     pub read_concern: Option<String>,
 }
 
+impl Binding {
+    /// Whether a write is answered once it is in the journal.
+    pub fn is_journaled(&self) -> bool {
+        let journaled = |concern: &RawDocumentBuf| concern.get_bool("j").unwrap_or(false);
+        self.write_concern.as_ref().is_some_and(journaled)
+    }
+}
+
 /// The connection string, which may hold a password: it is for drivers, not for people.
 pub fn url(properties: &Properties) -> &str {
     properties.get("mongodb.url").map_or(DEFAULT_URL, str::trim)
@@ -221,7 +229,8 @@ mod tests {
         assert_eq!((both.database.as_str(), both.acknowledged), ("db", false));
         let (old, _) =
             binding(&[("mongodb.url", "mongodb://h/admin"), ("mongodb.writeConcern", "JOURNALED")]);
-        assert_eq!((old.database.as_str(), old.write_concern), ("ycsb", Some(rawdoc! { "j": true })));
+        assert_eq!((old.database.as_str(), old.write_concern.clone()), ("ycsb", Some(rawdoc! { "j": true })));
+        assert!(old.is_journaled() && !plain.is_journaled());
         let (_, warned) =
             binding(&[("mongodb.url", "mongodb://h/?foo=1"), ("mongodb.writeConcern", "strict")]);
         assert_eq!(warned.len(), 2, "{warned:?}");

@@ -7,11 +7,12 @@ use fathom_record::budget::{Budget, Layer};
 use fathom_record::{Confidence, Finding, Gain, Severity};
 
 use super::conditions::{
-    Look, Place, connections, eviction, flow_control, journal, misses, network, replication, tickets,
+    Look, Place, conflicts, connections, eviction, flow_control, journal, misses, network, replication,
+    tickets,
 };
 use super::frame::Frame;
 use crate::client::Client;
-use crate::{Evidence, cluster};
+use crate::{Evidence, cluster, guard};
 
 /// One rule of a layer.
 struct Rule {
@@ -53,7 +54,7 @@ static RULES: &[Rule] = &[
         layers: &["schedule"],
         operations: &["all", "reads", "writes"],
         above: 0.2,
-        least_us: 1000.0,
+        least_us: 200.0,
         look: connections,
         claim: "Operations wait for a free connection before they are sent.",
         advice: "Give the client more connections (a larger pool), then look at the mean again.",
@@ -115,6 +116,19 @@ static RULES: &[Rule] = &[
         undo: "Set the former number of connections or tickets.",
     },
     Rule {
+        id: "write-conflicts",
+        layers: &["write_conflict"],
+        operations: &["writes", "all"],
+        above: 0.1,
+        least_us: 100.0,
+        look: conflicts,
+        claim: "Writes of the same documents collide, and the server tries them again.",
+        advice: "Spread the updates of a document that many clients update over several documents, or collect them and send one.",
+        basis: "a write that meets no other is done at the first try",
+        next_look: "Which documents: slow operations with writeConflicts in the log or the profiler.",
+        undo: "Nothing is changed on the server.",
+    },
+    Rule {
         id: "replication-on-path",
         layers: &["replication"],
         operations: &["writes", "all"],
@@ -157,6 +171,7 @@ pub(crate) fn findings(
             let mut finding = judge(rule, &Place { evidence, client, frame, budget, layers })?;
             if rule.id == "replication-on-path" {
                 cluster::name_it(evidence, &budget.member, &mut finding);
+                finding.evidence.extend(guard::followers_under_quota(evidence));
             }
             if finding.id == "journal-on-path" {
                 finding.command = probe_of_journal(evidence, &budget.member);

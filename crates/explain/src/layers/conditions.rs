@@ -276,6 +276,18 @@ pub(super) fn tickets(place: &Place<'_>) -> Look {
     }
 }
 
+/// How often writes collide.
+pub(super) fn conflicts(place: &Place<'_>) -> Look {
+    let (conflicts, writes) = (place.sum_of("write_conflicts"), place.sum_of("writes.operations"));
+    let said = conflicts.zip(writes).filter(|(_, writes)| *writes > 0.0).map(|(conflicts, writes)| {
+        format!(
+            "A write was tried {:.1} times on average: {conflicts:.0} write conflicts in {writes:.0} writes.",
+            1.0 + conflicts / writes
+        )
+    });
+    Look::Holds(said.into_iter().collect(), (0.3, 0.8, 1.0))
+}
+
 /// Which member is waited for is said with the finding; what it may bring rests on how far that one gets faster.
 pub(super) fn replication(place: &Place<'_>) -> Look {
     let waits = place.sum_of("replication.waits").filter(|waits| *waits > 0.0);

@@ -8,12 +8,13 @@
 use super::columns::{Column, at, per};
 
 /// The layers in the order of an operation's path.
-pub(crate) const LAYERS: [&str; 10] = [
+pub(crate) const LAYERS: [&str; 11] = [
     "schedule",
     "network",
     "ticket",
     "flow_control",
     "lock",
+    "write_conflict",
     "replication",
     "page_read",
     "evict",
@@ -24,15 +25,17 @@ pub(crate) const LAYERS: [&str; 10] = [
 const TICKET: usize = 2;
 const FLOW_CONTROL: usize = 3;
 const LOCK: usize = 4;
-const REPLICATION: usize = 5;
-const PAGE_READ: usize = 6;
-const EVICT: usize = 7;
-const JOURNAL: usize = 8;
-const ENGINE: usize = 9;
+const WRITE_CONFLICT: usize = 5;
+const REPLICATION: usize = 6;
+const PAGE_READ: usize = 7;
+const EVICT: usize = 8;
+const JOURNAL: usize = 9;
+const ENGINE: usize = 10;
 
-/// Above so many syncs of the journal a second, writes make them: left to itself the journal is synced every 100 ms
-/// (storage.journal.commitIntervalMs), and by checkpoints.
-pub(crate) const SYNCS_ON_ITS_OWN_PER_S: f64 = 20.0;
+/// Left to itself the journal is synced so long after the last sync, in seconds (storage.journal.commitIntervalMs), and by checkpoints.
+const COMMIT_INTERVAL_S: f64 = 0.1;
+/// Above so many syncs of the journal a second, writes make them, however short they are.
+const SYNCS_ON_ITS_OWN_PER_S: f64 = 20.0;
 /// The client's own count of operations under way may differ from throughput times service time by so much (analysis.md A2).
 pub(crate) const CLIENT_TOLERANCE: f64 = 0.02;
 
@@ -63,12 +66,21 @@ pub(crate) struct Shape {
     pub(crate) waits_outside: bool,
     /// Whether what locks cost is what tickets cost, counted twice.
     pub(crate) lock_is_ticket: bool,
+    /// The mean number of write conflicts of a write; 0 if they are rare.
+    pub(crate) conflicts_per_write: f64,
     /// Whether the processor time of the server's process was read.
     pub(crate) processor: bool,
     /// A round trip that no operation can beat, in microseconds; 0 where pings are too short to tell.
     pub(crate) floor_us: f64,
     /// What the round trip itself takes, in microseconds: the lower quartile of pings.
     pub(crate) ping_us: f64,
+}
+
+impl Shape {
+    /// Whether the wait for the journal is neither counted nor the difference of two latencies.
+    pub(crate) fn is_journal_estimated(&self) -> bool {
+        !self.journal && !self.waits_outside
+    }
 }
 
 /// The mean operation of one kind, in microseconds.
@@ -82,7 +94,7 @@ pub(crate) struct Parts {
     pub(crate) whole: f64,
     pub(crate) server: f64,
     /// By the order of [`LAYERS`].
-    pub(crate) layers: [f64; 10],
+    pub(crate) layers: [f64; LAYERS.len()],
     /// Within the network: the round trip of a ping.
     pub(crate) ping: f64,
     /// Within page reads: the device.
@@ -126,11 +138,24 @@ pub(crate) fn parts(row: &[f64], of: Of, shape: &Shape) -> Parts {
             *engine = one.engine_left.max(0.0) * (1.0 - share);
         }
     }
+    if shape.conflicts_per_write > 0.0 {
+        retries(&mut writes, shape.conflicts_per_write);
+    }
     match of {
         Of::Reads => reads,
         Of::Writes => writes,
         Of::All => weighted(&reads, &writes),
     }
+}
+
+/// Takes what tries in vain cost a write out of its engine's time. Each try takes the processor as long as another, and what is neither on a
+/// processor nor in a wait that is counted are the pauses between tries (mongodb/mongo:src/mongo/db/concurrency/exception_util.cpp).
+fn retries(writes: &mut Parts, conflicts_per_write: f64) {
+    let left = writes.engine_left.max(0.0);
+    let engine = writes.layers.get(ENGINE).copied().unwrap_or(0.0);
+    let last_try = engine / (1.0 + conflicts_per_write);
+    set(&mut writes.layers, ENGINE, last_try);
+    set(&mut writes.layers, WRITE_CONFLICT, left - last_try);
 }
 
 /// Reads and writes of the whole server, over which it sums its waits; of the namespace where only that is known.
@@ -189,12 +214,12 @@ fn raw(row: &[f64], of: Of, shape: &Shape) -> Parts {
         let network = parts.network_left.max(shape.floor_us * visits);
         let ping = per(at(row, Column::Ping), at(row, Column::Pings)).min(shape.ping_us);
         parts.ping = ping.min(network) * visits.min(1.0);
-        parts.layers = [schedule, network, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        parts.layers = [schedule, network, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
     }
     waits(&mut parts, row, is_write, visits, shape);
     acknowledgement(&mut parts, visits * outside);
     parts.engine_left = parts.server - parts.layers.iter().skip(TICKET).take(ENGINE - TICKET).sum::<f64>();
-    if is_write && !shape.journal && !shape.waits_outside {
+    if is_write && shape.is_journal_estimated() {
         let estimate = visits * journal_estimate(row);
         let journal = estimate.min(parts.engine_left).max(0.0);
         parts.engine_left -= journal;
@@ -257,7 +282,7 @@ fn acknowledgement(parts: &mut Parts, wait_us: f64) {
     }
 }
 
-fn set(layers: &mut [f64; 10], layer: usize, value: f64) {
+fn set(layers: &mut [f64; LAYERS.len()], layer: usize, value: f64) {
     layers.get_mut(layer).into_iter().for_each(|one| *one = value);
 }
 
@@ -268,16 +293,23 @@ fn device_per_operation(row: &[f64], operations: f64) -> f64 {
     per(at(row, Column::PagesRead).min(reads), operations) * per(at(row, Column::DeviceReadTime), reads)
 }
 
+/// So many syncs a second of this length the journal makes at most if no write asks for one: the geometric mean of the rate with a pause of
+/// [`COMMIT_INTERVAL_S`] after each and of the rate without a pause, which writes bring about.
+fn most_syncs_on_its_own_per_s(sync_s: f64) -> f64 {
+    (1.0 / ((COMMIT_INTERVAL_S + sync_s) * sync_s).sqrt()).min(SYNCS_ON_ITS_OWN_PER_S)
+}
+
 /// What writes may wait for the journal, where the server does not count it: a write that asks for the journal waits for the
-/// sync that runs, half of it on average, and then for its own. None waits where the journal is synced on its own only.
+/// sync that runs and then for its own. Of the one that runs it waits for half if it comes at any time, and for all of it if its connection
+/// was answered by the sync before; three quarters are between. None waits where the journal is synced on its own only.
 fn journal_estimate(row: &[f64]) -> f64 {
     let seconds = at(row, Column::Time);
     let (syncs, sync_us) = (at(row, Column::Syncs), at(row, Column::SyncTime));
-    if per(syncs, seconds) <= SYNCS_ON_ITS_OWN_PER_S {
+    if per(syncs, seconds) <= most_syncs_on_its_own_per_s(per(sync_us, syncs) / 1e6) {
         return 0.0;
     }
     let busy = (sync_us / (seconds * 1e6)).min(1.0);
-    per(sync_us, syncs) * (1.0 + busy / 2.0)
+    per(sync_us, syncs) * (1.0 + 0.75 * busy)
 }
 
 /// The operations under way over throughput times service time: 1 where every operation was counted with its time.
@@ -294,7 +326,7 @@ pub(crate) fn in_flight_ratio(row: &[f64], shape: &Shape) -> f64 {
 fn weighted(reads: &Parts, writes: &Parts) -> Parts {
     let count = reads.count + writes.count;
     let mix = |one: f64, other: f64| per(one * reads.count + other * writes.count, count);
-    let mut layers = [0.0; 10];
+    let mut layers = [0.0; LAYERS.len()];
     for (sum, (one, other)) in layers.iter_mut().zip(reads.layers.iter().zip(&writes.layers)) {
         *sum = mix(*one, *other);
     }

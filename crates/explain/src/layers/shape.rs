@@ -27,6 +27,7 @@ pub(crate) fn shape_of(frame: &Frame, total: &[f64]) -> Option<(Shape, Vec<Strin
         journal: frame.has(Column::Journal) || frame.is_alone && at(total, Column::Replication) > 0.0,
         alone: frame.is_alone,
         waits_outside: waits_outside(frame.of_namespace, total),
+        conflicts_per_write: conflicts_per_write(total),
         processor: frame.has(Column::Cpu),
         ..Shape::default()
     };
@@ -92,6 +93,13 @@ pub(crate) fn waits_outside(of_namespace: bool, total: &[f64]) -> bool {
         && own >= MIN_SAME_SHARE * all
         && difference_us > 0.0
         && difference_us >= MIN_DIFFERENCE_SHARE * server_us
+}
+
+/// How often a write was tried again; 0 below one in ten writes, where retries cost no tenth of a write.
+fn conflicts_per_write(total: &[f64]) -> f64 {
+    const MIN_CONFLICTS_PER_WRITE: f64 = 0.1;
+    let conflicts = per(at(total, Column::WriteConflicts), at(total, Column::AllWrites));
+    if conflicts < MIN_CONFLICTS_PER_WRITE { 0.0 } else { conflicts }
 }
 
 fn set(flags: &mut [bool; 2], kind: usize) {

@@ -67,14 +67,14 @@ struct Difference {
     calm_us: f64,
     tail_us: f64,
     /// Each layer's part of the difference.
-    shares: [f64; 10],
+    shares: [f64; LAYERS.len()],
 }
 
 fn difference(both: &[f64], shape: &Shape) -> Option<Difference> {
     let (calm, tail) = both.split_at_checked(COLUMNS)?;
     let (calm, tail) = (parts(calm, Of::All, shape), parts(tail, Of::All, shape));
     let whole = tail.whole - calm.whole;
-    let mut shares = [0.0; 10];
+    let mut shares = [0.0; LAYERS.len()];
     for (share, (tail, calm)) in shares.iter_mut().zip(tail.layers.iter().zip(&calm.layers)) {
         *share = (tail - calm) / whole;
     }

@@ -2,7 +2,7 @@
 
 use fathom_record::budget::Layer;
 use fathom_record::verdict::Domain;
-use fathom_record::{Point, SeriesSet};
+use fathom_record::{Gain, Point, SeriesSet};
 
 use super::*;
 

@@ -66,6 +66,15 @@ pub(super) struct Drive<'d> {
     documents: Vec<Value>,
 }
 
+/// What the servers of a load are watched for.
+pub(super) struct Watched<'w> {
+    pub(super) url: &'w str,
+    /// The collection, where there is one.
+    pub(super) namespace: Option<String>,
+    /// Whether a write is answered once it is in the journal.
+    pub(super) is_journaled: bool,
+}
+
 impl<'d> Drive<'d> {
     /// Opens the run folder and the page of metrics.
     pub(super) fn new(
@@ -73,15 +82,19 @@ impl<'d> Drive<'d> {
         settings: &ClientSettings,
         report: &'d ReportSettings,
         way: Way<'d>,
-        (url, namespace): (&str, Option<String>),
+        Watched { url, namespace, is_journaled }: Watched<'_>,
         server: String,
         signals: Signals,
     ) -> Result<Self> {
-        let run = if config.no_record {
+        let mut run = if config.no_record {
             None
         } else {
             probing::open_run("ycsb", config.runs.clone(), settings.plan.seed, Path::new("."))
         };
+        if let Some(run) = &mut run {
+            let journaled = ("client.journaled".to_owned(), is_journaled.to_string());
+            run.amend(|manifest| manifest.environment.extend([journaled]))?;
+        }
         let metrics = config.metrics.as_deref().map(LoadMetrics::serve).transpose()?;
         let session = match &run {
             Some(run) if config.watch => {

@@ -8,12 +8,13 @@ use crate::verbs::watch::view::LoopPart;
 
 /// Table: the layers with a colour of their own, so that a layer keeps its colour when others come and go. The colours are the
 /// nearest of 256 to those that people with any colour vision tell apart (Okabe and Ito).
-const LAYERS: [(&str, u8, char); 11] = [
+const LAYERS: [(&str, u8, char); 12] = [
     ("schedule", 250, 's'),
     ("network", 74, 'n'),
     ("ticket", 166, 't'),
     ("flow control", 132, 'f'),
     ("lock", 175, 'l'),
+    ("write conflict", 168, 'c'),
     ("replication", 36, 'r'),
     ("page read", 25, 'd'),
     ("evict", 214, 'v'),

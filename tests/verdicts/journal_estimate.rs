@@ -1,0 +1,65 @@
+//! The estimate of the wait for the journal, beside the exact wait that only the lab server counts.
+//!
+//! No mongod counts this wait. What is said of one rests on the estimate, so recordings are judged with the counter and without it.
+
+use std::path::{Path, PathBuf};
+
+use fathom_record::{Manifest, Reading, Run, RunWriter, State};
+use fathom_testkit::{Fathom, Scratch, assert, test};
+
+use super::cell::Operations;
+use super::cells::CELLS;
+use super::{bundle_of, hold_out};
+use crate::faults::diagnosis::Diagnosis;
+use crate::faults::study::{PROGRAM, only_entry};
+
+/// So far may the estimate be off, as a part of it.
+const MAX_ERROR: f64 = 0.3;
+/// A thread that waits for a sync has to wake up after it, which the syncs do not tell.
+const WAKE_US: f64 = 200.0;
+
+/// A run folder without the counters of exact waits.
+fn without_counter(run: &Run, parent: &Path) -> PathBuf {
+    let mut manifest = Manifest::new(&run.manifest.verb, &run.manifest.fathom_version, Vec::new());
+    manifest.environment = run.manifest.environment.clone();
+    manifest.seed = run.manifest.seed;
+    let mut writer = RunWriter::create(parent, manifest).unwrap();
+    let mut readings: Vec<Reading> = Vec::new();
+    for (name, series) in run.series().unwrap().iter().filter(|(name, _)| !name.ends_with("wait.journal_us"))
+    {
+        for point in &series.points {
+            readings.push(Reading::new(name, &series.unit, (point.begin_ns, point.end_ns), point.value));
+        }
+    }
+    readings.sort_by_key(|reading| reading.end_ns);
+    writer.readings(&readings).unwrap();
+    for entry in run.results().unwrap() {
+        writer.result(&entry).unwrap();
+    }
+    writer.finish(State::Complete, None).unwrap()
+}
+
+#[test]
+fn the_estimated_wait_for_the_journal_is_near_the_exact_one() {
+    let mut count = 0;
+    for cell in CELLS.iter().filter(|cell| !hold_out::holds(cell) && cell.server.engine == "wiredTiger") {
+        let is_journaled = matches!(cell.load.operations, Operations::JournaledUpdates | Operations::Mixed);
+        if !is_journaled || !bundle_of(cell).exists() {
+            continue;
+        }
+        let scratch = Scratch::new().unwrap();
+        let into = scratch.path().join("run");
+        let import =
+            Fathom::new(PROGRAM).args(["runs", "import"]).arg(bundle_of(cell)).arg("--runs").arg(&into);
+        import.run().expect_code(0);
+        let folder = only_entry(&into);
+        let estimated = without_counter(&Run::open(&folder).unwrap(), &scratch.path().join("estimated"));
+        let [exact, estimate] =
+            [&folder, &estimated].map(|run| Diagnosis::of_run(run).mean_us("writes", "journal"));
+        println!("{}: exact {exact:.0} us, estimated {estimate:.0} us", cell.name);
+        let is_near = (exact - estimate).abs() <= MAX_ERROR * estimate + WAKE_US;
+        assert!(is_near, "{}: exact {exact} us, estimated {estimate} us", cell.name);
+        count += 1;
+    }
+    assert!(count > 0, "no journaled cell is recorded");
+}

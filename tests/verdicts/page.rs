@@ -1,0 +1,151 @@
+//! What the docs show of the bench: its table in `docs/known-truth.md`, and the picture of claimed against true costs.
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fathom_testkit::assert_eq;
+
+use super::Judged;
+use super::scoring::Score;
+
+const BEGIN: &str = "<!-- The bench of verdicts: FATHOM_UPDATE_DOCS=1 writes this. -->";
+const END: &str = "<!-- End of the bench of verdicts. -->";
+/// The side of the picture's square, and the room around it for words.
+const SIDE: f64 = 400.0;
+const MARGIN: f64 = 50.0;
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+/// Fails if the docs show something else than these verdicts; `FATHOM_UPDATE_DOCS=1` writes them.
+pub(crate) fn check(judged: &[Judged]) {
+    let path = docs().join("known-truth.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).expect("the begin of the table");
+    let (_, after) = rest.split_once(END).expect("the end of the table");
+    let wanted = format!("{before}{BEGIN}\n{}{END}{after}", table(judged));
+    let picture = docs().join("verdicts.svg");
+    let drawing = scatter(judged);
+    if env::var_os("FATHOM_UPDATE_DOCS").is_some() {
+        fs::write(&path, wanted).unwrap();
+        fs::write(&picture, drawing).unwrap();
+        return;
+    }
+    let stale = "the docs are stale: FATHOM_UPDATE_DOCS=1 cargo test -p fathom --test tests verdicts::";
+    assert_eq!(text, wanted, "{stale}");
+    assert_eq!(fs::read_to_string(&picture).unwrap_or_default(), drawing, "{stale}");
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// Milliseconds with three digits.
+fn ms(us: f64) -> String {
+    let ms = us / 1000.0;
+    match ms {
+        ms if ms < 10.0 => format!("{ms:.2}"),
+        ms if ms < 100.0 => format!("{ms:.1}"),
+        ms => fathom_units::count(ms),
+    }
+}
+
+fn table(judged: &[Judged]) -> String {
+    let count = |score: Score| judged.iter().filter(|one| one.score == score).count();
+    let mut text = format!(
+        "\n{} cells: {} right, {} \"cannot tell\", {} with the right cause and a wrong cost, {} with a wrong cause, {} \"not held back\" over a fault.\n\n",
+        judged.len(),
+        count(Score::Right),
+        count(Score::CannotTell),
+        count(Score::WrongCost),
+        count(Score::WrongCause),
+        count(Score::Green)
+    );
+    text.push_str("| cell | load | fault | without, ms | with, ms | true cost | claimed | named | score |\n|---|---|---|---|---|---|---|---|---|\n");
+    for Judged { cell, truth, answer, score } in judged {
+        let claimed = answer.share.filter(|_| answer.cause.is_some());
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            cell.name,
+            cell.load,
+            cell.fault,
+            ms(truth.calm_us),
+            ms(truth.faulty_us),
+            percent(truth.share()),
+            claimed.map_or_else(String::new, percent),
+            answer
+                .cause
+                .as_ref()
+                .map_or_else(|| answer.outcome.replace('_', " "), |cause| format!("`{cause}`")),
+            score.words()
+        );
+    }
+    text.push('\n');
+    text
+}
+
+/// Claimed over true share of each cell whose cause is named, with the band of a quarter around equality.
+fn scatter(judged: &[Judged]) -> String {
+    let size = SIDE + 2.0 * MARGIN;
+    let (x, y) = (|share: f64| MARGIN + SIDE * share, |share: f64| MARGIN + SIDE * (1.0 - share));
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {size} {size}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <title>Claimed over true cost of each cell of the bench of verdicts</title>\n\
+         <rect width=\"{size}\" height=\"{size}\" fill=\"white\"/>\n\
+         <polygon points=\"{},{} {},{} {},{} {},{}\" fill=\"#e8eef7\"/>\n",
+        x(0.0),
+        y(0.0),
+        x(0.8),
+        y(1.0),
+        x(1.0),
+        y(1.0),
+        x(1.0),
+        y(0.75)
+    );
+    for tenth in (0..=10).step_by(2) {
+        let share = f64::from(tenth) / 10.0;
+        let label = percent(share);
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{0} {1}V{2}M{3} {4}H{5}\" stroke=\"#dddddd\"/><text x=\"{0}\" y=\"{6}\" text-anchor=\"middle\">{label}</text>\
+             <text x=\"{7}\" y=\"{8}\" text-anchor=\"end\">{label}</text>",
+            x(share),
+            y(0.0),
+            y(1.0),
+            x(0.0),
+            y(share),
+            x(1.0),
+            y(0.0) + 18.0,
+            x(0.0) - 6.0,
+            y(share) + 4.0
+        );
+    }
+    let _ = writeln!(
+        svg,
+        "<text x=\"{0}\" y=\"{1}\" text-anchor=\"middle\">true cost, share of the mean time</text>\
+         <text x=\"14\" y=\"{0}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {0})\">claimed cost</text>",
+        size / 2.0,
+        size - 10.0
+    );
+    for Judged { cell, truth, answer, score } in judged {
+        let Some(claimed) = answer.share.filter(|_| answer.cause.is_some()) else { continue };
+        let fill = match score {
+            Score::Right => "#1f6fb2",
+            Score::CannotTell => "#999999",
+            _ => "#c0392b",
+        };
+        let _ = writeln!(
+            svg,
+            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\" fill=\"{fill}\"><title>{}</title></circle>",
+            x(truth.share()),
+            y(claimed),
+            cell.name
+        );
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
