@@ -71,11 +71,29 @@ impl Killed {
         killed
     }
 
-    /// Starts it anew, kills it after a share of its length, and cleans up. The number of the process.
-    fn kill_after(&self, share: f64, with_tools: bool) -> u32 {
+    /// Starts it anew and kills it after a share of its length. If it ends before that although it should not, it was faster than the runs that
+    /// told the length, and is killed once more by its own. The number of the process.
+    fn kill_after(&mut self, share: f64, with_tools: bool) -> u32 {
+        let mut running = self.start();
+        let begun = Instant::now();
+        let end = self.length.mul_f64(share);
+        while begun.elapsed() < end && running.0.try_wait().unwrap().is_none() {
+            thread::sleep(Duration::from_millis(2).min(end.saturating_sub(begun.elapsed())));
+        }
+        if share < 1.0 && running.0.try_wait().unwrap().is_some() {
+            self.length = begun.elapsed().min(self.length);
+            self.assert_clean(None, "faster than before");
+            running = self.start();
+            thread::sleep(self.length.mul_f64(share));
+        }
+        running.kill(with_tools);
+        running.0.id()
+    }
+
+    fn start(&self) -> Running {
         let _ = fs::remove_dir_all(self.place.path("runs"));
         let log = |name: &str| File::create(self.place.path(name)).unwrap();
-        let mut running = Running(
+        Running(
             Command::new(env!("CARGO_BIN_EXE_fathom"))
                 .arg("compare")
                 .arg(self.place.path("study.yaml"))
@@ -90,10 +108,7 @@ impl Killed {
                 .process_group(0)
                 .spawn()
                 .unwrap(),
-        );
-        thread::sleep(self.length.mul_f64(share));
-        running.kill(with_tools);
-        running.0.id()
+        )
     }
 
     /// What a kill left is undone, and nothing else; how many things that were.
@@ -151,9 +166,12 @@ struct Running(Child);
 impl Running {
     /// Kills the process alone, whose programs (`mkfs`) then run on; or these with it.
     fn kill(&mut self, with_tools: bool) {
+        // Its number may be another's by now.
+        if self.0.try_wait().unwrap().is_some() {
+            return;
+        }
         if with_tools {
             let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw).unwrap();
-            // One that has ended is not collected yet, so the number is still its own.
             let _ = kill_process_group(pid, Signal::KILL);
         }
         let _ = self.0.kill();
@@ -211,7 +229,8 @@ fn kill_studies(kills: u64) {
     let mut random = Seeded::from_seed(seed);
     let (mut owing, mut resumed) = (0_u64, 0_u64);
     for point in 0..kills {
-        let study = &studies[usize::try_from(point).unwrap() % studies.len()];
+        let count = studies.len();
+        let study = &mut studies[usize::try_from(point).unwrap() % count];
         // A little more than the whole, so that its very end is met too.
         let share = random.below(1_000_000) as f64 / 1e6 * 1.05;
         let with_tools = random.below(2) == 1;

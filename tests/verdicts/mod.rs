@@ -66,17 +66,17 @@ fn answer_of(bundle: &Path) -> Answer {
 }
 
 /// A recorded cell with its verdict.
-pub(crate) struct Judged {
+pub(crate) struct CellVerdict {
     pub(crate) cell: &'static Cell,
     pub(crate) truth: Truth,
     pub(crate) answer: Answer,
     pub(crate) score: Score,
 }
 
-impl Judged {
-    fn new(cell: &'static Cell, truth: Truth, answer: Answer) -> Judged {
+impl CellVerdict {
+    fn new(cell: &'static Cell, truth: Truth, answer: Answer) -> CellVerdict {
         let score = scoring::score(cell, &truth, &answer);
-        Judged { cell, truth, answer, score }
+        CellVerdict { cell, truth, answer, score }
     }
 
     fn row(&self) -> String {
@@ -85,18 +85,18 @@ impl Judged {
 }
 
 /// The verdicts on the bundles of the cells wanted, in the order of the table.
-fn judge(is_wanted: impl Fn(&Cell) -> bool) -> Vec<Judged> {
+fn judge(is_wanted: impl Fn(&Cell) -> bool) -> Vec<CellVerdict> {
     let mut truths = truths();
     let wanted = CELLS.iter().filter(|cell| is_wanted(cell));
     let judged = wanted.filter_map(|cell| {
         let truth = truths.remove(&(cell.name.to_owned(), 0))?;
-        Some(Judged::new(cell, truth, answer_of(&bundle_of(cell))))
+        Some(CellVerdict::new(cell, truth, answer_of(&bundle_of(cell))))
     });
     judged.collect()
 }
 
-fn assert_none_wrong(judged: &[Judged]) {
-    let rows: String = judged.iter().map(Judged::row).collect();
+fn assert_none_wrong(judged: &[CellVerdict]) {
+    let rows: String = judged.iter().map(CellVerdict::row).collect();
     println!("{rows}");
     assert!(!judged.is_empty(), "no cell is recorded");
     let wrong: Vec<&str> =
@@ -172,7 +172,7 @@ fn record() {
             keep(truth.clone());
             count += 1;
             if !hold_out::holds(cell) {
-                print!("{}", Judged::new(cell, truth, answer).row());
+                print!("{}", CellVerdict::new(cell, truth, answer).row());
             }
         }
     }
@@ -216,7 +216,7 @@ mod proof {
         let bundle = scratch.path().join("bundle.tar.zst");
         for cell in cells {
             let (truth, disturbance) = with_disturbance(|| recording::record(cell, &bundle));
-            let judged = Judged::new(cell, truth, answer_of(&bundle));
+            let judged = CellVerdict::new(cell, truth, answer_of(&bundle));
             print!("{}", judged.row());
             if disturbance.exceeds(LIMIT) {
                 println!("{}: the machine was disturbed, so nothing follows: {disturbance}", cell.name);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_testkit::assert_eq;
 
-use super::Judged;
+use super::CellVerdict;
 use super::scoring::Score;
 
 const BEGIN: &str = "<!-- The bench of verdicts: FATHOM_UPDATE_DOCS=1 writes this. -->";
@@ -21,7 +21,7 @@ fn docs() -> PathBuf {
 }
 
 /// Fails if the docs show something else than these verdicts; `FATHOM_UPDATE_DOCS=1` writes them.
-pub(crate) fn check(judged: &[Judged]) {
+pub(crate) fn check(judged: &[CellVerdict]) {
     let path = docs().join("known-truth.md");
     let text = fs::read_to_string(&path).unwrap();
     let (before, rest) = text.split_once(BEGIN).expect("the begin of the table");
@@ -53,7 +53,7 @@ fn ms(us: f64) -> String {
     }
 }
 
-fn table(judged: &[Judged]) -> String {
+fn table(judged: &[CellVerdict]) -> String {
     let count = |score: Score| judged.iter().filter(|one| one.score == score).count();
     let mut text = format!(
         "\n{} cells: {} right, {} \"cannot tell\", {} with the right cause and a wrong cost, {} with a wrong cause, {} \"not held back\" over a fault.\n\n",
@@ -65,7 +65,7 @@ fn table(judged: &[Judged]) -> String {
         count(Score::Green)
     );
     text.push_str("| cell | load | fault | without, ms | with, ms | true cost | claimed | named | score |\n|---|---|---|---|---|---|---|---|---|\n");
-    for Judged { cell, truth, answer, score } in judged {
+    for CellVerdict { cell, truth, answer, score } in judged {
         let claimed = answer.share.filter(|_| answer.cause.is_some());
         let _ = writeln!(
             text,
@@ -89,7 +89,7 @@ fn table(judged: &[Judged]) -> String {
 }
 
 /// Claimed over true share of each cell whose cause is named, with the band of a quarter around equality.
-fn scatter(judged: &[Judged]) -> String {
+fn scatter(judged: &[CellVerdict]) -> String {
     let size = SIDE + 2.0 * MARGIN;
     let (x, y) = (|share: f64| MARGIN + SIDE * share, |share: f64| MARGIN + SIDE * (1.0 - share));
     let mut svg = format!(
@@ -131,7 +131,7 @@ fn scatter(judged: &[Judged]) -> String {
         size / 2.0,
         size - 10.0
     );
-    for Judged { cell, truth, answer, score } in judged {
+    for CellVerdict { cell, truth, answer, score } in judged {
         let Some(claimed) = answer.share.filter(|_| answer.cause.is_some()) else { continue };
         let fill = match score {
             Score::Right => "#1f6fb2",

@@ -248,7 +248,8 @@ pub(crate) fn kill_at(points: u32, kinds: &[Kind], seed: u64, lent: Option<[Path
         foreign.assert_untouched();
     }
     println!("{points} kills; {owing} of them left something, {undone} things undone");
-    assert!(owing * 2 > points, "most kills should meet a target half-way");
+    // The others meet it before its first step and after its last.
+    assert!(owing * 3 >= points, "a third of the kills at least should meet a target half-way");
     let Theirs { cap, mounted, second, made, .. } = foreign;
     cap.lift().unwrap();
     mounted.undo().unwrap();

@@ -11,7 +11,7 @@ use fathom_load::properties::Properties;
 use fathom_load::servers::Servers;
 use fathom_process::Signals;
 
-use super::drive::{Drive, Watched, Way};
+use super::drive::{Drive, WatchTarget, Way};
 use super::find_max::Search;
 use super::{Config, Driver, check_export_file, environment, report_settings, warn};
 use crate::output;
@@ -46,8 +46,11 @@ pub(super) fn run(config: &Config, properties: &Properties, signals: Signals) ->
     let way = Way::of(config, &servers, properties, &shared.binding);
     let binding = &shared.binding;
     let namespace = format!("{}.{}", binding.database, shared.workload.table);
-    let watched =
-        Watched { url: url(properties), namespace: Some(namespace), is_journaled: binding.is_journaled() };
+    let watched = WatchTarget {
+        url: url(properties),
+        namespace: Some(namespace),
+        is_journaled: binding.is_journaled(),
+    };
     let search = config.slo.as_ref().map(|slo| Ok::<_, anyhow::Error>((slo, config.step()?))).transpose()?;
     let mut drive = Drive::new(config, &settings, &report, way, watched, server, signals)?;
     if let Some((slo, step)) = search {

@@ -13,7 +13,7 @@ use fathom_load::properties::Properties;
 use fathom_load::servers::Servers;
 use fathom_process::Signals;
 
-use super::drive::{Drive, Watched, Way};
+use super::drive::{Drive, WatchTarget, Way};
 use super::{Config, check_export_file, environment, report_settings, warn};
 use crate::output;
 use crate::verbs::Outcome;
@@ -57,7 +57,7 @@ pub(super) fn run(
     let shared = workload.prepare(&mut connection, binding.clone(), phase == Phase::Load)?;
     let way = Way::of(config, &servers, properties, &binding);
     // A workload may go to several collections: the busiest is found where it runs.
-    let watched = Watched { url: url(properties), namespace: None, is_journaled: binding.is_journaled() };
+    let watched = WatchTarget { url: url(properties), namespace: None, is_journaled: binding.is_journaled() };
     let mut drive = Drive::new(config, &settings, &report, way, watched, server, signals)?;
     let seed = settings.plan.seed;
     if phase == Phase::Load {

@@ -67,7 +67,7 @@ pub(super) struct Drive<'d> {
 }
 
 /// What the servers of a load are watched for.
-pub(super) struct Watched<'w> {
+pub(super) struct WatchTarget<'w> {
     pub(super) url: &'w str,
     /// The collection, where there is one.
     pub(super) namespace: Option<String>,
@@ -82,7 +82,7 @@ impl<'d> Drive<'d> {
         settings: &ClientSettings,
         report: &'d ReportSettings,
         way: Way<'d>,
-        Watched { url, namespace, is_journaled }: Watched<'_>,
+        WatchTarget { url, namespace, is_journaled }: WatchTarget<'_>,
         server: String,
         signals: Signals,
     ) -> Result<Self> {
