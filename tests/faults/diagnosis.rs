@@ -107,6 +107,14 @@ impl Diagnosis {
         self.layer(operations, layer, "mean_us")
     }
 
+    /// The interval of that.
+    pub(crate) fn interval_us(&self, operations: &str, layer: &str) -> (f64, f64) {
+        let layers = self.budget(operations)["layers"].as_array().unwrap();
+        let found = layers.iter().find(|one| one["name"] == layer).unwrap();
+        let bound = |at: usize| found["interval_us"][at].as_f64().unwrap();
+        (bound(0), bound(1))
+    }
+
     fn layer(&self, operations: &str, layer: &str, field: &str) -> f64 {
         let layers = self.budget(operations)["layers"].as_array().unwrap();
         let found = layers.iter().find(|one| one["name"] == layer);

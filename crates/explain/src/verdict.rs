@@ -14,6 +14,9 @@ use crate::removable::{Removable, Wait, removable};
 use crate::storage_class::VERSION;
 use crate::{Evidence, Judgement, cluster, journal_rate};
 
+/// The sentence on a journaled rate that is refused.
+const REFUSED_RATE: &str =
+    "Cannot tell: more journaled writes were acknowledged than the journal's syncs can cover.";
 /// Below this many operations a second a server is idle, and there is nothing to hold back.
 const IDLE_PER_S: f64 = 1.0;
 
@@ -209,19 +212,14 @@ fn held_back(finding: &Finding, cause: &Cause) -> Verdict {
     }
 }
 
-/// The rate itself is not what it is called.
+/// The rate is none of journaled writes, so nothing can be said of what it costs to wait for the journal.
 fn refused(finding: &Finding) -> Verdict {
     Verdict {
         confidence: Confidence::CannotTell,
         reasons: finding.evidence.clone(),
         next: finding.next_look.clone(),
-        ..Verdict::new(Outcome::CannotTell, format!("Cannot tell: {}.", lower(&finding.claim)))
+        ..Verdict::new(Outcome::CannotTell, REFUSED_RATE.to_owned())
     }
-}
-
-fn lower(claim: &str) -> String {
-    let mut letters = claim.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 fn probably(finding: &Finding, cause: &Cause, withheld: &[String]) -> Verdict {

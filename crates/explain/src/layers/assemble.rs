@@ -163,8 +163,12 @@ impl Draft<'_> {
             let read: Vec<Column> = columns.iter().copied().filter(|column| has(*column)).collect();
             let mut layer = self.layer(name, mean_us, figure, &read);
             if *name == "journal" && self.shape.is_journal_estimated() {
+                // A limit on writes holds them up before their sync: all that no other wait explains may be theirs.
+                let engine_us = self.parts.layers.last().copied().unwrap_or(0.0);
+                let most_us = mean_us + engine_us + self.parts.unexplained().max(0.0);
                 layer.interval_us = layer.interval_us.map(|(low, high)| {
-                    (low * (1.0 - ESTIMATE_ERROR), (high * (1.0 + ESTIMATE_ERROR)).min(self.parts.whole))
+                    let high = (high * (1.0 + ESTIMATE_ERROR)).max(most_us);
+                    (low * (1.0 - ESTIMATE_ERROR), high.min(self.parts.whole))
                 });
             }
             layer.within = self.within(name, mean_us);
