@@ -37,6 +37,11 @@ impl Truth {
         if self.faulty_us > 0.0 { (1.0 - self.calm_us / self.faulty_us).max(0.0) } else { 0.0 }
     }
 
+    /// Whether lifting the fault brings a fifth of the mean, or operations that are not served.
+    pub(crate) fn holds_back(&self, cell: &Cell) -> bool {
+        self.share() >= MIN_COST_SHARE || self.unserved_per_s(cell).is_some()
+    }
+
     /// Operations a second that only lifting the fault serves, where the load has a rate.
     fn unserved_per_s(&self, cell: &Cell) -> Option<f64> {
         let unserved_per_s = self.calm_per_s - self.faulty_per_s;
@@ -95,7 +100,7 @@ pub(crate) enum Score {
 
 /// Scores an answer.
 pub(crate) fn score(cell: &Cell, truth: &Truth, answer: &Answer) -> Score {
-    let is_held_back = truth.share() >= MIN_COST_SHARE || truth.unserved_per_s(cell).is_some();
+    let is_held_back = truth.holds_back(cell);
     if cell.is_control() && is_held_back {
         return Score::NoControl;
     }
