@@ -59,15 +59,7 @@ impl FaultStudy {
             let Some(name) = file.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".tar.zst")) else {
                 continue;
             };
-            let into = scratch.path().join(name);
-            Fathom::new(PROGRAM)
-                .args(["runs", "import"])
-                .arg(&path)
-                .arg("--runs")
-                .arg(&into)
-                .run()
-                .expect_code(0);
-            runs.insert(name.to_owned(), only_entry(&into));
+            runs.insert(name.to_owned(), import_bundle(&path, &scratch.path().join(name)));
         }
         assert!(!runs.is_empty(), "no bundle of {} in {}", self.name, bundles().display());
         (self.check)(&Recording { runs, _scratch: scratch });
@@ -106,6 +98,13 @@ impl FaultStudy {
             assert!(bytes <= servers.max(1) * MAX_BUNDLE_BYTES, "{bytes} bytes are too many to keep");
         }
     }
+}
+
+/// Unpacks a bundle below `into`, and returns its run folder.
+pub(crate) fn import_bundle(bundle: &Path, into: &Path) -> PathBuf {
+    let import = Fathom::new(PROGRAM).args(["runs", "import"]).arg(bundle).arg("--runs").arg(into);
+    import.run().expect_code(0);
+    only_entry(into)
 }
 
 /// Where the bundles are.

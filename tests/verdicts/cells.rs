@@ -100,7 +100,7 @@ const LOCKS: &[&str] = &["tickets-or-locks"];
 const MEMBERS: &[&str] = &["replication-on-path"];
 /// As fast as the kit can make a device whose speed it sets, eight requests at a time: a slower one would be a fault that no window lifts.
 const FAST: Disk = Disk::Slow(ms(0), 8);
-const DIRTY: &str = "wiredTigerEngineRuntimeConfig";
+const ENGINE_CONFIG: &str = "wiredTigerEngineRuntimeConfig";
 
 /// The cells.
 pub(crate) static CELLS: &[Cell] = &[
@@ -197,7 +197,7 @@ pub(crate) static CELLS: &[Cell] = &[
         WT_ONE_THREAD,
         Disk::Real,
         target(Updates, 8, 600),
-        Fault::Parameter(DIRTY, "cache_size=256M", "cache_size=12M"),
+        Fault::Parameter(ENGINE_CONFIG, "cache_size=256M", "cache_size=12M"),
         EVICTION,
     ),
     cell(
@@ -205,7 +205,7 @@ pub(crate) static CELLS: &[Cell] = &[
         WT_ONE_THREAD,
         FAST,
         target(Reads, 8, 500),
-        Fault::Parameter(DIRTY, "cache_size=256M", "cache_size=24M"),
+        Fault::Parameter(ENGINE_CONFIG, "cache_size=256M", "cache_size=24M"),
         EVICTION,
     ),
     cell(
@@ -214,7 +214,7 @@ pub(crate) static CELLS: &[Cell] = &[
         Disk::Real,
         closed(Updates, 8),
         Fault::Parameter(
-            DIRTY,
+            ENGINE_CONFIG,
             "eviction_dirty_target=5,eviction_dirty_trigger=20",
             "eviction_dirty_target=1,eviction_dirty_trigger=2",
         ),

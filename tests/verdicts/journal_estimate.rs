@@ -4,24 +4,21 @@
 
 use std::path::{Path, PathBuf};
 
-use fathom_record::{Manifest, Reading, Run, RunWriter, State};
-use fathom_testkit::{Fathom, Scratch, assert, test};
+use fathom_record::{Reading, Run};
+use fathom_testkit::{Scratch, assert, test};
 
 use super::cell::Operations;
 use super::cells::CELLS;
+use super::recording::copy_run;
 use super::{bundle_of, hold_out};
 use crate::faults::diagnosis::Diagnosis;
-use crate::faults::study::{PROGRAM, only_entry};
+use crate::faults::study::import_bundle;
 
 /// A thread that waits for a sync has to wake up after it, which the syncs do not tell.
 const WAKE_US: f64 = 200.0;
 
 /// A run folder without the counters of exact waits.
 fn without_counter(run: &Run, parent: &Path) -> PathBuf {
-    let mut manifest = Manifest::new(&run.manifest.verb, &run.manifest.fathom_version, Vec::new());
-    manifest.environment = run.manifest.environment.clone();
-    manifest.seed = run.manifest.seed;
-    let mut writer = RunWriter::create(parent, manifest).unwrap();
     let mut readings: Vec<Reading> = Vec::new();
     for (name, series) in run.series().unwrap().iter().filter(|(name, _)| !name.ends_with("wait.journal_us"))
     {
@@ -29,12 +26,7 @@ fn without_counter(run: &Run, parent: &Path) -> PathBuf {
             readings.push(Reading::new(name, &series.unit, (point.begin_ns, point.end_ns), point.value));
         }
     }
-    readings.sort_by_key(|reading| reading.end_ns);
-    writer.readings(&readings).unwrap();
-    for entry in run.results().unwrap() {
-        writer.result(&entry).unwrap();
-    }
-    writer.finish(State::Complete, None).unwrap()
+    copy_run(run, parent, readings, &run.results().unwrap())
 }
 
 #[test]
@@ -46,11 +38,7 @@ fn the_interval_of_the_estimated_wait_for_the_journal_holds_the_exact_one() {
             continue;
         }
         let scratch = Scratch::new().unwrap();
-        let into = scratch.path().join("run");
-        let import =
-            Fathom::new(PROGRAM).args(["runs", "import"]).arg(bundle_of(cell)).arg("--runs").arg(&into);
-        import.run().expect_code(0);
-        let folder = only_entry(&into);
+        let folder = import_bundle(&bundle_of(cell), &scratch.path().join("run"));
         let estimated = without_counter(&Run::open(&folder).unwrap(), &scratch.path().join("estimated"));
         let exact = Diagnosis::of_run(&folder).mean_us("writes", "journal");
         let diagnosis = Diagnosis::of_run(&estimated);

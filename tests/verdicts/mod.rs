@@ -20,13 +20,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fathom_testkit::{Fathom, Scratch, assert, assert_eq, test};
+use fathom_testkit::{Scratch, assert, assert_eq, test};
 
 use self::cell::Cell;
 use self::cells::CELLS;
 use self::scoring::{Answer, Score, Truth};
 use crate::faults::diagnosis::Diagnosis;
-use crate::faults::study::{PROGRAM, only_entry};
+use crate::faults::study::import_bundle;
 
 /// Recordings of a control.
 const REPEATS: u32 = 3;
@@ -59,10 +59,7 @@ fn keep(truth: Truth) {
 /// The verdict on a bundle.
 fn answer_of(bundle: &Path) -> Answer {
     let scratch = Scratch::new().unwrap();
-    let into = scratch.path().join("run");
-    let import = Fathom::new(PROGRAM).args(["runs", "import"]).arg(bundle).arg("--runs").arg(&into);
-    import.run().expect_code(0);
-    Answer::of(&Diagnosis::of_run(&only_entry(&into)))
+    Answer::of(&Diagnosis::of_run(&import_bundle(bundle, &scratch.path().join("run"))))
 }
 
 /// A recorded cell with its verdict.

@@ -282,10 +282,6 @@ fn truth(cell: &Cell, session: &Session, fastest: Option<&Session>, disturbance:
 /// A run folder of these windows alone, one after another.
 fn cut(session: &Session, spans: &[&Span], cell: &Cell, parent: &Path) -> PathBuf {
     let run = &session.runs[spans.first().map_or(0, |span| span.run)];
-    let mut manifest = Manifest::new(&run.manifest.verb, &run.manifest.fathom_version, Vec::new());
-    manifest.environment = run.manifest.environment.clone();
-    manifest.seed = run.manifest.seed;
-    let mut writer = RunWriter::create(parent, manifest).unwrap();
     let mut readings: Vec<Reading> = Vec::new();
     let mut end_ns = 0;
     for span in spans {
@@ -300,15 +296,23 @@ fn cut(session: &Session, spans: &[&Span], cell: &Cell, parent: &Path) -> PathBu
         }
         end_ns += ((span.end_s - span.begin_s) * 1e9) as u64;
     }
-    readings.sort_by_key(|reading| reading.end_ns);
-    writer.readings(&readings).unwrap();
     let per_s = match session.rate {
         Rate::Target(per_s) | Rate::Open(per_s) | Rate::Bursts(per_s, _) => Some(f64::from(per_s)),
         Rate::Closed | Rate::ShareOfCapacity(_) => None,
     };
-    if let Some(per_s) = per_s {
-        writer.result(&Entry::Load(offered(cell, per_s, end_ns as f64 / 1e9))).unwrap();
-    }
+    let load = per_s.map(|per_s| Entry::Load(offered(cell, per_s, end_ns as f64 / 1e9)));
+    copy_run(run, parent, readings, load.as_slice())
+}
+
+/// A run folder with the facts of a run, and with these readings and results.
+pub(crate) fn copy_run(run: &Run, parent: &Path, mut readings: Vec<Reading>, results: &[Entry]) -> PathBuf {
+    let mut manifest = Manifest::new(&run.manifest.verb, &run.manifest.fathom_version, Vec::new());
+    manifest.environment = run.manifest.environment.clone();
+    manifest.seed = run.manifest.seed;
+    let mut writer = RunWriter::create(parent, manifest).unwrap();
+    readings.sort_by_key(|reading| reading.end_ns);
+    writer.readings(&readings).unwrap();
+    results.iter().for_each(|result| writer.result(result).unwrap());
     writer.finish(State::Complete, None).unwrap()
 }
 

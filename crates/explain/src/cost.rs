@@ -89,7 +89,10 @@ impl Load {
                 .and_then(|all| mean(all.into_iter().flatten()))
                 .filter(|count| *count >= 1.0),
             p99_us: None,
-            free_processors: offered.is_empty().then(|| free_processors(evidence)).flatten(),
+            free_processors: evidence
+                .idle_pct()
+                .filter(|_| offered.is_empty())
+                .map(|idle_pct| (idle_pct / 100.0).clamp(0.0, 1.0)),
         }
     }
 
@@ -198,13 +201,6 @@ impl Load {
         let could = self.connections.map_or(f64::INFINITY, |connections| connections * 1e6 / after_us);
         Some((offered.min(could) - self.per_s).max(0.0))
     }
-}
-
-/// The part of the host's processor time that nothing ran in.
-fn free_processors(evidence: &Evidence) -> Option<f64> {
-    let idle_pct = evidence.mean("host.cpu.idle_pct")?;
-    let iowait_pct = evidence.mean("host.cpu.iowait_pct").unwrap_or(0.0);
-    Some(((idle_pct + iowait_pct) / 100.0).clamp(0.0, 1.0))
 }
 
 /// The loads that ended within the run.

@@ -78,6 +78,12 @@ impl Evidence {
             .then(|| points.iter().map(|point| point.value).sum::<f64>() / points.len() as f64)
     }
 
+    /// The part of the processors' time in which nothing ran, in percent: a processor that waits for a device is free.
+    pub(crate) fn idle_pct(&self) -> Option<f64> {
+        let idle_pct = self.mean("host.cpu.idle_pct")?;
+        Some(idle_pct + self.mean("host.cpu.iowait_pct").unwrap_or(0.0))
+    }
+
     /// The same evidence over another window.
     #[must_use]
     pub fn over(&self, window_ns: (u64, u64)) -> Evidence {

@@ -185,9 +185,8 @@ fn served(evidence: &Evidence, budget: &Budget) -> f64 {
 
 /// How long the server's threads waited for a processor, for each operation that it served.
 fn waited_for_processor_us(evidence: &Evidence, budget: &Budget) -> Option<f64> {
-    let (begin_ns, end_ns) = budget.window_ns;
-    let series = evidence.series.get(&format!("server.{}.process.run_wait_us", budget.member))?;
-    let waited_us: f64 = series.within(begin_ns, end_ns).iter().map(|point| point.value).sum();
+    let name = format!("server.{}.process.run_wait_us", budget.member);
+    let waited_us = evidence.sum_within(&name, budget.window_ns)?;
     let served = served(evidence, budget);
     (served > 0.0).then(|| waited_us / served)
 }

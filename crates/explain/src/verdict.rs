@@ -388,11 +388,10 @@ fn not_held_back(evidence: &Evidence, parts: &[Part]) -> Verdict {
             }
         })
         .collect();
-    let idle = evidence
-        .mean("host.cpu.idle_pct")
-        .map(|idle| idle + evidence.mean("host.cpu.iowait_pct").unwrap_or(0.0));
     reasons.extend(
-        idle.map(|idle| format!("Headroom: the host's processors are idle {idle:.0} % of the time.")),
+        evidence
+            .idle_pct()
+            .map(|idle| format!("Headroom: the host's processors are idle {idle:.0} % of the time.")),
     );
     Verdict { reasons, ..Verdict::new(Outcome::NotHeldBack, sentence) }
 }

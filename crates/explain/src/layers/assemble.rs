@@ -24,8 +24,8 @@ const FEWEST_CYCLES: usize = 8;
 const BLOCK_SECONDS: usize = 10;
 /// The most by which layers may miss the whole and still close (analysis.md A1), whatever the standard error.
 const CLOSES_WITHIN: f64 = 0.05;
-/// So far may the estimate of the wait for the journal be off: beside the exact wait, which the lab server counts, it was within this in every
-/// recording (tests/verdicts/journal_estimate.rs).
+/// The error of the estimated wait for the journal, as a part of it. tests/verdicts/journal_estimate.rs compares the interval with the exact wait
+/// that the lab server counts.
 const ESTIMATE_ERROR: f64 = 0.3;
 
 /// The budgets of one server, with how they were computed; empty where the window bears none.

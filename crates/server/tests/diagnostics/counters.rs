@@ -241,7 +241,7 @@ fn waits_for_the_journal_are_counted_with_their_time() {
     assert_eq!(figures().0, (journaled, journaled_us));
 }
 
-/// The lab server counts them exactly; the time of a lock that nobody waits for is no wait.
+/// A write that an `fsync` lock holds up is one wait of that length; a write that finds no lock adds none.
 #[test]
 fn waits_for_locks_are_counted_with_their_time() {
     const LOCKED: Duration = Duration::from_millis(300);
