@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A small Linux to boot under QEMU, for tests of what this machine's kernel may lack (md, device mapper):
+# A small Linux to boot under QEMU, for tests of what this machine's kernel may lack (md, device mapper) and of what must not happen to it:
 # setup/guest.sh install puts it into the cache, once; setup/guest.sh path prints its folder, or says in one line why it
 # is not there (exit 3).
 #
@@ -11,7 +11,7 @@ set -euo pipefail
 cache=${FATHOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fathom}
 packages=(linux-image-amd64 mdadm lvm2 dmsetup xfsprogs e2fsprogs btrfs-progs mount util-linux kmod udev busybox-static)
 programs=(mdadm lvm dmsetup kmod losetup blkid wipefs mkfs.xfs xfs_spaceman mke2fs mkfs.btrfs btrfs udevadm)
-modules=(virtio_pci virtio_blk loop md-mod raid0 raid10 dm-mod ext4 xfs btrfs crc32c_generic crc32c-intel)
+modules=(virtio_pci virtio_blk virtio_net loop md-mod raid0 raid10 dm-mod ext4 xfs btrfs crc32c_generic crc32c-intel)
 
 say() { echo "guest: $*" >&2; }
 
@@ -122,8 +122,11 @@ mount -t devtmpfs devtmpfs /dev
 mount -t tmpfs tmpfs /tmp
 mount -t tmpfs tmpfs /run
 mount -t cgroup2 none /sys/fs/cgroup
+ip link set lo up
 ln -sf /proc/self/mounts /etc/mtab
-/sbin/modprobe -a virtio_pci virtio_blk loop ext4
+/sbin/modprobe -a virtio_pci virtio_blk virtio_net loop ext4
+# Where QEMU forwards connections to.
+[ ! -e /sys/class/net/eth0 ] || { ip link set eth0 up && ip addr add 10.0.2.15/24 dev eth0; }
 # The first disk is the program itself, the second is to work on; the others are the program's.
 cat /dev/vda >/tmp/program
 chmod 755 /tmp/program

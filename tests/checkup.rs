@@ -2,6 +2,7 @@
 
 use fathom_record::{Run, State};
 use fathom_testkit::{Fathom, Scratch};
+use serde_json::Value;
 
 fn fathom() -> Fathom {
     Fathom::new(env!("CARGO_BIN_EXE_fathom"))
@@ -71,6 +72,19 @@ fn one_document_holds_host_disk_and_verdict() {
         assert!(series.get(name).is_some(), "{name}");
     }
     assert!(run.readings().unwrap().iter().any(|reading| reading.name.starts_with("probe.journal")));
+    explain_prints_the_same(&document);
+}
+
+/// `explain` of its folder prints the figures of each server as the checkup judged them, and takes no two loads for one time.
+fn explain_prints_the_same(document: &Value) {
+    let explained = fathom().args(["explain", "--json", document["run_folder"].as_str().unwrap()]).run();
+    assert!(matches!(explained.code, 0 | 1 | 4), "{:?}: {}", explained.code, explained.stderr);
+    let explained = explained.json();
+    for figures in ["layers", "amplification", "ladders", "members"] {
+        let of_load = |load: &Value| load[figures].as_array().unwrap().clone();
+        let printed: Vec<Value> = document["loads"].as_array().unwrap().iter().flat_map(of_load).collect();
+        assert_eq!(explained[figures], Value::from(printed), "{figures}");
+    }
 }
 
 #[test]
@@ -79,6 +93,22 @@ fn documents_of_nothing_are_refused() {
         let output = fathom().args(["checkup", "--no-record"]).args(arguments).run();
         assert_eq!(output.code, 2, "{arguments:?}: {}", output.stderr);
     }
+}
+
+/// The deployment is tried before the disk is probed, so that a wrong address costs no minutes.
+#[test]
+fn a_deployment_that_is_not_there_is_refused_at_once() {
+    let scratch = Scratch::new().unwrap();
+    let runs = scratch.path().join("runs");
+    let output = fathom()
+        .args(["checkup", "--uri", "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=500", "--dir"])
+        .arg(scratch.path())
+        .arg("--runs")
+        .arg(&runs)
+        .run();
+    assert_eq!((output.code, output.stdout.as_str()), (3, ""), "{}", output.stderr);
+    assert!(output.stderr.contains("127.0.0.1:1"), "{}", output.stderr);
+    assert!(!runs.exists(), "no run folder is left");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! `fathom compare`: what it refuses before it makes anything, each in one sentence with the line and the right exit code.
 
 use std::fs;
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use fathom_testkit::{Fathom, Need, Scratch, assert, assert_eq, is_root, need_root, skip, test};
 
@@ -143,6 +146,28 @@ fn a_study_with_too_few_blocks_says_so_before_its_first_trial() {
     assert!(before.contains(sentence), "{}", ran.stderr);
     // The study says the same at its end.
     assert!(flat(&ran.stdout).contains(sentence), "{}", ran.stdout);
+}
+
+#[test]
+fn a_busy_machine_is_told_before_the_first_trial() {
+    let folder = Scratch::new().unwrap();
+    let study = "name: busy\nquestion: Is it?\nmeasures: probe\nfactors:\n  depth: [1, 2]\n\
+                 settings: {file_size: 16M, probe_time: 20ms, buffered: on}\n";
+    let is_over = AtomicBool::new(false);
+    let planned = thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    spin_loop();
+                }
+            });
+        }
+        let planned = compare(&folder, study, &["--dry-run"]);
+        is_over.store(true, Ordering::Relaxed);
+        planned
+    });
+    let text = planned.expect_code(0).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("The processors are busy for"), "{text}");
 }
 
 #[test]

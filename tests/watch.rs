@@ -141,9 +141,18 @@ fn a_watched_load_is_explained() {
         assert_eq!(document["state"], "complete");
         assert!(document["layers"].is_array() && document["findings"].is_array(), "{document}");
         assert!(document["cost"]["core_share"].as_f64().unwrap() > 0.0, "{document}");
+        // A later call that was killed before its first figure is not the newest run.
+        let killed = runs.join("99991231T000000Z-disk-1");
+        std::fs::create_dir(&killed).unwrap();
+        std::fs::copy(folder.join("manifest.json"), killed.join("manifest.json")).unwrap();
         let text = fathom(&["explain", "--runs"]).arg(&runs).run();
         assert!(text.stdout.contains("Run folder: ") && text.stdout.contains(engine), "{}", text.stdout);
         println!("{}", text.stdout);
+        let alone = scratch.path().join("alone");
+        let words = ["recordcount=2000", "operationcount=2000"];
+        ycsb("run", "workloada", &url, &words).arg("--runs").arg(&alone).run().expect_code(0);
+        let text = fathom(&["explain", "--runs"]).arg(&alone).run().expect_code(4).stdout;
+        assert!(text.starts_with("Not examined: no server was watched in this run."), "{text}");
         stop(server);
     }
 }
@@ -187,6 +196,8 @@ fn what_makes_no_sense_is_refused() {
     fathom(&["explain", "--uri", "mongodb://h/", "--for", "1s"]).run().expect_code(2);
     fathom(&["explain", "--uri", "mongodb://h/", "--namespace", "shop"]).run().expect_code(2);
     fathom(&["explain", "somewhere", "--uri", "mongodb://h/"]).run().expect_code(2);
+    let nothing = fathom(&["explain", "--for", "6s"]).run().expect_code(2);
+    assert!(nothing.stderr.contains("name one with --uri"), "{}", nothing.stderr);
     for missing in [["--device", "nope"], ["--dir", "/no/such/directory"]] {
         let refused = fathom(&["watch", "--for", "1s"]).args(missing).run().expect_code(3);
         assert_eq!((refused.stdout.as_str(), refused.stderr.lines().count()), ("", 1), "{refused:?}");

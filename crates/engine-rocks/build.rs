@@ -25,7 +25,7 @@ const FUNCTIONS: &str = "rocksdb_(open|close|free|cancel_all_background_work\
     |lru_cache_options_(create|destroy|set_capacity|set_num_shard_bits)\
     |ratelimiter_(create|destroy)|filterpolicy_create_bloom_full\
     |block_based_options_(create|destroy|set_block_size|set_block_cache|set_filter_policy|set_format_version)\
-    |get_options_from_string|options_statistics_get_string\
+    |get_options_from_string|options_statistics_get_string|perfcontext_(create|destroy|metric)\
     |options_(create|destroy|enable_statistics|set_create_if_missing|set_wal_dir|set_ratelimiter\
     |set_block_based_table_factory))";
 
@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .header(header.display().to_string())
         .clang_args(includes.iter().map(|dir| format!("-I{}", dir.display())))
         .allowlist_function(FUNCTIONS)
+        .allowlist_var("rocksdb_block_read_count")
         .layout_tests(false)
         .generate_comments(false)
         .generate()?;

@@ -1,5 +1,5 @@
-//! A guest under QEMU with Debian's own kernel, for what this machine's kernel may lack (md, device mapper): a test program runs
-//! one of its tests in there again, as root of a machine that nobody needs.
+//! A guest under QEMU with Debian's own kernel, for what this machine's kernel may lack (md, device mapper) and for what must not happen to this
+//! machine (a pause, a step of its clock): a test program runs one of its tests in there again, as root of a machine that nobody needs.
 //!
 //! KVM where it works, else emulation, which is some ten times slower. Its kernel and programs are those of setup/guest.sh; where
 //! these or QEMU are missing there is no guest, with the reason printed.
@@ -17,12 +17,23 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_process::{Guard, Tool};
 use fathom_units::Bytes;
 
+use crate::fathom::Fathom;
+use crate::lab_server::LabServer;
+use crate::ports::Ports;
 use crate::scratch::{Scratch, note_process};
 use crate::skip::{Need, count_fixture, end_as_skipped};
 
 /// On the kernel's command line in the guest, so that nobody runs what is meant for it on a machine that matters.
 const MARK: &str = "fathom.guest";
 const QEMU: &str = "qemu-system-x86_64";
+/// What each machine has, whatever it is for.
+const QEMU_ARGUMENTS: [&str; 11] =
+    ["-cpu", "max", "-m", "1024", "-smp", "2", "-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio"];
+/// Where the server of a guest listens, in there.
+pub const SERVER_PORT: u16 = 27017;
+/// What the guest itself has of a program's libraries: its loader, and what belongs to that.
+const GUEST_LIBRARIES: [&str; 7] =
+    ["ld-linux", "libc.so", "libm.so", "libgcc_s.so", "libdl.so", "libpthread.so", "librt.so"];
 /// Emulated on a busy machine; the guest needs a tenth of that on an idle one.
 const PATIENCE: Duration = Duration::from_secs(1500);
 /// A kernel that KVM really runs has said its name by then.
@@ -39,6 +50,8 @@ pub enum Drive {
     Empty(Bytes),
     /// A file of this machine, which can only be read.
     Holding(PathBuf),
+    /// A file of this machine that is written to.
+    Written(PathBuf),
 }
 
 /// What it takes to boot a guest.
@@ -84,10 +97,8 @@ impl Guest {
     /// Where the guest did not come to an end, or the test failed; with everything on its console.
     pub fn run(&self, name: &str, drives: &[Drive]) -> Result<Vec<String>> {
         let scratch = Scratch::new()?;
-        let program = scratch.path().join("program");
-        let own = std::env::current_exe().map_err(|e| Error::io("find", "this program", e))?;
-        stripped(&own, &program)?;
-        let machine = self.boot(&scratch.path(), &program, name, drives)?;
+        let program = own_program(&scratch.path())?;
+        let machine = Machine::start(self.command(&scratch.path(), &program, name, drives)?)?;
         let (ended, said) = machine.until(EXIT, PATIENCE);
         if !ended || !said.last().is_some_and(|line| line.ends_with(&format!("{EXIT}0"))) {
             let why = if ended { "the test failed in the guest" } else { "the guest came to no end" };
@@ -97,33 +108,45 @@ impl Guest {
         Ok(told.map(|(_, text)| text.to_owned()).collect())
     }
 
-    /// A machine whose kernel has begun to run: by KVM if that works, else emulated.
-    fn boot(&self, folder: &Path, program: &Path, name: &str, drives: &[Drive]) -> Result<Machine> {
-        if Path::new("/dev/kvm").exists() {
-            let machine = Machine::start(self.command(folder, program, name, drives, "kvm")?)?;
-            if machine.until("Linux version", KVM_PATIENCE).0 {
-                return Ok(machine);
-            }
+    /// Boots a guest in which the ignored test `name` of this very test program starts a server on [`SERVER_PORT`] of all addresses, and
+    /// waits until that has its clients let in. The process of the server that is returned is QEMU's: it stops with the whole machine.
+    ///
+    /// # Errors
+    /// What the guest printed when the server did not come up.
+    pub fn server(&self, name: &str, drives: &[Drive]) -> Result<LabServer> {
+        let scratch = Scratch::new()?;
+        let program = own_program(&scratch.path())?;
+        let ports = Ports::reserve(1)?;
+        let mut command = self.command(&scratch.path(), &program, name, drives)?;
+        let forward = format!("user,id=net0,hostfwd=tcp:127.0.0.1:{}-:{SERVER_PORT}", ports.first());
+        command.args(["-netdev", &forward, "-device", "virtio-net-pci,netdev=net0"]);
+        let call = Fathom::new(QEMU).args(command.get_args()).limit(PATIENCE);
+        let started = LabServer::at(call, ports.first());
+        // QEMU keeps its disks open, whatever becomes of the folder.
+        started.map_err(|output| Error::new(Kind::Stopped, output.stdout))
+    }
+
+    /// By KVM if that works here, else emulated.
+    fn accelerator(&self) -> Result<&'static str> {
+        if !Path::new("/dev/kvm").exists() {
+            return Ok("tcg");
         }
-        Machine::start(self.command(folder, program, name, drives, "tcg")?)
+        let mut command = Command::new(QEMU);
+        command.args(QEMU_ARGUMENTS).args(["-accel", "kvm", "-kernel"]).arg(self.0.join("vmlinuz"));
+        command.args(["-append", "console=ttyS0 panic=-1"]);
+        let works = Machine::start(command)?.until("Linux version", KVM_PATIENCE).0;
+        Ok(if works { "kvm" } else { "tcg" })
     }
 
     /// QEMU with its kernel and its disks.
-    fn command(
-        &self,
-        folder: &Path,
-        program: &Path,
-        name: &str,
-        drives: &[Drive],
-        accelerator: &str,
-    ) -> Result<Command> {
+    fn command(&self, folder: &Path, program: &Path, name: &str, drives: &[Drive]) -> Result<Command> {
         let kernel_line = format!(
             "console=ttyS0 panic=-1 {MARK} fathom.arguments=\"--ignored --exact {name} --nocapture\""
         );
         let mut command = Command::new(QEMU);
         command
-            .args(["-accel", accelerator, "-cpu", "max", "-m", "1024", "-smp", "2"])
-            .args(["-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio"])
+            .args(QEMU_ARGUMENTS)
+            .args(["-accel", self.accelerator()?])
             .arg("-kernel")
             .arg(self.0.join("vmlinuz"))
             .arg("-initrd")
@@ -134,6 +157,7 @@ impl Guest {
             let mut option = "format=raw,if=virtio,file=".to_owned();
             let described = match drive {
                 Drive::Holding(path) => write!(option, "{},readonly=on", path.display()),
+                Drive::Written(path) => write!(option, "{}", path.display()),
                 Drive::Empty(size) => {
                     let path = folder.join(format!("disk{number}"));
                     let made = File::create(&path).and_then(|file| file.set_len(size.0));
@@ -148,9 +172,37 @@ impl Guest {
     }
 }
 
+/// A copy of this test program.
+fn own_program(folder: &Path) -> Result<PathBuf> {
+    let program = folder.join("program");
+    let own = std::env::current_exe().map_err(|e| Error::io("find", "this program", e))?;
+    stripped(&own, &program)?;
+    Ok(program)
+}
+
+/// A program and the libraries that it names, as an archive for a disk of a guest.
+///
+/// # Errors
+/// Where the program cannot be read or the archive cannot be written.
+pub fn packed(program: &Path, folder: &Path) -> Result<PathBuf> {
+    let (content, archive) = (folder.join("packed"), folder.join("packed.tar"));
+    let libraries = content.join("lib");
+    fs::create_dir_all(&libraries).map_err(|e| Error::io("create", &libraries, e))?;
+    stripped(program, &content.join("fathom"))?;
+    let named = Tool::new("ldd", "libc-bin")?.arg(program).run()?;
+    for (name, path) in named.lines().filter_map(|line| line.split_once(" => ")) {
+        if !GUEST_LIBRARIES.iter().any(|own| name.trim().starts_with(own)) {
+            let path = path.split(" (").next().unwrap_or(path);
+            fs::copy(path, libraries.join(name.trim())).map_err(|e| Error::io("copy", path, e))?;
+        }
+    }
+    Tool::new("tar", "tar")?.arg("-C").arg(&content).arg("-cf").arg(&archive).arg(".").run()?;
+    Ok(archive)
+}
+
 /// Copies a program without what only a debugger reads, which is most of it; whole, where there is no `strip`. QEMU reads whole
 /// sectors, so the copy is filled up to one.
-pub fn stripped(program: &Path, copy: &Path) -> Result<()> {
+fn stripped(program: &Path, copy: &Path) -> Result<()> {
     match Tool::new("strip", "binutils") {
         Ok(strip) => strip.args(["--strip-debug", "-o"]).arg(copy).arg(program).run().map(drop)?,
         Err(_) => fs::copy(program, copy).map(drop).map_err(|e| Error::io("copy", program, e))?,

@@ -49,6 +49,12 @@ impl LabServer {
         LabServer::ready(call)
     }
 
+    /// The same of a call whose server says that it is ready, and which clients reach at another port than it says.
+    pub(crate) fn at(call: Fathom, port: u16) -> Result<LabServer, Output> {
+        let server = LabServer::ready(call)?;
+        Ok(LabServer { port, ..server })
+    }
+
     fn ready(call: Fathom) -> Result<LabServer, Output> {
         let mut running = call.spawn();
         // The line may still be on its way when its first words are there.

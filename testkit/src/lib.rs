@@ -31,7 +31,7 @@ pub use disturbance::{Disturbance, DisturbanceLimit, undisturbed, with_disturban
 pub use fathom::{Fathom, Output, Running};
 pub use fathom_testkit_macros::test;
 pub use fuse::FuseMount;
-pub use guest::{Drive, Guest, stripped};
+pub use guest::{Drive, Guest, SERVER_PORT, packed};
 pub use knob::Knob;
 pub use lab_server::LabServer;
 pub use leftovers::{leftovers, processes_naming};

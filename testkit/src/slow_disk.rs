@@ -1,11 +1,12 @@
 //! A disk of a known speed: each request takes a fixed time, and so many are served side by side.
 //!
 //! A loop device on a file in a file system of our own (FUSE): its threads sleep before they read or write, so that what the
-//! kernel sees is a device of that latency and parallelism, whatever the machine's real disk does. It holds its bytes in a
-//! temporary file, and is for tests of judgement only: nothing about it is fast.
+//! kernel sees is a device of that latency and parallelism, whatever the machine's real disk does. It holds its bytes in
+//! memory, and is for tests of judgement only: nothing about it is fast.
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use fathom_errors::{Error, Result};
+use fathom_errors::{Error, Kind, Result};
 use fathom_host::DeviceNumber;
 use fathom_process::{Guard, Ledger, Thing};
 use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, Mounted, format_and_mount};
@@ -24,6 +25,8 @@ use fuser::{
     INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::thread::set_current_timer_slack;
 
 use crate::scratch::{Scratch, fixture_ledger, root_fixture};
 use crate::skip::Need;
@@ -68,8 +71,10 @@ impl SlowDisk {
         let path: PathBuf = scratch.path().join(ledger.unique_name() + ".slow");
         let folder = ledger.create_directory(&path)?.guard();
         let fuse = ledger.will_make(Thing::mount(&path, SOURCE))?.guard();
-        let bytes =
-            tempfile::tempfile_in(scratch.path()).map_err(|e| Error::io("create a file in", &path, e))?;
+        // In memory: a file of a real disk would be written back meanwhile, and now and then a request would wait for that.
+        let bytes = memfd_create(SOURCE, MemfdFlags::CLOEXEC)
+            .map_err(|e| Error::new(Kind::Io, "cannot have a file in memory").because(e))?;
+        let bytes = File::from(bytes);
         let service_us = Arc::new(AtomicU64::new(0));
         let file_system = SlowFile::start(bytes, &service_us, speed.parallel);
         let mut config = Config::default();
@@ -132,6 +137,7 @@ struct SlowFile {
     bytes: Arc<File>,
     /// The name of the file, where there is one.
     name: Mutex<Option<std::ffi::OsString>>,
+    service_us: Arc<AtomicU64>,
     jobs: Sender<Job>,
 }
 
@@ -142,6 +148,8 @@ impl SlowFile {
         for _ in 0..parallel.max(1) {
             let (waiting, service_us) = (Arc::clone(&waiting), Arc::clone(service_us));
             thread::spawn(move || {
+                // Else the kernel lets a thread sleep 50 us longer.
+                let _ = set_current_timer_slack(NonZeroU64::new(1));
                 loop {
                     let job = waiting.lock().ok().and_then(|waiting| waiting.recv().ok());
                     let Some(job) = job else { return };
@@ -150,7 +158,17 @@ impl SlowFile {
                 }
             });
         }
-        SlowFile { bytes: Arc::new(bytes), name: Mutex::new(None), jobs }
+        SlowFile { bytes: Arc::new(bytes), name: Mutex::new(None), service_us: Arc::clone(service_us), jobs }
+    }
+
+    /// Hands a request to a thread that waits first; one that is to take no time is served at once, which saves two thread switches.
+    fn serve(&self, job: impl FnOnce() + Send + 'static) {
+        match self.service_us.load(Ordering::Relaxed) {
+            0 => job(),
+            _ => {
+                let _ = self.jobs.send(Box::new(job));
+            }
+        }
     }
 
     fn attributes(&self, inode: INodeNo) -> FileAttr {
@@ -272,13 +290,13 @@ impl fuser::Filesystem for SlowFile {
         reply: ReplyData,
     ) {
         let bytes = Arc::clone(&self.bytes);
-        let _ = self.jobs.send(Box::new(move || {
+        self.serve(move || {
             let mut buffer = vec![0; size as usize];
             match bytes.read_at(&mut buffer, offset) {
                 Ok(length) => reply.data(buffer.get(..length).unwrap_or_default()),
                 Err(_) => reply.error(Errno::EIO),
             }
-        }));
+        });
     }
 
     fn write(
@@ -294,10 +312,10 @@ impl fuser::Filesystem for SlowFile {
         reply: ReplyWrite,
     ) {
         let (bytes, data) = (Arc::clone(&self.bytes), data.to_vec());
-        let _ = self.jobs.send(Box::new(move || match bytes.write_all_at(&data, offset) {
+        self.serve(move || match bytes.write_all_at(&data, offset) {
             Ok(()) => reply.written(u32::try_from(data.len()).unwrap_or(0)),
             Err(_) => reply.error(Errno::EIO),
-        }));
+        });
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
@@ -306,7 +324,7 @@ impl fuser::Filesystem for SlowFile {
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
         // A cache that outlives a power cut: a flush costs what a request does.
-        let _ = self.jobs.send(Box::new(move || reply.ok()));
+        self.serve(move || reply.ok());
     }
 }
 

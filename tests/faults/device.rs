@@ -47,6 +47,12 @@ fn check_request_cap(recording: &Recording) {
     let layers = diagnosis.layers("reads");
     let most = layers.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
     assert_eq!(most.0, "page_read", "{layers:#?}");
+    // The wait is in the block layer, above the device, and not in the file system.
+    let reads = diagnosis.budget("reads");
+    let page_read = reads["layers"].as_array().unwrap().iter().find(|layer| layer["name"] == "page_read");
+    let within = page_read.unwrap()["within"].as_array().unwrap();
+    let above = within.iter().find(|part| part["name"] == "throttle above it").unwrap();
+    assert!(above["mean_us"].as_f64().unwrap() > 0.9 * most.1 * 1000.0, "{within:#?}");
 }
 
 /// Journaled updates under a cap that they reach only because the throttle counts flushes too.
@@ -100,6 +106,7 @@ fn check_neighbour(recording: &Recording) {
     let diagnosis = recording.diagnosis("run");
     let finding = diagnosis.expect_finding("neighbour-io");
     assert!(finding["evidence"].to_string().contains("by process: "), "{finding:#}");
+    assert!(finding["cost"]["share"].as_f64().unwrap() >= 0.2, "{finding:#}");
     diagnosis.expect_held_back_by("neighbour-io");
 }
 

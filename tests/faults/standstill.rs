@@ -42,8 +42,17 @@ fn check_process_stopped(recording: &Recording) {
     let diagnosis = recording.diagnosis("run");
     let finding = diagnosis.expect_finding("server-stood-still");
     assert!(finding["claim"].as_str().unwrap().contains("3 times"), "{finding:#}");
-    assert_eq!(finding["windows_ns"].as_array().unwrap().len(), 3, "{finding:#}");
+    let windows = finding["windows_ns"].as_array().unwrap();
+    let lengths_s =
+        windows.iter().map(|window| (window[1].as_f64().unwrap() - window[0].as_f64().unwrap()) / 1e9);
+    let lengths_s: Vec<f64> = lengths_s.collect();
+    // A reading spans the stop of 4 s and the second that it was due in.
+    assert!(
+        lengths_s.len() == 3 && lengths_s.iter().all(|length_s| (4.0..6.5).contains(length_s)),
+        "{lengths_s:?}"
+    );
     diagnosis.expect_held_back_by("server-stood-still");
+    assert!(diagnosis.document["verdict"]["cost"]["share"].as_f64().unwrap() >= 0.2, "{finding:#}");
     assert_eq!(diagnosis.document["verdict"]["domain"], "server");
 }
 

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fathom_process::{lvm_tool, signatures};
-use fathom_testkit::{Bytes, Drive, Fathom, Guest, Scratch, assert, assert_eq, leftovers, stripped, test};
+use fathom_testkit::{Bytes, Drive, Fathom, Guest, Scratch, assert, assert_eq, leftovers, packed, test};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -35,30 +35,6 @@ settings:
   probe_time: 1s
 design: {blocks: 2, twin: false}
 ";
-
-/// What the guest itself has: its loader, and what belongs to that.
-const OF_THE_GUEST: [&str; 7] =
-    ["ld-linux", "libc.so", "libm.so", "libgcc_s.so", "libdl.so", "libpthread.so", "librt.so"];
-
-/// The program and the libraries that it names, as an archive.
-fn packed(scratch: &Scratch) -> PathBuf {
-    let folder = scratch.path().join("packed");
-    let libraries = folder.join("lib");
-    fs::create_dir_all(&libraries).unwrap();
-    let program = Path::new(env!("CARGO_BIN_EXE_fathom"));
-    stripped(program, &folder.join("fathom")).unwrap();
-    let named = Command::new("ldd").arg(program).output().unwrap();
-    for line in String::from_utf8_lossy(&named.stdout).lines() {
-        let Some((name, path)) = line.split_once(" => ") else { continue };
-        if !OF_THE_GUEST.iter().any(|own| name.trim().starts_with(own)) {
-            fs::copy(path.split(" (").next().unwrap(), libraries.join(name.trim())).unwrap();
-        }
-    }
-    let archive = scratch.path().join("packed.tar");
-    let made = Command::new("tar").arg("-C").arg(&folder).arg("-cf").arg(&archive).arg(".").status().unwrap();
-    assert!(made.success());
-    archive
-}
 
 /// A folder of the guest with the program, the study, state and runs.
 struct GuestFolder(Scratch);
@@ -176,7 +152,8 @@ fn a_study_over_arrays_of_whole_disks_gives_them_back_empty() {
     let guest = Guest::find();
     let scratch = Scratch::new().unwrap();
     let disk = Drive::Empty(Bytes::mib(320));
-    let drives = [Drive::Holding(packed(&scratch)), disk.clone(), disk];
+    let program = packed(Path::new(env!("CARGO_BIN_EXE_fathom")), &scratch.path()).unwrap();
+    let drives = [Drive::Holding(program), disk.clone(), disk];
     let said = guest.run("proof::compare_guest::helper_process", &drives).unwrap();
     println!("{}", said.join("\n"));
     assert!(said.iter().any(|line| line.starts_with("verdict: both arrays stood")), "{said:?}");

@@ -106,6 +106,10 @@ pub(crate) enum Fault {
     HotDocument(u32),
     /// The server's process is stopped once in each window.
     Stop(Duration),
+    /// The host of the server is paused once in each window.
+    HostPause(Duration),
+    /// The host's clock steps once in each window, by turns so many seconds on and back. Nothing takes longer for it.
+    ClockStep(i64),
     /// `fsync` locks the server once in each window.
     FsyncLock(Duration),
     /// The way to the server and back takes so much longer.
@@ -158,6 +162,11 @@ impl Cell {
         matches!(self.fault, Fault::None)
     }
 
+    /// Whether the fault makes anything take longer.
+    pub(crate) fn costs(&self) -> bool {
+        !matches!(self.fault, Fault::ClockStep(_))
+    }
+
     /// Whether the fault is in the load itself, so that windows with it and without it are runs of their own.
     pub(crate) fn has_load_of_its_own(&self) -> bool {
         matches!(self.fault, Fault::FewConnections(_))
@@ -206,6 +215,8 @@ impl fmt::Display for Fault {
             Fault::Validations => f.write_str("the collection is validated without end"),
             Fault::HotDocument(clients) => write!(f, "{clients} other clients update the one document"),
             Fault::Stop(time) => write!(f, "the process is stopped for {time:?}"),
+            Fault::HostPause(time) => write!(f, "the server's host is paused for {time:?}"),
+            Fault::ClockStep(seconds) => write!(f, "the host's clock steps by {seconds} s"),
             Fault::FsyncLock(time) => write!(f, "fsync locks the server for {time:?}"),
             Fault::Delay(more) => write!(f, "the round trip takes {more:?} longer"),
             Fault::Loss(percent) => write!(f, "{percent} % of the packets are lost"),

@@ -1,7 +1,4 @@
 //! Table: the cells. Their sizes were fixed before any of them was scored; a share is of what the same load does without the fault.
-//!
-//! Not among them, for want of a way to make them on a machine whose own clock and processors stay untouched: a paused host and a
-//! clock that steps.
 
 use std::time::Duration;
 
@@ -81,10 +78,16 @@ const WT_PAIR: Server = Server { set: Set::SecondaryAndArbiter, ..WT };
 const WT_ONE_PROCESSOR: Server = Server { is_pinned: true, ..WT };
 const WT_FIVE: Server = Server { set: Set::FourSecondaries, ..WT };
 const ROCKS: Server = server("rocksdb", 10_000, &[]);
+/// The same, and a memtable that holds a tenth of the data.
 const ROCKS_PAST_MEMORY: Server = server(
     "rocksdb",
     40_000,
-    &["--rocksdbCacheSizeGB", "0.01", "--rocksdbConfigString", "use_direct_reads=true"],
+    &[
+        "--rocksdbCacheSizeGB",
+        "0.01",
+        "--rocksdbConfigString",
+        "use_direct_reads=true;write_buffer_size=4194304",
+    ],
 );
 const ROCKS_PAIR: Server = Server { set: Set::SecondaryAndArbiter, ..ROCKS };
 
@@ -92,7 +95,7 @@ const CAP: &[&str] = &["capped-by-throttle"];
 const SLOW_READS: &[&str] = &["cache-misses-on-path", "device-saturated"];
 const SLOW_SYNCS: &[&str] = &["journal-on-path", "device-saturated"];
 const CHECKPOINTS: &[&str] = &["checkpoint-spikes", "journal-on-path", "device-saturated"];
-const EVICTION: &[&str] = &["eviction-by-operations", "cache-misses-on-path"];
+const EVICTION: &[&str] = &["eviction-by-operations", "cache-misses-on-path", "small-cache"];
 const NETWORK: &[&str] = &["network-takes-most"];
 const BUSY: &[&str] = &["processor-is-short"];
 const STOPPED: &[&str] = &["server-stood-still", "stalls"];
@@ -279,6 +282,8 @@ pub(crate) static CELLS: &[Cell] = &[
     ),
     cell("stop-reads", WT, Disk::Folder, target(Reads, 8, 300), Fault::Stop(ms(4000)), STOPPED),
     cell("stop-mixed", WT, Disk::Folder, target(Mixed, 8, 200), Fault::Stop(ms(4000)), STOPPED),
+    cell("host-pause", WT, Disk::Folder, target(Reads, 8, 100), Fault::HostPause(ms(4000)), STOPPED),
+    cell("clock-step", WT, Disk::Folder, target(Mixed, 8, 100), Fault::ClockStep(30), &[]),
     cell(
         "fsync-lock-updates",
         WT,

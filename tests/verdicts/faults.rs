@@ -8,8 +8,11 @@ use std::time::Duration;
 
 use bson::{Bson, Document, doc};
 use fathom_client::Connection;
-use fathom_testkit::{Bytes, CapLimits, Fathom, Knob, LabServer, LimitGroup, Running, fill_to};
+use fathom_testkit::{
+    Bytes, CapLimits, Fathom, Guest, Knob, LabServer, LimitGroup, Running, assert, fill_to,
+};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::time::{ClockId, clock_gettime, clock_settime};
 
 use super::cell::{Disk, Fault};
 use super::rig::{BASE_ROUND_TRIP, Rig, TTL_COLLECTIONS};
@@ -55,6 +58,8 @@ pub(crate) fn inject<'r>(rig: &'r Rig, calm: [f64; 3], window: usize) -> Lift<'r
             end_with(rig.loaded.load(rig.port(), 600, &words).spawn())
         }
         Fault::Stop(time) => stop_once(&rig.loaded.server, time),
+        Fault::HostPause(time) => stop_once(&rig.loaded.server, time),
+        Fault::ClockStep(seconds) => step_clock(if window.is_multiple_of(2) { seconds } else { -seconds }),
         Fault::FsyncLock(time) => fsync_lock(connection(rig), time),
         Fault::Delay(more) => {
             let proxy = rig.proxy.as_ref().unwrap();
@@ -69,12 +74,7 @@ pub(crate) fn inject<'r>(rig: &'r Rig, calm: [f64; 3], window: usize) -> Lift<'r
         Fault::Hogs(each) => hogs(each),
         Fault::Quota(processors) => quota(rig.server_group.as_ref(), processors),
         Fault::ClientQuota(processors) => quota(rig.client_group.as_ref(), processors),
-        Fault::MemoryLimit(mib) => {
-            let group = rig.server_group.as_ref().unwrap();
-            let limit = Bytes(group.anonymous_memory().unwrap().0 + (mib << 20));
-            group.set_memory(Some(limit)).unwrap();
-            Box::new(move || group.set_memory(None).unwrap())
-        }
+        Fault::MemoryLimit(mib) => memory_limit(rig.server_group.as_ref(), mib),
         Fault::SlowMember(more) => {
             let storage = &rig.members[0].storage;
             storage.set_service(more);
@@ -87,7 +87,8 @@ pub(crate) fn inject<'r>(rig: &'r Rig, calm: [f64; 3], window: usize) -> Lift<'r
             Box::new(move || drop(group))
         }
         Fault::TwoMembersDown => {
-            let pids = [0, 1].map(|at| pid_of(&rig.members[at].server));
+            // The one with the slow device stays, so that a majority needs it.
+            let pids = [1, 2].map(|at| pid_of(&rig.members[at].server));
             pids.iter().for_each(|pid| kill_process(*pid, Signal::STOP).unwrap());
             Box::new(move || pids.iter().for_each(|pid| kill_process(*pid, Signal::CONT).unwrap()))
         }
@@ -109,6 +110,13 @@ fn quota(group: Option<&LimitGroup>, processors: f64) -> Lift<'_> {
     let group = group.unwrap();
     group.set_processors(Some(processors)).unwrap();
     Box::new(move || group.set_processors(None).unwrap())
+}
+
+fn memory_limit(group: Option<&LimitGroup>, mib: u64) -> Lift<'_> {
+    let group = group.unwrap();
+    let limit = Bytes(group.anonymous_memory().unwrap().0 + (mib << 20));
+    group.set_memory(Some(limit)).unwrap();
+    Box::new(move || group.set_memory(None).unwrap())
 }
 
 fn neighbour(rig: &Rig, depth: u32) -> Running {
@@ -191,6 +199,16 @@ fn stop_once<'r>(server: &LabServer, time: Duration) -> Lift<'r> {
         kill_process(server, Signal::STOP).unwrap();
         thread::sleep(time);
         kill_process(server, Signal::CONT).unwrap();
+    }))
+}
+
+fn step_clock<'r>(seconds: i64) -> Lift<'r> {
+    assert!(Guest::is_here(), "this machine's clock is not ours");
+    join(thread::spawn(move || {
+        thread::sleep(PULSE_AFTER);
+        let mut now = clock_gettime(ClockId::Realtime);
+        now.tv_sec += seconds;
+        clock_settime(ClockId::Realtime, now).unwrap();
     }))
 }
 

@@ -7,6 +7,7 @@
 mod cell;
 mod cells;
 mod faults;
+mod guest;
 mod hold_out;
 mod journal_estimate;
 mod page;
@@ -137,14 +138,14 @@ fn the_table_has_the_cells_that_it_promises() {
     let names: BTreeSet<&str> = CELLS.iter().map(|cell| cell.name).collect();
     assert_eq!(names.len(), CELLS.len());
     for cell in CELLS {
-        assert_eq!(cell.causes.is_empty(), cell.is_control(), "{}", cell.name);
+        assert_eq!(cell.causes.is_empty(), cell.is_control() || !cell.costs(), "{}", cell.name);
     }
     let count = |is: fn(&Cell) -> bool| CELLS.iter().filter(|cell| is(cell)).count();
     assert!(CELLS.len() >= 60);
     assert!(count(|cell| cell.server.engine == "rocksdb") >= 12);
     assert!(count(|cell| cell.server.set != cell::Set::Standalone) >= 6);
     assert!(count(Cell::is_control) >= 10);
-    assert_eq!(CELLS.iter().filter(|cell| hold_out::holds(cell)).count(), CELLS.len() / 3);
+    assert_eq!(CELLS.iter().filter(|cell| hold_out::holds(cell)).count(), 25);
 }
 
 /// Hours: run by `make verdicts` alone.

@@ -1,6 +1,7 @@
 //! The server of a cell with its records, its storage, and what its fault needs: a proxy, a network, control groups, members.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -15,6 +16,7 @@ use fathom_testkit::{
 };
 
 use super::cell::{Cell, Disk, Fault, Set};
+use super::guest;
 use crate::faults::recorder::LoadedServer;
 use crate::faults::study::PROGRAM;
 
@@ -74,6 +76,9 @@ impl Storage {
     }
 }
 
+/// What each request of the slow device of five members takes. No majority needs that member while all are up.
+const SLOW_MEMBER: Duration = Duration::from_millis(20);
+
 /// The server of a cell.
 pub(crate) struct Rig {
     pub(crate) cell: Cell,
@@ -85,6 +90,7 @@ pub(crate) struct Rig {
     pub(crate) network: Option<Network>,
     pub(crate) server_group: Option<LimitGroup>,
     pub(crate) client_group: Option<LimitGroup>,
+    _latency_request: Option<File>,
 }
 
 /// Another member of the set.
@@ -105,6 +111,7 @@ impl Rig {
     }
 
     fn on(cell: &Cell, storage: Storage) -> Rig {
+        let latency_request = request_latency().ok();
         let network = matches!(cell.fault, Fault::Loss(_)).then(|| Network::new(1));
         let mut flags = cell.server.flags.to_vec();
         if network.is_some() {
@@ -119,6 +126,7 @@ impl Rig {
         };
         let server = match &network {
             Some(network) => network.on(0, start).unwrap(),
+            None if matches!(cell.fault, Fault::HostPause(_)) => guest::server(),
             None => start(),
         };
         let server_group = match cell.fault {
@@ -145,13 +153,26 @@ impl Rig {
         if let Disk::Slow(service, _) = cell.disk {
             storage.set_service(service);
         }
+        if matches!(cell.fault, Fault::TwoMembersDown) {
+            members[0].storage.set_service(SLOW_MEMBER);
+        }
         if cell.server.is_pinned {
             pin(loaded.server.pid());
         }
         let server = SocketAddr::from(([127, 0, 0, 1], loaded.server.port()));
         let proxy = matches!(cell.fault, Fault::Delay(_))
             .then(|| DelayProxy::start(server, BASE_ROUND_TRIP).unwrap());
-        Rig { cell: *cell, members, loaded, storage, proxy, network, server_group, client_group }
+        Rig {
+            cell: *cell,
+            members,
+            loaded,
+            storage,
+            proxy,
+            network,
+            server_group,
+            client_group,
+            _latency_request: latency_request,
+        }
     }
 
     /// Where the load connects.
@@ -210,6 +231,15 @@ impl Rig {
         self.members.into_iter().for_each(|member| drop(member.server.stop()));
         self.loaded.stop();
     }
+}
+
+/// Asks the kernel for processors that wake up at once, as long as the file is open (torvalds/linux:Documentation/power/pm_qos_interface.rst). A
+/// virtual processor that halts takes some 50 us to wake up, and a sync of a loop device wakes several threads: without this the fastest device of
+/// the kit is slower than its class.
+fn request_latency() -> io::Result<File> {
+    let mut file = File::options().write(true).open("/dev/cpu_dma_latency")?;
+    file.write_all(&0_i32.to_ne_bytes())?;
+    Ok(file)
 }
 
 /// Starts the other members and waits until the set has all of them.

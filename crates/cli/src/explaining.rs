@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use fathom_errors::{Error, Kind};
-use fathom_explain::{Evidence, Judgement, judge, member_rows};
+use fathom_explain::{Evidence, Judgement, judge, judge_in_turn};
 use fathom_record::disk::Entry;
 use fathom_record::verdict::Verdict;
 use fathom_record::{Run, ServerEventKind, State};
@@ -45,13 +45,13 @@ impl Explained {
                 .into());
         }
         let manifest = &run.manifest;
-        let recorded = match manifest.verb.as_str() {
+        let judgement = match manifest.verb.as_str() {
             "checkup" => judgement_of_checkup(&evidence, &run)?,
-            _ => None,
+            _ => judge(&evidence),
         };
         Ok(Explained {
             subject: format!("{} of {}", manifest.verb, manifest.started),
-            judgement: recorded.unwrap_or_else(|| judge(&evidence)),
+            judgement,
             notes: notes_of(manifest),
             evidence,
             state: manifest.state,
@@ -60,9 +60,9 @@ impl Explained {
     }
 }
 
-/// What a checkup judged: each server by its own loads, one after another, which judged as a whole would be taken for one time. `None` of one
-/// that was recorded before verdicts were.
-fn judgement_of_checkup(evidence: &Evidence, run: &Run) -> Result<Option<Judgement>> {
+/// What a checkup judged: each server by its own loads, one after another. Judged as a whole they would be taken for one time, so the servers do not
+/// stand side by side here. One that was recorded before verdicts were is judged anew in the same way.
+fn judgement_of_checkup(evidence: &Evidence, run: &Run) -> Result<Judgement> {
     let mut judgement = Judgement::default();
     let mut verdicts = Vec::new();
     for entry in evidence.results.iter().cloned() {
@@ -75,16 +75,11 @@ fn judgement_of_checkup(evidence: &Evidence, run: &Run) -> Result<Option<Judgeme
             _ => {}
         }
     }
-    // Each server was judged alone; side by side they stand only in the whole.
-    let rows = member_rows(evidence);
-    if rows.len() > 1 {
-        judgement.members = rows;
-    }
     judgement.verdict = Verdict::worst(verdicts);
     judgement.findings = run.findings()?;
     // Settings of the host and findings of the probe are the checkup's own; what was found under load rests on series.
     judgement.findings.retain(|finding| !finding.series.is_empty());
-    Ok(judgement.verdict.is_some().then_some(judgement))
+    Ok(if judgement.verdict.is_some() { judgement } else { judge_in_turn(evidence) })
 }
 
 /// What watching cost.

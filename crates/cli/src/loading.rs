@@ -113,8 +113,11 @@ fn with_database(uri: &str, database: &str) -> String {
     let (hosts, old) = rest.split_once('/').unwrap_or((rest, ""));
     let lower = options.to_lowercase();
     let has_source = lower.contains("authsource=");
-    // Other mechanisms have sources of their own, and an SRV record may name one.
-    let is_default = scheme == "mongodb" && !lower.contains("authmechanism=");
+    // Mechanisms other than SCRAM have sources of their own, and an SRV record may name one.
+    let is_scram = lower.split('&').all(|option| {
+        option.strip_prefix("authmechanism=").is_none_or(|mechanism| mechanism.starts_with("scram"))
+    });
+    let is_default = scheme == "mongodb" && is_scram;
     let source = match old {
         _ if has_source || !hosts.contains('@') => String::new(),
         "" if !is_default => String::new(),
@@ -357,6 +360,10 @@ mod tests {
         );
         assert_eq!(with_database("mongodb://u:p@h/?w=1", "x"), "mongodb://u:p@h/x?w=1&authSource=admin");
         assert_eq!(with_database("mongodb+srv://u:p@h", "x"), "mongodb+srv://u:p@h/x?");
+        let scram = "mongodb://u:p@h/?authMechanism=SCRAM-SHA-256";
+        assert!(with_database(scram, "x").ends_with("SCRAM-SHA-256&authSource=admin"));
+        let x509 = "mongodb://u@h/?authMechanism=MONGODB-X509";
+        assert!(with_database(x509, "x").ends_with("X509"));
         assert_eq!(
             with_database("mongodb://u:p@h/?authSource=admin", "x"),
             "mongodb://u:p@h/x?authSource=admin"

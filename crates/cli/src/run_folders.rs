@@ -36,12 +36,19 @@ pub(crate) fn named_or_newest(named: Option<&Path>, parent: Option<&Path>) -> Re
     let parent = self::parent(parent)?;
     let entries = std::fs::read_dir(&parent).into_iter().flatten().flatten();
     let folders = entries.map(|entry| entry.path()).filter(|path| path.join("manifest.json").exists());
-    folders.max().ok_or_else(|| {
+    folders.filter(|path| holds_figures(path)).max().ok_or_else(|| {
         let what = format!("there is no run folder under {}", parent.display());
         Error::new(Kind::Unsupported, what)
             .advise("'fathom checkup' makes one, 'fathom ycsb run --watch' and 'fathom watch --record' too")
             .into()
     })
+}
+
+/// Whether a run folder holds more than its manifest: one that a call left which was killed before its first figure is not what anybody asks for.
+fn holds_figures(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut others = entries.filter(|entry| entry.file_name() != "manifest.json");
+    others.any(|entry| entry.metadata().is_ok_and(|metadata| metadata.len() > 0))
 }
 
 /// What lies below `parent`; nothing where it is the state folder's place and nobody has run anything yet.

@@ -3,6 +3,7 @@
 //! All unsafe code of the crate is below here. Nothing in it knows tables, transactions or MongoDB's defaults.
 
 mod batch;
+mod block_reads;
 mod database;
 mod iterator;
 mod options;
@@ -10,6 +11,7 @@ mod read;
 mod status;
 
 pub(crate) use batch::Batch;
+pub(crate) use block_reads::BlockReads;
 pub(crate) use database::Database;
 pub(crate) use iterator::Scan;
 pub(crate) use options::{Cache, Native, NativeOptions};

@@ -7,7 +7,8 @@
 //!   bytes, `stall-micros` microseconds that writers waited, the rest numbers of events.
 //! - `levels`: files and bytes by level.
 //! - `stalls`: how often writes were slowed or stopped, by RocksDB's names of the causes; newer versions have other names.
-//! - `transaction-stats`, `compaction-scheduler`: of this engine, not of RocksDB.
+//! - `block-reads`, `transaction-stats`, `compaction-scheduler`: of this engine, not of RocksDB. `block-reads.micros` is the time of the calls
+//!   that read blocks from files.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -75,6 +76,9 @@ const COUNTERS: [(&str, &str); 24] = [
     ("writes-in-other-group", "rocksdb.write.other"),
 ];
 
+/// The same of histograms of times, of which the sum is taken: the name of ours ends in `-micros`.
+const TIMES: [(&str, &str); 1] = [("wal-sync-micros", "rocksdb.wal.file.sync.micros")];
+
 /// Everything.
 pub(crate) fn read(store: &Store, cache: &Cache, drops: &Drops) -> Statistics {
     let mut out = Statistics::default();
@@ -91,6 +95,9 @@ pub(crate) fn read(store: &Store, cache: &Cache, drops: &Drops) -> Statistics {
     if let Some(text) = store.database.property_text("rocksdb.cfstats-no-file-histogram") {
         stalls(&text, &mut out);
     }
+    let (blocks, micros) = store.database.block_reads().totals();
+    out.push("block-reads", "blocks", signed(blocks));
+    out.push("block-reads", "micros", signed(micros));
     transactions(store, views, &mut out);
     out.push("compaction-scheduler", "dropped-prefixes", count(drops.waiting()));
     out
@@ -108,7 +115,7 @@ fn properties(database: &Database, cache: &Cache, out: &mut Statistics) {
     out.push("", "block-cache-pinned-usage", count(pinned));
 }
 
-/// Lines are `<name> COUNT : <number>` for counters; histograms have percentiles before, and are left out.
+/// Lines are `<name> COUNT : <number>` for counters, and `<name> P50 : <number> ... COUNT : <number> SUM : <number>` for histograms.
 fn counters(text: &str, out: &mut Statistics) {
     let values: HashMap<&str, i64> = text
         .lines()
@@ -120,6 +127,13 @@ fn counters(text: &str, out: &mut Statistics) {
     for (ours, theirs) in COUNTERS {
         if let Some(value) = values.get(theirs) {
             out.push("counters", ours, *value);
+        }
+    }
+    for (ours, theirs) in TIMES {
+        let line = text.lines().find_map(|line| line.strip_prefix(theirs)?.strip_prefix(' '));
+        let sum = line.and_then(|line| line.rsplit_once(" SUM : ")?.1.trim().parse().ok());
+        if let Some(sum) = sum {
+            out.push("counters", ours, sum);
         }
     }
 }
@@ -167,12 +181,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_read_and_histograms_left_out() {
+    fn counters_and_the_sums_of_times_are_read() {
         let mut out = Statistics::default();
-        let text = "rocksdb.block.cache.miss COUNT : 12\nrocksdb.db.get.micros P50 : 1.0 COUNT : 7 SUM : 9\n";
+        let text = "rocksdb.block.cache.miss COUNT : 12\nrocksdb.db.get.micros P50 : 1.0 COUNT : 7 SUM : 9\n\
+                    rocksdb.wal.file.sync.micros P50 : 1.0 P100 : 9.0 COUNT : 3 SUM : 15\n";
         counters(text, &mut out);
         assert_eq!(out.get("counters", "block-cache-misses"), Some(12));
-        assert_eq!(out.iter().len(), 1);
+        assert_eq!(out.get("counters", "wal-sync-micros"), Some(15));
+        assert_eq!(out.iter().len(), 2);
     }
 
     #[test]

@@ -233,36 +233,30 @@ impl Subject<'_> {
                 .flatten();
             finding
         };
-        let (command, undo) = self.commands(cap);
+        let finding = match self.commands(cap) {
+            Some((command, undo)) => finding.command(command).undo(undo),
+            None => finding,
+        };
         finding
-            .command(command)
-            .undo(undo)
             .source("torvalds/linux:Documentation/admin-guide/cgroup-v2.rst, IO Interface Files")
             .series([cap.name.clone(), cap.used_name.clone()])
             .window(self.evidence.window_ns)
     }
 
-    /// The lines that lift a cap and that set it again, in the file that holds it.
-    fn commands(&self, cap: &Cap<'_>) -> (String, String) {
+    /// The lines that lift a cap and that set it again, in the file that holds it; `None` of a run that does not say which file that is.
+    fn commands(&self, cap: &Cap<'_>) -> Option<(String, String)> {
         let fact = |name: String| self.evidence.environment.get(&name);
         let number = fact(format!("device.{}.number", self.device));
         let number = number.map_or_else(|| format!("$(cat /sys/block/{}/dev)", self.device), Clone::clone);
-        let file = fact(format!("{}.file", cap.name));
+        let file = fact(format!("{}.file", cap.name))?;
         let key = cap.kind.key;
         let limit = cap.limit.round();
-        match file {
+        let line = |limit: &str| match file.contains("blkio.throttle.") {
             // Version 1 takes 0 for none.
-            Some(file) if file.contains("blkio.throttle.") => {
-                (format!("echo \"{number} 0\" > {file}"), format!("echo \"{number} {limit}\" > {file}"))
-            }
-            _ => {
-                let file = file.map_or("/sys/fs/cgroup/GROUP/io.max", String::as_str);
-                (
-                    format!("echo \"{number} {key}=max\" > {file}"),
-                    format!("echo \"{number} {key}={limit}\" > {file}"),
-                )
-            }
-        }
+            true => format!("echo \"{number} {}\" > {file}", if limit == "max" { "0" } else { limit }),
+            false => format!("echo \"{number} {key}={limit}\" > {file}"),
+        };
+        Some((line("max"), line(&limit.to_string())))
     }
 
     /// Who waited while a cap was reached, a sentence each.

@@ -59,11 +59,17 @@ const fn provisional(cause: Cause) -> Cause {
     Cause { is_proven: false, ..cause }
 }
 
+/// A larger cache saves each read, whatever makes reads slow: the last remedy, named where nothing else is.
+pub(crate) const SMALL_CACHE: &str = "small-cache";
+
 const DEVICE: &[Wait] = &[Wait::PageRead, Wait::Eviction, Wait::Journal];
 
 /// The causes, the best explanation of a wait first.
 pub(crate) static CAUSES: &[Cause] = &[
-    cause("processor-is-short", Domain::Processors, &[Wait::Processor, Wait::Client], "busy processors"),
+    Cause {
+        gain: GainBase::Waiting,
+        ..cause("processor-is-short", Domain::Processors, &[Wait::Processor, Wait::Client], "busy processors")
+    },
     provisional(cause(
         "client-limited",
         Domain::Client,
@@ -95,6 +101,7 @@ pub(crate) static CAUSES: &[Cause] = &[
     cause("cache-misses-on-path", Domain::Storage, &[Wait::PageRead], "slow reads of pages"),
     cause("network-takes-most", Domain::Network, &[Wait::RoundTrip, Wait::Client], "the way to the server"),
     cause("waits-for-connections", Domain::Client, &[Wait::Connection], "too few connections"),
+    cause(SMALL_CACHE, Domain::Cache, &[Wait::CacheMiss], "a cache that is too small for the data"),
 ];
 
 /// The ids of the findings that name a cause, and whether recordings of a known truth show each in one and not in another.

@@ -10,7 +10,7 @@ use fathom_record::disk::Entry;
 use fathom_record::verdict::{Clock, Cost};
 
 use crate::Evidence;
-use crate::path::{client_gauge, client_mean_us};
+use crate::path::{client_gauge, client_mean_us, client_per_s};
 use crate::seconds::{Grid, mean};
 
 /// Above this utilization of its connections a client's queue only grows, and what counts is what is not served.
@@ -49,7 +49,10 @@ impl Load {
             },
             whole_us: crate::cluster::whole_us(budget),
             schedule_us: schedule.map_or(0.0, |layer| layer.mean_us.max(0.0)),
-            per_s: if seconds > 0.0 { budget.count / seconds } else { 0.0 },
+            // Seconds that the budget leaves out are no seconds without operations.
+            per_s: client_per_s(evidence)
+                .filter(|_| budget.client_mean_us.is_some())
+                .unwrap_or(if seconds > 0.0 { budget.count / seconds } else { 0.0 }),
             p99_us: p99_us(evidence).filter(|_| budget.client_mean_us.is_some()),
             ..Load::of_clients(evidence)
         }

@@ -84,6 +84,22 @@ impl Evidence {
         Some(idle_pct + self.mean("host.cpu.iowait_pct").unwrap_or(0.0))
     }
 
+    /// The evidence of one server alone, over the time in which it was watched.
+    #[must_use]
+    pub(crate) fn of_server(&self, member: &str) -> Evidence {
+        let own = format!("server.{member}.");
+        let mut series = SeriesSet::default();
+        for (name, one) in
+            self.series.iter().filter(|(name, _)| !name.starts_with("server.") || name.starts_with(&own))
+        {
+            one.points.iter().for_each(|point| series.add(name, &one.unit, *point));
+        }
+        let watched = || series.starting(&own).flat_map(|(_, one)| &one.points);
+        let begin_ns = watched().map(|point| point.begin_ns).min().unwrap_or(self.window_ns.0);
+        let end_ns = watched().map(|point| point.end_ns).max().unwrap_or(self.window_ns.1);
+        Evidence { series, window_ns: (begin_ns, end_ns), ..self.clone() }
+    }
+
     /// The same evidence over another window.
     #[must_use]
     pub fn over(&self, window_ns: (u64, u64)) -> Evidence {

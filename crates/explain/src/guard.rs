@@ -4,9 +4,11 @@
 //! names who waited (DESIGN.md, "the tool measures itself"). One figure of the server's is not enough: threads that wake up
 //! together always wait a little, so the host must be busy too, where that was read.
 
-use fathom_record::{Confidence, Finding, Severity};
+use fathom_record::{Confidence, Finding, Gain, Point, Severity};
 
 use crate::client::{Client, points};
+use crate::standstill::gain_of_stops;
+use crate::windows::Window;
 use crate::{Evidence, Judgement};
 
 /// Waiting for a processor above this part of the time makes timings untrue, in percent.
@@ -62,7 +64,25 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
         judgement.withheld.push(sign.reason);
         finding = finding.evidence(sign.evidence).series([sign.series]);
     }
+    finding.gain = gain_of_quota(evidence, judgement);
     judgement.findings.push(finding);
+}
+
+/// What operations waited in the seconds in which a quota held the server back, above the others. `None` where these are most of the seconds, or where
+/// several servers were watched.
+fn gain_of_quota(evidence: &Evidence, judgement: &Judgement) -> Option<Gain> {
+    let members = evidence.members();
+    let [member] = members.as_slice() else { return None };
+    let quota = quota(evidence, member)?;
+    let points = points(evidence, &quota.series);
+    let is_held_back = |point: &&Point| {
+        let length_us = point.end_ns.saturating_sub(point.begin_ns) as f64 / 1e3;
+        100.0 * point.value > MAX_THROTTLED_PCT * length_us
+    };
+    let windows: Vec<Window> =
+        points.iter().filter(is_held_back).map(|point| (point.begin_ns, point.end_ns)).collect();
+    let are_few = 2 * windows.len() < points.len();
+    if are_few { gain_of_stops(evidence, judgement, member, &windows) } else { None }
 }
 
 /// Whether most of what the processors did was for the load and the servers watched, on one host.

@@ -60,6 +60,25 @@ pub fn judge(evidence: &Evidence) -> Judgement {
     judgement
 }
 
+/// Judges each server by the time in which it was watched, for loads of several servers that follow one another: as a whole they would be taken for
+/// one time. The verdict is the worst of theirs.
+pub fn judge_in_turn(evidence: &Evidence) -> Judgement {
+    let mut all = Judgement::default();
+    let mut verdicts = Vec::new();
+    for member in evidence.members() {
+        let judged = judge(&evidence.of_server(&member));
+        all.budgets.extend(judged.budgets);
+        all.ladders.extend(judged.ladders);
+        all.amplifications.extend(judged.amplifications);
+        all.findings.extend(judged.findings);
+        all.checkpoints.extend(judged.checkpoints);
+        all.withheld.extend(judged.withheld);
+        verdicts.extend(judged.verdict);
+    }
+    all.verdict = Verdict::worst(verdicts);
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use fathom_record::Point;
 
 use crate::Evidence;
 use crate::client::{Client, per_window, points};
-use crate::seconds::{Grid, total, zip};
+use crate::seconds::{Grid, mean, total, zip};
 
 /// Values of a grid's seconds.
 pub(crate) type Seconds = Vec<Option<f64>>;
@@ -71,6 +71,22 @@ pub(crate) fn client_mean_us(evidence: &Evidence, grid: Grid, clock: &str) -> Op
     let count = total(timed().map(|operation| grid.sums(&operation.counts(evidence))))?;
     let mean = zip(&time, &count, |time, count| (count > 0.0).then(|| time / count));
     Some((mean, count))
+}
+
+/// Operations a second that ended, over the seconds that were read; `None` without a watched client.
+pub(crate) fn client_per_s(evidence: &Evidence) -> Option<f64> {
+    let client = Client::of(evidence)?;
+    let grid = Grid::of(evidence);
+    let count = total(client.operations.iter().map(|operation| grid.sums(&operation.counts(evidence))))?;
+    mean(count.into_iter().flatten())
+}
+
+/// Whether a server is on this host and asked over its loopback interface, so that no network lies between.
+pub(crate) fn is_over_loopback(evidence: &Evidence, member: &str) -> bool {
+    let is_here = evidence.fact(&format!("server.{member}.here")) == Some("true");
+    let host = evidence.fact(&format!("server.{member}")).and_then(|address| address.rsplit_once(':'));
+    is_here
+        && host.is_some_and(|(host, _)| host == "localhost" || host == "[::1]" || host.starts_with("127."))
 }
 
 /// Mean time within the server of its reads and writes in microseconds, and how many there were.

@@ -4,10 +4,15 @@
 //! What is left of a layer is what a limit, a queue, a shortage, a neighbour or a slow device adds.
 
 use fathom_record::budget::Budget;
+use fathom_record::verdict::MIN_COST_SHARE;
 
 use crate::Evidence;
 use crate::cost::Load;
-use crate::storage_class::{CACHED_READ_US, READ_US, ROUND_TRIP_US, SEND_US, SYNC_US, WAKE_US};
+use crate::memory::Memory;
+use crate::path::is_over_loopback;
+use crate::storage_class::{
+    CACHED_READ_US, READ_US, ROUND_TRIP_US, SEND_US, SYNC_US, WAKE_US, WAKES_OF_REPLICATION, WAKES_OF_SYNC,
+};
 
 /// Where an operation waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +33,10 @@ pub(crate) enum Wait {
     Conflict,
     FlowControl,
     Replication,
-    /// For pages to be read.
+    /// For pages to be read, more than one access each to an idle device.
     PageRead,
+    /// For pages that the engine's cache would hold if it had the memory that is free.
+    CacheMiss,
     /// To make room in the cache.
     Eviction,
     Journal,
@@ -37,7 +44,7 @@ pub(crate) enum Wait {
 
 impl Wait {
     /// All of them, from the client down.
-    pub(crate) const ALL: [Wait; 13] = [
+    pub(crate) const ALL: [Wait; 14] = [
         Wait::Connection,
         Wait::Stop,
         Wait::RoundTrip,
@@ -49,6 +56,7 @@ impl Wait {
         Wait::FlowControl,
         Wait::Replication,
         Wait::PageRead,
+        Wait::CacheMiss,
         Wait::Eviction,
         Wait::Journal,
     ];
@@ -67,6 +75,7 @@ impl Wait {
             Wait::FlowControl => "flow control",
             Wait::Replication => "other members",
             Wait::PageRead => "pages to be read",
+            Wait::CacheMiss => "pages that a larger cache would hold",
             Wait::Eviction => "room in the cache",
             Wait::Journal => "the journal",
         }
@@ -82,7 +91,7 @@ impl Wait {
             Wait::Conflict => "write_conflict",
             Wait::FlowControl => "flow_control",
             Wait::Replication => "replication",
-            Wait::PageRead => "page_read",
+            Wait::PageRead | Wait::CacheMiss => "page_read",
             Wait::Eviction => "evict",
             Wait::Journal => "journal",
         }
@@ -121,12 +130,23 @@ fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wa
     let layer = budget.layers.iter().find(|layer| layer.name == wait.layer())?;
     let within = |name: &str| layer.within.iter().find(|part| part.name == name).map(|part| part.mean_us);
     let (whole_us, off_us) = match wait {
+        // A ping over the loopback interface takes what threads take to wake up.
+        Wait::RoundTrip if is_over_loopback(evidence, &budget.member) => return None,
         Wait::RoundTrip => (within("ping")?, ROUND_TRIP_US),
         Wait::Client => (within("client and parse")?, 0.0),
         Wait::Processor => (waited_for_processor_us(evidence, budget)?.min(layer.mean_us), WAKE_US),
         Wait::PageRead => (layer.mean_us, one_access_each_us(evidence, budget)),
-        Wait::Journal => (layer.mean_us, SYNC_US * writes),
-        Wait::Replication => (layer.mean_us, (SYNC_US + ROUND_TRIP_US) * writes),
+        Wait::CacheMiss => {
+            Memory::of(evidence, &budget.member).filter(Memory::holds_data)?;
+            let access_us = one_access_each_us(evidence, budget);
+            // A device that is slower than its class comes first; the reads of a faster one are no second cause.
+            let is_slow = layer.mean_us - access_us >= MIN_COST_SHARE * load.whole_us;
+            (layer.mean_us, if is_slow { access_us } else { 0.0 })
+        }
+        Wait::Journal => (layer.mean_us, (SYNC_US + WAKES_OF_SYNC * WAKE_US) * writes),
+        Wait::Replication => {
+            (layer.mean_us, (SYNC_US + ROUND_TRIP_US + WAKES_OF_REPLICATION * WAKE_US) * writes)
+        }
         Wait::Connection => (load.queue_us(), WAKE_US),
         Wait::Stop => (load.stop_us(), SEND_US),
         Wait::Ticket | Wait::Lock | Wait::Conflict | Wait::FlowControl | Wait::Eviction => {
@@ -139,7 +159,7 @@ fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wa
     let (low_us, high_us) = layer.interval_us.unwrap_or((0.0, layer.mean_us));
     let bound = |bound_us: f64| (bound_us * scale - off_us).max(0.0);
     let device_us = match wait {
-        Wait::PageRead => within("device").unwrap_or(0.0),
+        Wait::PageRead | Wait::CacheMiss => within("device").unwrap_or(0.0),
         Wait::Journal => whole_us * device_share_of_sync(evidence, budget),
         _ => 0.0,
     };
@@ -165,14 +185,19 @@ fn device_share_of_sync(evidence: &Evidence, budget: &Budget) -> f64 {
     if sync_us > 0.0 { (device_us / sync_us).min(1.0) } else { 0.0 }
 }
 
-/// The time to read an operation's pages one by one from an idle device of its class, or from the file system's cache.
+/// The time to read an operation's pages one by one from an idle device of its class, or from the file system's cache if that holds them or would
+/// without a limit.
 fn one_access_each_us(evidence: &Evidence, budget: &Budget) -> f64 {
     let sum = |name: &str| evidence.sum_within(name, budget.window_ns);
     let member = &budget.member;
     let Some(pages) = sum(&format!("server.{member}.pages.read")) else { return 0.0 };
     let devices = crate::path::leaves(evidence, member);
     let reads: f64 = devices.iter().filter_map(|device| sum(&format!("device.{device}.reads"))).sum();
-    let from_device = if devices.is_empty() { pages } else { reads.min(pages) };
+    let from_device = match Memory::of(evidence, member) {
+        Some(memory) if memory.is_held_back_by_limit() => 0.0,
+        _ if devices.is_empty() => pages,
+        _ => reads.min(pages),
+    };
     (from_device * READ_US + (pages - from_device) * CACHED_READ_US) / served(evidence, budget).max(1.0)
 }
 

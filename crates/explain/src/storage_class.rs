@@ -4,7 +4,7 @@
 //! controller alike. So there is one class, and what is above it could be bought.
 
 /// The table's version, named by each cost that used it.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// A read of one page. Flash on NVMe gives 4 KiB to 16 KiB in 60 to 100 us by its makers' data sheets; `fathom disk` saw 70 to 120 us on the
 /// devices that docs/journal tells of.
@@ -20,3 +20,8 @@ pub(crate) const ROUND_TRIP_US: f64 = 500.0;
 pub(crate) const SEND_US: f64 = 1000.0;
 /// A thread that an operation wakes gets its processor after tens of microseconds, also on a host that is mostly idle.
 pub(crate) const WAKE_US: f64 = 100.0;
+/// A write wakes the thread that syncs the journal, and that wakes the write (mongodb/mongo:src/mongo/db/storage/control/journal_flusher.cpp).
+pub(crate) const WAKES_OF_SYNC: f64 = 2.0;
+/// An entry wakes the reply to the member that waits for it; the member's fetching, applying, syncing and reporting threads; and the write
+/// (mongodb/mongo:src/mongo/db/repl/README.md, "Steady State Replication").
+pub(crate) const WAKES_OF_REPLICATION: f64 = 6.0;

@@ -28,6 +28,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     for finding in &mut judgement.findings {
         price(finding, &parts, load.as_ref(), &above_device);
     }
+    limit_small_cache(&mut judgement.findings);
     let rank = |finding: &Finding| causes::of(finding).map_or(CAUSES.len(), |(rank, _)| rank);
     let share = |finding: &Finding| finding.cost.as_ref().map_or(-1.0, |cost| cost.share);
     let gain = |finding: &Finding| finding.gain.as_ref().map_or(0.0, |gain| gain.share);
@@ -39,6 +40,21 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
             .then_with(|| gain(other).total_cmp(&gain(one)))
     });
     judgement.verdict = Some(decide(evidence, judgement, &parts));
+}
+
+/// Beside another cause that holds the system back a small cache costs at most as much as that, so that it comes after it.
+fn limit_small_cache(findings: &mut [Finding]) {
+    let is_small_cache = |finding: &Finding| finding.id == causes::SMALL_CACHE;
+    let others =
+        findings.iter().filter(|one| !is_small_cache(one) && one.confidence != Confidence::CannotTell);
+    let shares =
+        others.filter_map(|one| Some(one.cost.as_ref()?.share)).filter(|share| *share >= MIN_COST_SHARE);
+    let Some(most) = shares.max_by(f64::total_cmp) else { return };
+    for cost in findings.iter_mut().filter(|one| is_small_cache(one)).filter_map(|one| one.cost.as_mut()) {
+        if cost.share > most {
+            *cost = weighted(cost.clone(), most / cost.share);
+        }
+    }
 }
 
 /// The waits that a limit or a queue above the device explains: other causes of the same waits explain the device's own time.
@@ -146,9 +162,13 @@ fn price(finding: &mut Finding, parts: &[Part], load: Option<&Load>, above_devic
         GainBase::Waiting => Some(load.cost_of_share(gain.share, gain.interval, &gain.basis)),
         GainBase::ClientWaiting => Some(load.cost_of_stops(gain.share, gain.interval, &gain.basis)),
     });
+    let is_explained_above = |wait: Wait| match wait {
+        Wait::CacheMiss => above_device.contains(&Wait::PageRead),
+        _ => above_device.contains(&wait),
+    };
     let portion = |wait: Wait| match cause.is_above_device {
         true => Portion::AboveDevice,
-        false if above_device.contains(&wait) => Portion::Device,
+        false if is_explained_above(wait) => Portion::Device,
         false => Portion::Whole,
     };
     let waits: Vec<(Wait, Portion)> =
@@ -189,7 +209,7 @@ fn decide(evidence: &Evidence, judgement: &Judgement, parts: &[Part]) -> Verdict
     if parts.is_empty() {
         return not_examined(evidence);
     }
-    if let Some(verdict) = unexplained(judgement, parts) {
+    if let Some(verdict) = unexplained(evidence, judgement, parts) {
         return verdict;
     }
     not_held_back(evidence, parts)
@@ -281,7 +301,7 @@ fn not_examined(evidence: &Evidence) -> Verdict {
 }
 
 /// A large wait that no finding explains, a guard that is up, or layers that do not add up.
-fn unexplained(judgement: &Judgement, parts: &[Part]) -> Option<Verdict> {
+fn unexplained(evidence: &Evidence, judgement: &Judgement, parts: &[Part]) -> Option<Verdict> {
     let largest = largest(parts).filter(|(_, cost)| cost.share >= MIN_COST_SHARE);
     if let Some((wait, cost)) = largest {
         let sentence =
@@ -311,20 +331,41 @@ fn unexplained(judgement: &Judgement, parts: &[Part]) -> Option<Verdict> {
             ..Verdict::new(Outcome::CannotTell, sentence)
         });
     }
-    let open = judgement.budgets.iter().find(|budget| {
-        let whole_us = cluster::whole_us(budget);
-        budget.operations == "all" && budget.unexplained_us.abs() >= MIN_COST_SHARE * whole_us
+    let (budget, sentence) = judgement.budgets.iter().find_map(|budget| {
+        let sentence = open_budget(budget).or_else(|| unseen_engine(evidence, budget));
+        Some((budget, sentence.filter(|_| budget.operations == "all")?))
     })?;
-    let sentence = format!(
-        "Cannot tell: the layers of server {} add up to {:.0} % of the mean operation.",
-        open.member,
-        100.0 * open.closure
-    );
     Some(Verdict {
         confidence: Confidence::CannotTell,
-        reasons: open.missing.clone(),
+        reasons: budget.missing.clone(),
         next: Some("Watch the client too, and the host of the server.".to_owned()),
         ..Verdict::new(Outcome::CannotTell, sentence)
+    })
+}
+
+/// The sentence on layers that do not add up.
+fn open_budget(budget: &Budget) -> Option<String> {
+    (!budget.closes).then(|| {
+        format!(
+            "Cannot tell: the layers of server {} add up to {:.0} % of the mean operation.",
+            budget.member,
+            100.0 * budget.closure
+        )
+    })
+}
+
+/// The sentence on a large part of the time within the server that was not held against the time that its process had a processor: what the server
+/// does not count may wait in it.
+fn unseen_engine(evidence: &Evidence, budget: &Budget) -> Option<String> {
+    let engine = budget.layers.iter().find(|layer| layer.name == "engine")?;
+    let share = engine.mean_us / cluster::whole_us(budget);
+    let ran_us = evidence.sum_within(&format!("server.{}.process.cpu_us", budget.member), budget.window_ns);
+    (ran_us.is_none() && share >= MIN_COST_SHARE).then(|| {
+        format!(
+            "Cannot tell: {:.0} % of the mean operation pass within server {}, and how much of that it waits was not read.",
+            100.0 * share,
+            budget.member
+        )
     })
 }
 

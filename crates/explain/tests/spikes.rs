@@ -300,3 +300,26 @@ fn an_hour_is_judged_in_a_moment() {
         assert!(took.as_secs() < 5, "{took:?}");
     }
 }
+
+/// Operations that were due while a checkpoint held the connections up are as quick as others from their send: from when they were due, they are not.
+#[test]
+fn what_checkpoints_hold_up_before_the_send_is_counted() {
+    let run = Composed::with(640, checkpoints(0.0, 630.0, 30.0, 0.4), 0.0);
+    let mut evidence = run.evidence(3);
+    let seconds = run.checkpoints.iter().map(|event| event.1 as u64).collect::<Vec<u64>>();
+    for second in 0..run.seconds {
+        let (begin_ns, end_ns) = (second * SECOND_NS, (second + 1) * SECOND_NS);
+        let value = if seconds.contains(&second) { 12e6 } else { 2e6 };
+        evidence.series.add("client.update.response.mean_ns", "ns", Point { begin_ns, end_ns, value });
+    }
+    let findings = spikes(judge(&evidence).findings);
+    let finding = findings.iter().find(|finding| finding.id == "checkpoint-spikes").unwrap();
+    // 10 ms in one second of 30.4, over 2 ms in each.
+    let expected = 10.0 / (2.0 * 30.4 + 10.0);
+    let share = finding.gain.as_ref().unwrap().share;
+    assert!((share / expected - 1.0).abs() < 0.1, "{share} {expected}");
+    assert!(
+        finding.evidence.iter().any(|said| said.contains("time since operations were due")),
+        "{finding:#?}"
+    );
+}

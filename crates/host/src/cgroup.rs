@@ -63,6 +63,15 @@ pub struct Limit {
     pub counted: Option<u64>,
 }
 
+/// A limit of a group's memory, its files in the page cache included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// How much it may use.
+    pub max_bytes: u64,
+    /// Bytes in use, or `None` if these cannot be read.
+    pub used_bytes: Option<u64>,
+}
+
 /// One hierarchy that a process is in: where its group's files are, and the mount they are under.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
@@ -193,16 +202,25 @@ impl Cgroups {
 
     /// The least memory, in bytes, that this group or one above it may use; `None` where none is set.
     pub fn memory_max_bytes(&self) -> Option<u64> {
+        self.memory_limit().map(|limit| limit.max_bytes)
+    }
+
+    /// The smallest limit of memory of this group or one above it; `None` where none is set.
+    pub fn memory_limit(&self) -> Option<MemoryLimit> {
         let unified = self.unified();
         let version_1 = self.version_1("memory");
-        let files = unified.iter().flat_map(|place| place.upwards().map(|folder| folder.join("memory.max")));
-        let old = version_1.iter().flat_map(|place| place.upwards().map(|f| f.join("memory.limit_in_bytes")));
+        let new =
+            unified.iter().flat_map(Place::upwards).map(|folder| (folder, "memory.max", "memory.current"));
+        let old = version_1.iter().flat_map(Place::upwards);
+        let old = old.map(|folder| (folder, "memory.limit_in_bytes", "memory.usage_in_bytes"));
+        let number = |file: &Path| self.text(file)?.trim().parse::<u64>().ok();
         // Version 1 says "no limit" with the largest multiple of a page, so anything from 2^62 is none.
-        files
-            .chain(old)
-            .filter_map(|file| self.text(&file)?.trim().parse().ok())
-            .filter(|max| *max < 1 << 62)
-            .min()
+        let limits = new.chain(old).filter_map(|(folder, max, used)| {
+            let max_bytes = number(&folder.join(max)).filter(|max| *max < 1 << 62)?;
+            Some((max_bytes, folder.join(used)))
+        });
+        let (max_bytes, used) = limits.min_by_key(|(max_bytes, _)| *max_bytes)?;
+        Some(MemoryLimit { max_bytes, used_bytes: number(&used) })
     }
 
     /// The least CPU quota of this group or one above it, in CPUs (1.5 = one and a half); `None` where none is set.

@@ -38,6 +38,8 @@ fn version_2_caps_bind_from_every_ancestor() {
         ),
         ("sys/fs/cgroup/system.slice/memory.max", "1073741824\n"),
         ("sys/fs/cgroup/system.slice/mongod.service/memory.max", "max\n"),
+        ("sys/fs/cgroup/system.slice/mongod.service/memory.current", "7\n"),
+        ("sys/fs/cgroup/system.slice/memory.current", "900\n"),
         ("sys/fs/cgroup/system.slice/mongod.service/cpu.max", "150000 100000\n"),
         (
             "sys/fs/cgroup/system.slice/mongod.service/cpu.stat",
@@ -60,7 +62,7 @@ fn version_2_caps_bind_from_every_ancestor() {
     // What the outer group counted; the inner one has no account that can be read.
     let counted: Vec<_> = limits.iter().map(|limit| limit.counted).collect();
     assert_eq!(counted, [Some(10), None, None, Some(8192 + 4096)]);
-    assert_eq!(groups.memory_max_bytes(), Some(1 << 30));
+    assert_eq!(groups.memory_limit(), Some(MemoryLimit { max_bytes: 1 << 30, used_bytes: Some(900) }));
     assert_eq!((groups.cpu_max(), groups.cpu_throttled_us()), (Some(1.5), Some(2_500_000)));
     assert_eq!(groups.unified_folder().unwrap(), Path::new("/sys/fs/cgroup/system.slice/mongod.service"));
     assert_eq!(groups.io_limits(DeviceNumber { major: 9, minor: 0 }), []);

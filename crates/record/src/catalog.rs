@@ -261,6 +261,16 @@ pub static CATALOG: &[SeriesKind] = &[
         "us",
         "time that its control groups were held back by that quota (cpu.stat throttled_usec)",
     ),
+    gauge(
+        "server.{member}.process.memory_limit_bytes",
+        "bytes",
+        "memory that its control groups allow it, page cache included (memory.max; memory.limit_in_bytes)",
+    ),
+    gauge(
+        "server.{member}.process.memory_used_bytes",
+        "bytes",
+        "memory that the group of this limit uses (memory.current; memory.usage_in_bytes)",
+    ),
     sum("server.{member}.process.read_bytes", "bytes", "/proc/PID/io read_bytes"),
     sum("server.{member}.process.written_bytes", "bytes", "/proc/PID/io write_bytes"),
     gauge("server.{member}.process.resident_bytes", "bytes", "mem.resident, or /proc/PID/status"),

@@ -257,3 +257,18 @@ pub struct PublishedTable {
     #[serde(default)]
     pub may_not_be_compared: Vec<String>,
 }
+
+/// A level as it can stand alone: `uncapped`, `4 threads`, `syncdelay 5`, `no read ahead`, `journaled on`; a name stays as it is.
+pub fn level_name(factor: &str, level: &str) -> String {
+    /// Factors whose number is how many of them there are.
+    const COUNTED: [&str; 6] = ["threads", "shards", "members", "disks", "chunks", "records"];
+    match level {
+        "none" if factor == "cap" => "uncapped".to_owned(),
+        "none" => format!("no {}", factor.replace('_', " ")),
+        "on" | "off" => format!("{} {level}", factor.replace('_', " ")),
+        _ if level.parse::<f64>().is_err() => level.to_owned(),
+        "1" if COUNTED.contains(&factor) => format!("1 {}", factor.trim_end_matches('s')),
+        _ if COUNTED.contains(&factor) => format!("{level} {factor}"),
+        _ => format!("{} {level}", factor.replace('_', " ")),
+    }
+}

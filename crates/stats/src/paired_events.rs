@@ -43,7 +43,8 @@ pub struct EventCycle {
     pub event_s: (f64, f64),
     /// Mean log latency inside less that of the calm: D_k.
     pub difference: f64,
-    /// What operations inside waited longer than in the calm, summed over them.
+    /// What operations waited longer than in the calm, summed over those that ended in a reading that touches the event or in the guard after it:
+    /// what the event held up ends when its queue has drained.
     pub excess: f64,
     /// What all operations waited from the middle before this event to the middle after it.
     pub waiting: f64,
@@ -153,16 +154,20 @@ fn cycle(readings: &[LatencyReading], events: &[(f64, f64)], index: usize) -> Op
     let waiting = |reading: &LatencyReading| reading.mean * reading.operations;
     let operations = sum(|reading| reading.operations, before) + sum(|reading| reading.operations, after);
     let calm_mean = (sum(waiting, before) + sum(waiting, after)) / operations;
-    // A reading counts by the share of it that lies inside.
-    let inside = readings.iter().skip(readings.partition_point(|reading| reading.end_s <= begin_s));
-    let (mut weight, mut logs, mut excess) = (0.0, 0.0, 0.0);
-    for reading in inside.take_while(|reading| reading.begin_s < end_s) {
+    let from = readings.partition_point(|reading| reading.end_s <= begin_s);
+    let inside = from..readings.partition_point(|reading| reading.begin_s < end_s).max(from);
+    let drained_s = end_s + guard(gap_after_s);
+    let drained = readings.partition_point(|reading| middle_s(reading) < drained_s).max(inside.end);
+    // A mean counts by the part of its reading that lies inside.
+    let (mut weight, mut logs) = (0.0, 0.0);
+    for reading in readings.get(inside).unwrap_or(&[]) {
         let overlap_s = reading.end_s.min(end_s) - reading.begin_s.max(begin_s);
         weight += overlap_s;
         logs += overlap_s * reading.mean.ln();
-        let share = overlap_s / (reading.end_s - reading.begin_s);
-        excess += share * (reading.mean - calm_mean) * reading.operations;
     }
+    // A sum counts whole: the calm part of a reading adds nothing to it.
+    let held_up = readings.get(from..drained).unwrap_or(&[]);
+    let excess = held_up.iter().map(|reading| (reading.mean - calm_mean) * reading.operations).sum();
     let around = between(readings, begin_s - gap_before_s / 2.0, end_s + gap_after_s / 2.0);
     (weight > 0.0).then(|| EventCycle {
         event_s: (begin_s, end_s),
@@ -172,9 +177,12 @@ fn cycle(readings: &[LatencyReading], events: &[(f64, f64)], index: usize) -> Op
     })
 }
 
+fn middle_s(reading: &LatencyReading) -> f64 {
+    f64::midpoint(reading.begin_s, reading.end_s)
+}
+
 /// The readings whose middles lie between two times.
 fn between(readings: &[LatencyReading], begin_s: f64, end_s: f64) -> &[LatencyReading] {
-    let middle_s = |reading: &LatencyReading| f64::midpoint(reading.begin_s, reading.end_s);
     let from = readings.partition_point(|reading| middle_s(reading) < begin_s);
     let to = readings.partition_point(|reading| middle_s(reading) < end_s);
     readings.get(from..to).unwrap_or(&[])
@@ -259,7 +267,7 @@ mod tests {
         );
     }
 
-    /// Events of a third of a second count the part of the second that they lie in.
+    /// Events of a third of a second cost all that their second adds, and the second in which what they held up ends.
     #[test]
     fn short_events_are_seen_in_the_second_they_fall_in() {
         let whole = every(12.0, 1.0, 40);
@@ -267,6 +275,12 @@ mod tests {
         let verdict = paired_events(&stepped(&whole, 520), &short, &mut Seeded::from_seed(1));
         let EventVerdict::Judged(effect) = verdict else { panic!("{verdict:?}") };
         assert!((effect.effect - 0.5).abs() < 1e-9 && effect.p <= 0.001 && effect.cycles.len() == 40);
+        assert!((effect.share - 40.0 / 1080.0).abs() < 1e-9, "{effect:?}");
+        let mut drained = stepped(&whole, 520);
+        whole.iter().for_each(|event| drained[event.1 as usize].mean = 4.0);
+        let verdict = paired_events(&drained, &short, &mut Seeded::from_seed(1));
+        let EventVerdict::Judged(effect) = verdict else { panic!("{verdict:?}") };
+        assert!((effect.share - 120.0 / 1160.0).abs() < 1e-9, "{effect:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
-use fathom_explain::{Evidence, ReadRun, compare, histories_up_to, judge, pictures};
+use fathom_explain::{Evidence, ReadRun, compare, histories_up_to, judge, judge_in_turn, pictures};
 use fathom_record::disk::Entry;
 use fathom_record::history::History;
 use fathom_record::pictures::Pictures;
@@ -119,15 +119,21 @@ impl Shown {
         let was_judged = results.iter().any(|entry| matches!(entry, Entry::Judged(_)));
         let is_watched =
             !evidence.members().is_empty() || results.iter().any(|entry| matches!(entry, Entry::Load(_)));
-        // A checkup judges each server by its own loads, and the whole of it would mix them.
-        let is_whole = read.run.manifest.verb != "checkup";
-        let judgement = (!was_judged && is_watched && is_whole).then(|| judge(&evidence));
+        // A checkup has judged each server by its own loads, and the whole of it would mix them.
+        let is_checkup = read.run.manifest.verb == "checkup";
+        let judgement = match is_checkup {
+            _ if !is_watched => None,
+            false => Some(judge(&evidence)),
+            true => (!was_judged).then(|| judge_in_turn(&evidence)),
+        };
         let pictures = pictures(&evidence, judgement.as_ref());
         if let Some(judgement) = judgement {
-            // What an older version judged of the same series is judged by the rules of today.
+            // Judged by the rules of today, as `explain` does, whatever an older version made of the same series.
             results.retain(|entry| !is_judged(entry));
             results.extend(explaining::entries(&judgement));
-            findings = judgement.findings;
+            // Settings of the host and findings of a probe rest on no series.
+            findings.retain(|finding| is_checkup && finding.series.is_empty());
+            findings.extend(judgement.findings);
         }
         // What was measured before what is only set so; otherwise as they were ranked, by what they cost.
         findings.sort_by_key(is_setting);

@@ -9,7 +9,7 @@ use std::{ptr, slice};
 
 use crate::native::batch::text;
 use crate::native::status::{checked, owned_text};
-use crate::native::{Batch, Native, NativeOptions, ReadOptions, Status};
+use crate::native::{Batch, BlockReads, Native, NativeOptions, ReadOptions, Status};
 use crate::sys;
 
 /// Files of one level of the tree.
@@ -29,6 +29,7 @@ pub(crate) struct Database {
     options: NativeOptions,
     write: Native<sys::rocksdb_writeoptions_t>,
     flush: Native<sys::rocksdb_flushoptions_t>,
+    block_reads: BlockReads,
 }
 
 // SAFETY: RocksDB's database object may be used and closed from any thread; the option objects are not changed after
@@ -55,7 +56,7 @@ impl Database {
         }
         // SAFETY: options and path live through the call.
         let raw = checked(|error| unsafe { sys::rocksdb_open(options.raw(), path.as_ptr(), error) })?;
-        Ok(Database { raw, options, write, flush })
+        Ok(Database { raw, options, write, flush, block_reads: BlockReads::default() })
     }
 
     /// The pointer for calls, valid while `self` lives.
@@ -68,6 +69,11 @@ impl Database {
         &self.options
     }
 
+    /// What its calls have read from files.
+    pub(crate) fn block_reads(&self) -> &BlockReads {
+        &self.block_reads
+    }
+
     /// Hands the value of `key` to `take`, without a copy where the cache holds it; none if there is none.
     pub(crate) fn get<T>(
         &self,
@@ -77,9 +83,8 @@ impl Database {
     ) -> Result<Option<T>, Status> {
         let (key, key_len) = text(key);
         // SAFETY: database and options live; the key is only read during the call.
-        let pinned = checked(|error| unsafe {
-            sys::rocksdb_get_pinned(self.raw, options.raw(), key, key_len, error)
-        })?;
+        let read = |error| unsafe { sys::rocksdb_get_pinned(self.raw, options.raw(), key, key_len, error) };
+        let pinned = self.block_reads.measure(|| checked(read))?;
         if pinned.is_null() {
             return Ok(None);
         }

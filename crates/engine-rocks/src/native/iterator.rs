@@ -16,7 +16,7 @@ pub(crate) struct Scan {
     iterator: Native<sys::rocksdb_iterator_t>,
     _options: ReadOptions,
     _bounds: Box<[[u8; 4]; 2]>,
-    _database: Arc<Database>,
+    database: Arc<Database>,
 }
 
 impl Scan {
@@ -42,20 +42,20 @@ impl Scan {
             let raw = sys::rocksdb_create_iterator(database.raw(), options.raw());
             Native::new(raw, sys::rocksdb_iter_destroy)
         };
-        Scan { iterator, _options: options, _bounds: bounds, _database: Arc::clone(database) }
+        Scan { iterator, _options: options, _bounds: bounds, database: Arc::clone(database) }
     }
 
     /// Goes to the first key; false if there is none. So do the other movements.
     pub(crate) fn first(&mut self) -> Result<bool, Status> {
         // SAFETY: the iterator lives and is ours alone.
-        unsafe { sys::rocksdb_iter_seek_to_first(self.iterator.raw()) };
+        self.move_by(|iterator| unsafe { sys::rocksdb_iter_seek_to_first(iterator) });
         self.landed()
     }
 
     /// Goes to the last key.
     pub(crate) fn last(&mut self) -> Result<bool, Status> {
         // SAFETY: the iterator lives and is ours alone.
-        unsafe { sys::rocksdb_iter_seek_to_last(self.iterator.raw()) };
+        self.move_by(|iterator| unsafe { sys::rocksdb_iter_seek_to_last(iterator) });
         self.landed()
     }
 
@@ -63,7 +63,7 @@ impl Scan {
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool, Status> {
         let (key, key_len) = text(key);
         // SAFETY: the iterator lives and is ours alone; the key is only read during the call.
-        unsafe { sys::rocksdb_iter_seek(self.iterator.raw(), key, key_len) };
+        self.move_by(|iterator| unsafe { sys::rocksdb_iter_seek(iterator, key, key_len) });
         self.landed()
     }
 
@@ -71,7 +71,7 @@ impl Scan {
     pub(crate) fn seek_back(&mut self, key: &[u8]) -> Result<bool, Status> {
         let (key, key_len) = text(key);
         // SAFETY: the iterator lives and is ours alone; the key is only read during the call.
-        unsafe { sys::rocksdb_iter_seek_for_prev(self.iterator.raw(), key, key_len) };
+        self.move_by(|iterator| unsafe { sys::rocksdb_iter_seek_for_prev(iterator, key, key_len) });
         self.landed()
     }
 
@@ -81,7 +81,7 @@ impl Scan {
             return Ok(false);
         }
         // SAFETY: the iterator is on a key.
-        unsafe { sys::rocksdb_iter_next(self.iterator.raw()) };
+        self.move_by(|iterator| unsafe { sys::rocksdb_iter_next(iterator) });
         self.landed()
     }
 
@@ -91,8 +91,13 @@ impl Scan {
             return Ok(false);
         }
         // SAFETY: the iterator is on a key.
-        unsafe { sys::rocksdb_iter_prev(self.iterator.raw()) };
+        self.move_by(|iterator| unsafe { sys::rocksdb_iter_prev(iterator) });
         self.landed()
+    }
+
+    /// A movement may read blocks.
+    fn move_by(&mut self, movement: impl FnOnce(*mut sys::rocksdb_iterator_t)) {
+        self.database.block_reads().measure(|| movement(self.iterator.raw()));
     }
 
     /// The key under it, until it moves; none if it is nowhere.

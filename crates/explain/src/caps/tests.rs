@@ -65,7 +65,15 @@ fn a_cap_that_holds_is_named_with_its_figure_and_whose_it_is() {
     assert_eq!(finding.id, "capped-by-throttle");
     assert!(finding.claim.contains("control group holds sdb at 300 reads"), "{finding:#?}");
     assert!(finding.evidence.iter().any(|one| one.contains("7.50 operations")), "{finding:#?}");
-    assert!(finding.command.as_deref().is_some_and(|line| line.contains("riops=max")), "{finding:#?}");
+    assert_eq!(finding.command, None, "which file holds the cap was not read");
+    let mut evidence = run(&HELD);
+    let file = "/sys/fs/cgroup/db.slice/io.max";
+    evidence.environment.insert("device.sdb.cap.read_iops.file".to_owned(), file.to_owned());
+    let mut judgement = Judgement::default();
+    judge(&evidence, &mut judgement);
+    let finding = &judgement.findings[0];
+    let line = |limit: &str| Some(format!("echo \"$(cat /sys/block/sdb/dev) riops={limit}\" > {file}"));
+    assert_eq!((finding.command.clone(), finding.undo.clone()), (line("max"), line("300")));
 }
 
 #[test]

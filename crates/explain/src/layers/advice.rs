@@ -8,7 +8,7 @@ use fathom_record::{Confidence, Finding, Gain, Severity};
 
 use super::conditions::{
     Look, Place, conflicts, connections, eviction, flow_control, journal, misses, network, replication,
-    tickets,
+    small_cache, tickets,
 };
 use super::frame::Frame;
 use crate::client::Client;
@@ -73,6 +73,19 @@ static RULES: &[Rule] = &[
         advice: "Enlarge the cache if memory is free, or make the working set smaller; a readahead of 8 to 32 sectors reads less around.",
         basis: "a page that stays in the cache costs no read: all of the layer if the working set fits, nothing if it stays far larger",
         next_look: "Watch pages.read per operation while the cache grows in steps of a tenth.",
+        undo: "Set storage.wiredTiger.engineConfig.cacheSizeGB (at run time wiredTigerEngineRuntimeConfig) to its former value.",
+    },
+    Rule {
+        id: "small-cache",
+        layers: &["page_read"],
+        operations: &["all"],
+        above: 0.2,
+        least_us: 20.0,
+        look: small_cache,
+        claim: "Operations wait for pages that the engine's cache would hold if it were larger.",
+        advice: "Enlarge the cache until it holds the data, or the part of them that is used.",
+        basis: "a page that stays in the cache costs no read, and memory would hold all data",
+        next_look: "Watch pages.read per operation while the cache grows (at run time wiredTigerEngineRuntimeConfig).",
         undo: "Set storage.wiredTiger.engineConfig.cacheSizeGB (at run time wiredTigerEngineRuntimeConfig) to its former value.",
     },
     Rule {

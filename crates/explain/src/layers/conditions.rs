@@ -8,6 +8,8 @@ use super::frame::Frame;
 use super::shape::waits_outside;
 use crate::Evidence;
 use crate::client::{Client, points};
+use crate::memory::Memory;
+use crate::path::is_over_loopback;
 use crate::storage_class::SYNC_US;
 
 /// What a rule may look at.
@@ -84,6 +86,7 @@ pub(super) fn network(place: &Place<'_>) -> Look {
         return Look::Fails;
     }
     let network_us = place.layer_us();
+    let over_loopback = is_over_loopback(place.evidence, &place.budget.member);
     let Some(ping_us) = place.part_us("ping") else {
         return Look::Unknown(
             vec!["No ping was read, so the round trip itself is not known.".to_owned()],
@@ -96,7 +99,7 @@ pub(super) fn network(place: &Place<'_>) -> Look {
         (network_us - ping_us) / 1000.0
     );
     let of_ping = (ping_us / network_us).clamp(0.0, 1.0);
-    if ping_us >= LONG_PING_US {
+    if ping_us >= LONG_PING_US && !over_loopback {
         Look::Holds(vec![said], (0.8 * of_ping, of_ping, 1.0))
     } else if network_us >= LONG_US {
         Look::Holds(vec![said], (0.0, 1.0 - of_ping, 1.0))
@@ -157,6 +160,14 @@ pub(super) fn misses(place: &Place<'_>) -> Look {
     if let Some(available) = place.mean("host.memory.available_bytes") {
         said.push(format!("{:.1} GiB of the host's memory are available.", available / f64::from(1 << 30)));
     }
+    let memory = Memory::of(place.evidence, &place.budget.member);
+    if let Some(limit_bytes) = memory.and_then(|memory| memory.reached_limit_bytes) {
+        said.push(format!(
+            "The server's control group uses all of the {:.2} GiB that it may (memory.max, memory.limit_in_bytes), so that the kernel's cache \
+             holds no more pages.",
+            limit_bytes / f64::from(1 << 30)
+        ));
+    }
     let gain = (0.0, 0.5, 1.0);
     let Some(device) = &place.frame.device else {
         said.push(
@@ -173,6 +184,22 @@ pub(super) fn misses(place: &Place<'_>) -> Look {
     }
     said.push(format!("{device} served {reads:.0} reads in {:.2} ms each.", read_ms / reads));
     Look::Holds(said, gain)
+}
+
+/// Memory would hold the pages that operations wait for.
+pub(super) fn small_cache(place: &Place<'_>) -> Look {
+    let memory = Memory::of(place.evidence, &place.budget.member);
+    let Some(memory) = memory.filter(Memory::holds_data) else { return Look::Fails };
+    let gib = |bytes: f64| bytes / f64::from(1 << 30);
+    let mut said = vec![format!(
+        "The data of the namespace take {:.2} GiB; the host has {:.1} GiB of memory free.",
+        gib(memory.data_bytes),
+        gib(memory.free_bytes)
+    )];
+    if let Some(cache_bytes) = place.gauge("cache.most_bytes") {
+        said.push(format!("The engine's cache may hold {:.2} GiB.", gib(cache_bytes)));
+    }
+    Look::Holds(said, (0.5, 0.9, 1.0))
 }
 
 /// The cache is full, or its dirty part is.

@@ -81,3 +81,58 @@ fn samplers_that_wait_and_a_busy_client_withhold_too() {
     put(&mut evidence, "client.cpu_share", 1.4);
     assert_eq!(judged(&evidence), (vec!["client-limited".to_owned()], false));
 }
+
+/// Two minutes at a rate, and three seconds of them in which a quota holds the server back and operations wait 40 times as long.
+#[test]
+fn a_quota_that_holds_a_server_back_at_times_costs_what_operations_wait_then() {
+    let mut evidence = Evidence { window_ns: (0, 120_000_000_000), ..Evidence::default() };
+    for second in 0..120u64 {
+        let (begin_ns, end_ns) = (second * 1_000_000_000, (second + 1) * 1_000_000_000);
+        let is_held_back = [20, 60, 100].contains(&second);
+        let (mean_ns, throttled_us) = if is_held_back { (20e6, 2_500_000.0) } else { (0.5e6, 0.0) };
+        for (name, value) in [
+            ("client.operations.per_s", 500.0),
+            ("client.read.per_s", 500.0),
+            ("client.read.response.mean_ns", mean_ns),
+            ("client.read.service.mean_ns", 0.5e6),
+            ("server.0.process.throttled_us", throttled_us),
+            ("server.0.process.cpu_quota", 0.1),
+            ("server.0.reads.operations", 500.0),
+            ("server.0.reads.latency_us", 50_000.0),
+            ("host.cpu.idle_pct", 80.0),
+        ] {
+            evidence.series.add(name, "1", Point { begin_ns, end_ns, value });
+        }
+    }
+    let judgement = judge(&evidence);
+    let finding = judgement.findings.iter().find(|one| one.id == "processor-is-short").unwrap();
+    // 58.5 ms of 60 + 58.5 ms.
+    let share = finding.gain.as_ref().unwrap().share;
+    assert!((share - 58.5 / 118.5).abs() < 0.01, "{finding:#?}");
+}
+
+#[test]
+fn the_processes_that_took_the_processors_are_named() {
+    let mut evidence = misses();
+    put(&mut evidence, "host.cpu.idle_pct", 1.0);
+    put(&mut evidence, "server.0.process.run_wait_us", 2_000_000.0);
+    let fact = |evidence: &mut Evidence, name: &str, value: &str| {
+        evidence.environment.insert(name.to_owned(), value.to_owned())
+    };
+    fact(&mut evidence, "host.top.cpu", "sh (4711) 62 %, fathom (12) 20 %");
+    let finding = |evidence: &Evidence| {
+        let findings = judge(evidence).findings;
+        findings.into_iter().find(|one| one.id == "processor-is-short").unwrap()
+    };
+    let others = finding(&evidence);
+    assert!(others.evidence.iter().any(|said| said.contains("sh (4711) 62 %")), "{others:#?}");
+    assert!(others.claim.starts_with("The processors were too busy"), "{}", others.claim);
+    fact(&mut evidence, "host.top.cpu.own_share", "0.8");
+    let own = finding(&evidence);
+    assert!(
+        own.claim.starts_with("The load generator and the server together fill this machine"),
+        "{}",
+        own.claim
+    );
+    assert!(own.advice.unwrap().contains("from another host"));
+}

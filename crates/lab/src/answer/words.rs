@@ -1,9 +1,9 @@
 //! Effects as sentences that a person can forward.
 
-use fathom_record::study::{StudyComparison, StudyInteraction, StudyScaling, StudyVerdict};
+use fathom_record::study::{StudyComparison, StudyInteraction, StudyScaling, StudyVerdict, level_name};
 use fathom_stats::{Comparison, Model};
 
-/// `XFS against ext4, cap none: throughput 12 % higher (7 to 16 %): better.`
+/// `XFS against ext4, uncapped: throughput 12 % higher (7 to 16 %): better.`
 ///
 /// `margin` is the share below which a difference does not matter.
 pub(super) fn comparison(one: &StudyComparison, margin: f64) -> String {
@@ -24,7 +24,8 @@ pub(super) fn comparison(one: &StudyComparison, margin: f64) -> String {
         }
         _ => one.answer().to_owned(),
     };
-    format!("{factor} {level} against {baseline}{given}: {} {change}{interval}: {answer}.", spaced(metric))
+    let [level, baseline] = [level, baseline].map(|level| level_name(factor, level));
+    format!("{level} against {baseline}{given}: {} {change}{interval}: {answer}.", spaced(metric))
 }
 
 /// `The effect of syncdelay 5 on throughput is 8 % higher with nr_requests 128: they depend on each other.`
@@ -36,11 +37,9 @@ pub(super) fn interaction(one: &StudyInteraction) -> String {
     let answer =
         if one.is_sure() { "they depend on each other" } else { "no sign that they depend on each other" };
     format!(
-        "With {} {}, what {} {} does to {} is {}{interval}: {answer}.",
-        factors.1,
-        levels.1,
-        factors.0,
-        levels.0,
+        "With {}, what {} does to {} is {}{interval}: {answer}.",
+        level_name(&factors.1, &levels.1),
+        level_name(&factors.0, &levels.0),
         spaced(metric),
         change(*ratio)
     )
@@ -85,7 +84,7 @@ fn law(laws: Option<&Comparison>) -> String {
 }
 
 fn given(given: &[(String, String)]) -> String {
-    given.iter().map(|(factor, level)| format!(", {factor} {level}")).collect()
+    given.iter().map(|(factor, level)| format!(", {}", level_name(factor, level))).collect()
 }
 
 fn spaced(name: &str) -> String {
@@ -132,7 +131,7 @@ mod tests {
         };
         assert_eq!(
             comparison(&one, 0.05),
-            "filesystem xfs against ext4, cap none: update p99 12.0 % lower (95 % interval -16.0 % to -7.0 %): better."
+            "xfs against ext4, uncapped: update p99 12.0 % lower (95 % interval -16.0 % to -7.0 %): better."
         );
         (one.interval, one.verdict, one.needs_blocks, one.ratio) =
             (None, StudyVerdict::Undecided, Some(5), 2.5);

@@ -26,6 +26,7 @@ pub(crate) struct ServerProcess {
     started_ticks: Option<u64>,
     edge: Edge,
     quota_edge: Edge,
+    limit_edge: Edge,
     sums: Sums,
     waits: Waits,
     notes: Notes,
@@ -40,6 +41,7 @@ impl ServerProcess {
             started_ticks: None,
             edge: Edge::default(),
             quota_edge: Edge::default(),
+            limit_edge: Edge::default(),
             sums: Sums::default(),
             waits: Waits::default(),
             notes: Notes::default(),
@@ -85,6 +87,12 @@ impl Sampler for ServerProcess {
             self.sums.put(batch, &series("throttled_us"), "us", at_ns, throttled_us as f64);
             if let Some(window_ns) = self.quota_edge.window_to(at_ns) {
                 batch.put(series("cpu_quota"), "1", window_ns, quota);
+            }
+        }
+        if let Some((limit, window_ns)) = groups.memory_limit().zip(self.limit_edge.window_to(at_ns)) {
+            batch.put(series("memory_limit_bytes"), "bytes", window_ns, limit.max_bytes as f64);
+            if let Some(used_bytes) = limit.used_bytes {
+                batch.put(series("memory_used_bytes"), "bytes", window_ns, used_bytes as f64);
             }
         }
         if let Some((window_ns, waited_ns)) = self.waits.read(batch, || threads(&self.view, pid)) {

@@ -19,14 +19,10 @@ pub(crate) struct Queues {
     processes: Vec<u32>,
     edge: Edge,
     notes: Notes,
-    /// What the group of each cap had used before, by the cap's series.
-    used: BTreeMap<String, Used>,
-}
-
-/// What a group had used of a cap, by the file of the cap.
-struct Used {
-    file: String,
-    counted: Option<u64>,
+    /// What the group of each cap had used before, by device, kind and file of the cap.
+    counted: BTreeMap<(String, LimitKind, String), Option<u64>>,
+    /// The file of the cap that was read last, by the cap's series.
+    files: BTreeMap<String, String>,
 }
 
 impl Queues {
@@ -37,28 +33,44 @@ impl Queues {
             processes: processes.to_vec(),
             edge: Edge::default(),
             notes: Notes::default(),
-            used: BTreeMap::new(),
+            counted: BTreeMap::new(),
+            files: BTreeMap::new(),
         }
     }
 
-    /// A cap, where it is set, and what was used of it since the last look.
-    fn cap(&mut self, batch: &mut Batch, device: &str, least: &Limit, units: Units, window_ns: (u64, u64)) {
-        let name = format!("device.{device}.cap.{}", least.kind.name());
-        batch.put(name.clone(), units.cap, window_ns, least.value as f64);
-        let before = self.used.get(&name).filter(|before| before.file == least.file);
-        if before.is_none() {
-            batch.facts.push((format!("{name}.file"), least.file.clone()));
+    /// Of the caps of one kind that bind a device the one of which most was used since the last look, and what was used of it: a larger cap of a
+    /// parent group, which its other children use too, may be reached before a smaller one. The smallest, if nothing was counted.
+    fn cap(
+        &mut self,
+        batch: &mut Batch,
+        device: &str,
+        limits: &[&Limit],
+        units: Units,
+        window_ns: (u64, u64),
+    ) {
+        let used = limits.iter().map(|limit| {
+            let key = (device.to_owned(), limit.kind, limit.file.clone());
+            let before = self.counted.insert(key, limit.counted).flatten();
+            (*limit, limit.counted.zip(before).and_then(|(counted, before)| counted.checked_sub(before)))
+        });
+        let used: Vec<(&Limit, Option<u64>)> = used.collect();
+        let share = |(limit, used): &(&Limit, Option<u64>)| {
+            used.map_or(0.0, |used| used as f64 / limit.value.max(1) as f64)
+        };
+        let tightest = used
+            .iter()
+            .max_by(|one, other| share(one).total_cmp(&share(other)).then(other.0.value.cmp(&one.0.value)));
+        let Some((limit, used)) = tightest else { return };
+        let name = format!("device.{device}.cap.{}", limit.kind.name());
+        batch.put(name.clone(), units.cap, window_ns, limit.value as f64);
+        if self.files.get(&name) != Some(&limit.file) {
+            batch.facts.push((format!("{name}.file"), limit.file.clone()));
+            self.files.insert(name, limit.file.clone());
         }
-        let used = before.and_then(|before| least.counted?.checked_sub(before.counted?));
         if let Some(used) = used {
-            batch.put(
-                format!("device.{device}.throttle_{}", units.counter),
-                units.used,
-                window_ns,
-                used as f64,
-            );
+            let counter = format!("device.{device}.throttle_{}", units.counter);
+            batch.put(counter, units.used, window_ns, *used as f64);
         }
-        self.used.insert(name, Used { file: least.file.clone(), counted: least.counted });
     }
 }
 
@@ -97,10 +109,8 @@ impl Sampler for Queues {
             }
             let limits: Vec<_> = groups.iter().flat_map(|group| group.io_limits(target.number)).collect();
             for (kind, units) in KINDS {
-                let least = limits.iter().filter(|limit| limit.kind == kind).min_by_key(|limit| limit.value);
-                if let Some(least) = least {
-                    self.cap(batch, &target.name, least, units, window_ns);
-                }
+                let limits: Vec<&Limit> = limits.iter().filter(|limit| limit.kind == kind).collect();
+                self.cap(batch, &target.name, &limits, units, window_ns);
             }
         }
         Ok(())
@@ -130,7 +140,10 @@ fn places(view: &View, target: &Target) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
+    use crate::Clock;
     use crate::host::testing::{machine, run_twice};
 
     #[test]
@@ -162,5 +175,35 @@ mod tests {
             ("device.vda.queue.requests", 256.0),
         ];
         assert_eq!(values, expected.map(|(name, value)| (name.to_owned(), value)));
+    }
+
+    /// The parent's cap is twice as large, and its other children use most of it.
+    #[test]
+    fn a_cap_of_a_parent_that_is_reached_counts_before_a_smaller_one() {
+        let (folder, view) = machine(&[
+            ("sys/block/sda/dev", "8:0"),
+            ("sys/block/sda/queue/nr_requests", "64\n"),
+            ("proc/7/cgroup", "0::/shop/db\n"),
+            ("proc/self/mountinfo", "31 1 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+            ("sys/fs/cgroup/shop/io.max", "8:0 riops=200\n"),
+            ("sys/fs/cgroup/shop/io.stat", "8:0 rbytes=0 wbytes=0 rios=1000 wios=0\n"),
+            ("sys/fs/cgroup/shop/db/io.max", "8:0 riops=100\n"),
+            ("sys/fs/cgroup/shop/db/io.stat", "8:0 rbytes=0 wbytes=0 rios=300 wios=0\n"),
+        ]);
+        let targets = super::super::Devices::Named(vec!["sda".into()]).find(&view).unwrap();
+        let (mut queues, clock) = (Queues::new(&view, &targets, &[7]), Clock::since(Instant::now()));
+        let mut values = Vec::new();
+        // The first look has no window, and the second none before it.
+        for (all, own) in [(1000, 300), (1000, 300), (1200, 340)] {
+            for (file, reads) in [("io.stat", all), ("db/io.stat", own)] {
+                let text = format!("8:0 rbytes=0 wbytes=0 rios={reads} wios=0\n");
+                std::fs::write(folder.path().join("sys/fs/cgroup/shop").join(file), text).unwrap();
+            }
+            let mut batch = Batch::new(clock);
+            queues.sample(&mut batch).unwrap();
+            values = batch.readings.into_iter().map(|reading| (reading.name, reading.value)).collect();
+        }
+        assert!(values.contains(&("device.sda.cap.read_iops".to_owned(), 200.0)), "{values:?}");
+        assert!(values.contains(&("device.sda.throttle_reads".to_owned(), 200.0)), "{values:?}");
     }
 }

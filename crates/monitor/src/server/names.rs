@@ -224,7 +224,10 @@ pub(crate) static NAMES: &[Name] = &[
     name("wait.replication_us", &[at(&["metrics.getLastError.wtime.totalMillis"]).times(1000.0)]),
     name(
         "wait.page_read_us",
-        &[at(&["wiredTiger.cache.application threads page read from disk to cache time (usecs)"])],
+        &[
+            at(&["wiredTiger.cache.application threads page read from disk to cache time (usecs)"]),
+            at(&["rocksdb.block-reads.micros"]),
+        ],
     ),
     name(
         "wait.page_write_us",
@@ -250,7 +253,13 @@ pub(crate) static NAMES: &[Name] = &[
     name("wait.journal_us", &[at(&["fathom.journal.totalWaitMicros"])]),
     // Since 4.2 [real].
     name("wait.io_capacity_us", &[at(&["wiredTiger.capacity.time waiting due to total capacity (usecs)"])]),
-    name("pages.read", &[at(&["wiredTiger.cache.application threads page read from disk to cache count"])]),
+    name(
+        "pages.read",
+        &[
+            at(&["wiredTiger.cache.application threads page read from disk to cache count"]),
+            at(&["rocksdb.block-reads.blocks"]),
+        ],
+    ),
     name(
         "pages.written",
         &[at(&["wiredTiger.cache.application threads page write from cache to disk count"])],
@@ -268,7 +277,10 @@ pub(crate) static NAMES: &[Name] = &[
         "journal.syncs",
         &[at(&["wiredTiger.log.log sync operations"]), at(&["rocksdb.counters.wal-syncs"])],
     ),
-    name("journal.sync_us", &[at(&["wiredTiger.log.log sync time duration (usecs)"])]),
+    name(
+        "journal.sync_us",
+        &[at(&["wiredTiger.log.log sync time duration (usecs)"]), at(&["rocksdb.counters.wal-sync-micros"])],
+    ),
     name(
         "journal.written_bytes",
         &[at(&["wiredTiger.log.log bytes written"]), at(&["rocksdb.counters.wal-bytes"])],

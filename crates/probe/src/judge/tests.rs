@@ -269,3 +269,14 @@ fn meanings_show_their_arithmetic() {
     let ids: Vec<&str> = meanings.iter().map(|meaning| meaning.id.as_str()).collect();
     assert_eq!(ids, ["cold-scan", "point-reads", "journaled-commits"]);
 }
+
+/// A figure that the processors set is none of the disk, and the sentence on it says so.
+#[test]
+fn what_the_processors_set_is_said_with_the_figure() {
+    let mut journal = step("append", 4096, 1, "fdatasync", &[("durable", 250.0, 4e6)]);
+    let sentence =
+        |step: &Step| meanings(std::slice::from_ref(step), None, Documents::default())[0].sentence.clone();
+    assert!(!sentence(&journal).contains("Not the disk"));
+    journal.run_queue_wait_pct = Some(30.0);
+    assert!(sentence(&journal).ends_with(" (Not the disk: the CPU set the pace.)"), "{}", sentence(&journal));
+}

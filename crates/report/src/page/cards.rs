@@ -149,4 +149,11 @@ mod tests {
             "a run that failed before it measured anything is no good news"
         );
     }
+
+    #[test]
+    fn only_a_verdict_that_nothing_holds_back_is_green() {
+        let kind = |outcome| judged_card(&Verdict::new(outcome, "x".to_owned())).kind;
+        let outcomes = [Outcome::HeldBack, Outcome::CannotTell, Outcome::NotHeldBack, Outcome::NotExamined];
+        assert_eq!(outcomes.map(kind), ["bad", "unsure", "good", "unsure"]);
+    }
 }

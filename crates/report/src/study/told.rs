@@ -1,6 +1,8 @@
 //! What text and page of a study say in the same words: names, values, effects, what a cell came to. Nothing here is judged again.
 
-use fathom_record::study::{Study, StudyCell, StudyComparison, StudyInteraction, StudyMetric, StudyVerdict};
+use fathom_record::study::{
+    Study, StudyCell, StudyComparison, StudyInteraction, StudyMetric, StudyVerdict, level_name,
+};
 use fathom_stats::median;
 use fathom_units::{Nanos, decimal};
 
@@ -170,21 +172,6 @@ pub(crate) fn cell_name(study: &Study, cell: &StudyCell) -> String {
         study.factors.get(at).map_or_else(|| level.clone(), |factor| level_name(&factor.name, level))
     });
     names.collect::<Vec<_>>().join(", ")
-}
-
-/// A level as it can stand alone: `uncapped`, `4 threads`, `syncdelay 5`, `no read ahead`, `journaled on`; a name stays as it is.
-pub(crate) fn level_name(factor: &str, level: &str) -> String {
-    /// Factors whose number is how many of them there are.
-    const COUNTED: [&str; 6] = ["threads", "shards", "members", "disks", "chunks", "records"];
-    match level {
-        "none" if factor == "cap" => "uncapped".to_owned(),
-        "none" => format!("no {}", spaced(factor)),
-        "on" | "off" => format!("{} {level}", spaced(factor)),
-        _ if level.parse::<f64>().is_err() => level.to_owned(),
-        "1" if COUNTED.contains(&factor) => format!("1 {}", factor.trim_end_matches('s')),
-        _ if COUNTED.contains(&factor) => format!("{level} {factor}"),
-        _ => format!("{} {level}", spaced(factor)),
-    }
 }
 
 /// What a cell came to in a metric.
