@@ -117,7 +117,8 @@ fuzz: ## every fuzz target for FUZZ_SECONDS
 	@setup/fuzz.sh "$(FUZZ_SECONDS)"
 
 verdicts: setup ## record the cells of the bench of verdicts: hours, as root; ONLY=name,name selects
-	@setup/install.sh test
+	@for target in test proof; do setup/install.sh $$target; done
+	@setup/guest.sh install
 	cargo test --package fathom --locked --test tests -- --ignored --exact verdicts::record --nocapture
 
 soak: setup ## the long forms of the tests

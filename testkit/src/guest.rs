@@ -26,12 +26,12 @@ use crate::skip::{Need, count_fixture, end_as_skipped};
 /// On the kernel's command line in the guest, so that nobody runs what is meant for it on a machine that matters.
 const MARK: &str = "fathom.guest";
 const QEMU: &str = "qemu-system-x86_64";
-/// What each machine has, whatever it is for.
+/// The arguments that all machines have.
 const QEMU_ARGUMENTS: [&str; 11] =
     ["-cpu", "max", "-m", "1024", "-smp", "2", "-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio"];
 /// Where the server of a guest listens, in there.
 pub const SERVER_PORT: u16 = 27017;
-/// What the guest itself has of a program's libraries: its loader, and what belongs to that.
+/// The libraries of a program that the guest has itself: the loader and the C library.
 const GUEST_LIBRARIES: [&str; 7] =
     ["ld-linux", "libc.so", "libm.so", "libgcc_s.so", "libdl.so", "libpthread.so", "librt.so"];
 /// Emulated on a busy machine; the guest needs a tenth of that on an idle one.
@@ -112,7 +112,7 @@ impl Guest {
     /// waits until that has its clients let in. The process of the server that is returned is QEMU's: it stops with the whole machine.
     ///
     /// # Errors
-    /// What the guest printed when the server did not come up.
+    /// With the guest's output, if the server did not come up.
     pub fn server(&self, name: &str, drives: &[Drive]) -> Result<LabServer> {
         let scratch = Scratch::new()?;
         let program = own_program(&scratch.path())?;

@@ -19,7 +19,7 @@ const PROGRAM_DISK: &str = "/dev/vdc";
 const BUNDLE_DISK: &str = "/dev/vdd";
 /// More than any bundle.
 const BUNDLE_DISK_BYTES: u64 = 16 << 20;
-/// What stands before the results in the guest's output.
+/// The prefixes of the results in the guest's output.
 const TRUTH: &str = "truth ";
 const LENGTH: &str = "bundle of bytes: ";
 

@@ -44,7 +44,7 @@ pub(crate) fn named_or_newest(named: Option<&Path>, parent: Option<&Path>) -> Re
     })
 }
 
-/// Whether a run folder holds more than its manifest: one that a call left which was killed before its first figure is not what anybody asks for.
+/// Whether a run folder holds more than its manifest. A call that is killed before its first figure leaves a folder without figures.
 fn holds_figures(folder: &Path) -> bool {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut others = entries.filter(|entry| entry.file_name() != "manifest.json");

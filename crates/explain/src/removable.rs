@@ -163,11 +163,13 @@ fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wa
         Wait::Journal => whole_us * device_share_of_sync(evidence, budget),
         _ => 0.0,
     };
+    // Threads wake up above the device.
+    let device_off_us = if wait == Wait::Journal { SYNC_US * writes } else { off_us };
     (us > 0.0).then(|| Removable {
         wait,
         us,
         interval_us: (bound(low_us), bound(high_us)),
-        device_us: (device_us - off_us).clamp(0.0, us),
+        device_us: (device_us - device_off_us).clamp(0.0, us),
     })
 }
 

@@ -17,6 +17,8 @@ const SETTLED: f64 = 0.05;
 const MIN_OWN_SHARE: f64 = 0.9;
 /// Less written by users makes no ratio: what a server writes while it is idle would be set against next to nothing.
 const MIN_USER_BYTES: f64 = 1_048_576.0;
+/// With fewer reads for each write there is no ratio of what was read to the reads.
+const MIN_READS_PER_WRITE: f64 = 0.1;
 /// Less than this allocated for a byte of the documents is no compression: they are in memory and the journal only.
 const IN_FILES: f64 = 0.02;
 
@@ -84,6 +86,9 @@ pub(super) fn of(evidence: &Evidence, member: &str) -> Option<Amplification> {
     let count =
         |name: &str| sum(evidence, &format!("server.{member}.{name}"), windows.whole_ns).filter(|n| *n > 0.0);
     let reads = count("reads.operations").or_else(|| count("opcounters.query"));
+    // What writes read is not set against the few reads beside them.
+    let reads =
+        reads.filter(|reads| *reads >= MIN_READS_PER_WRITE * count("writes.operations").unwrap_or(0.0));
     let over = |a: Option<f64>, b: Option<f64>| Some(a? / b?);
     notes.extend(leave_out_others(evidence, member, &names, &mut written, windows.whole_ns));
     let last = |name: &str| {
@@ -105,7 +110,7 @@ pub(super) fn of(evidence: &Evidence, member: &str) -> Option<Amplification> {
         windows: windows.parts_ns.len() as u64,
         variation,
         settled,
-        read_per_returned_byte: over(read, count("network.out_bytes")),
+        read_per_returned_byte: over(read, count("network.out_bytes")).filter(|_| reads.is_some()),
         read_per_operation_bytes: over(read, reads),
         reads_per_operation: over(reads_of_device, reads),
         space: space.filter(|space| *space >= IN_FILES),

@@ -121,6 +121,25 @@ fn an_idle_server_has_no_ratio() {
 }
 
 #[test]
+fn what_writes_read_is_not_charged_to_the_few_reads_beside_them() {
+    let mut series = SeriesSet::default();
+    run("0", &mut series);
+    for second in 0..430 {
+        let (begin_ns, end_ns) = (second * SECOND, (second + 1) * SECOND);
+        for (name, value) in [("server.0.reads.operations", 1.0), ("server.0.writes.operations", 10_000.0)] {
+            series.add(name, "1", Point { begin_ns, end_ns, value });
+        }
+    }
+    let evidence = Evidence { series, window_ns: (0, 430 * SECOND), ..Evidence::default() };
+    let judgement = judged(&evidence);
+    let one = &judgement.amplifications[0];
+    assert_eq!(
+        (one.read_per_operation_bytes, one.reads_per_operation, one.read_per_returned_byte),
+        (None, None, None)
+    );
+}
+
+#[test]
 fn a_volume_over_several_devices_is_a_level_of_its_own() {
     let mut series = SeriesSet::default();
     run("0", &mut series);

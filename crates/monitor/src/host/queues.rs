@@ -19,7 +19,7 @@ pub(crate) struct Queues {
     processes: Vec<u32>,
     edge: Edge,
     notes: Notes,
-    /// What the group of each cap had used before, by device, kind and file of the cap.
+    /// The count of each cap's group at the last look, by device, kind and file of the cap.
     counted: BTreeMap<(String, LimitKind, String), Option<u64>>,
     /// The file of the cap that was read last, by the cap's series.
     files: BTreeMap<String, String>,

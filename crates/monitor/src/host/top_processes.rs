@@ -65,8 +65,8 @@ struct Group {
     /// One of them, and whether there are more.
     pid: u32,
     is_several: bool,
-    /// Whether they are watched servers, or this process.
-    is_own: bool,
+    /// The part of their processor time that is of watched servers and of this process.
+    own_cpu_ticks: u64,
 }
 
 impl TopProcesses {
@@ -160,7 +160,8 @@ impl TopProcesses {
         let cpu = self.top(&processors, MIN_PROCESSORS, |value| format!("{value:.2} processors"));
         let io = self.top(&bytes_per_s, MIN_BYTES_PER_S, |value| format!("{:.0} MiB/s", value / 1_048_576.0));
         let all: f64 = self.used.values().map(processors).sum();
-        let own: f64 = self.used.values().filter(|group| group.is_own).map(processors).sum();
+        let own: f64 =
+            self.used.values().map(|group| group.own_cpu_ticks as f64 / ticks_per_s / seconds).sum();
         let own_share = if all > 0.0 { format!("{:.1}", (own / all).abs()) } else { String::new() };
         self.say(batch, "host.top.cpu", cpu);
         self.say(batch, "host.top.cpu.own_share", own_share);
@@ -202,8 +203,9 @@ impl Group {
     fn add(&mut self, pid: u32, is_own: bool, now: Usage, before: Usage) {
         self.is_several |= self.pid != 0 && self.pid != pid;
         self.pid = pid;
-        self.is_own |= is_own;
-        self.usage.cpu_ticks += now.cpu_ticks.saturating_sub(before.cpu_ticks);
+        let cpu_ticks = now.cpu_ticks.saturating_sub(before.cpu_ticks);
+        self.own_cpu_ticks += if is_own { cpu_ticks } else { 0 };
+        self.usage.cpu_ticks += cpu_ticks;
         self.usage.io_bytes += now.io_bytes.saturating_sub(before.io_bytes);
     }
 }
@@ -265,19 +267,22 @@ mod tests {
             ("proc/99999991/stat", &stat("cc1plus", 10)),
             ("proc/99999991/io", "read_bytes: 0\nwrite_bytes: 0\n"),
             ("proc/99999992/stat", &stat("idle one", 5)),
+            ("proc/99999993/stat", &stat("cc1plus", 10)),
         ]);
         let put = |path: &str, text: &str| fs::write(folder.path().join(path), text).unwrap();
-        let mut sampler = TopProcesses::new(&view, &[], &[]);
+        // A server is not the other program of its name.
+        let mut sampler = TopProcesses::new(&view, &[], &[99999993]);
         let clock = Clock::since(Instant::now());
         assert_eq!(facts(&mut sampler, clock), [], "nothing is known of the time before");
         put("proc/stat", &times(100, 5));
         assert_eq!(facts(&mut sampler, clock), [], "the first walk has none to be compared with");
         put("proc/stat", &times(200, 10));
         put("proc/99999991/stat", &stat("cc1plus", 1000));
+        put("proc/99999993/stat", &stat("cc1plus", 260));
         let told = facts(&mut sampler, clock);
         let cpu = &told.iter().find(|(name, _)| name == "host.top.cpu").unwrap().1;
-        assert!(cpu.starts_with("cc1plus (pid 99999991) ") && !cpu.contains("idle one"), "{told:?}");
-        assert_eq!(told.iter().find(|(name, _)| name == "host.top.cpu.own_share").unwrap().1, "0.0");
+        assert!(cpu.starts_with("cc1plus (several) ") && !cpu.contains("idle one"), "{told:?}");
+        assert_eq!(told.iter().find(|(name, _)| name == "host.top.cpu.own_share").unwrap().1, "0.2");
         // Idle again: nothing is read, and after a minute nothing is said.
         put("proc/stat", &times(200, 1000));
         assert_eq!(facts(&mut sampler, clock), []);
