@@ -1,5 +1,5 @@
-//! A guest under QEMU with Debian's own kernel, for what this machine's kernel may lack (md, device mapper) and for what must not happen to this
-//! machine (a pause, a step of its clock): a test program runs one of its tests in there again, as root of a machine that nobody needs.
+//! A guest under QEMU with Debian's own kernel. It has what this machine's kernel may lack (md, device mapper), and it bears what must not happen to
+//! this machine (a pause, a step of the clock). A test program runs one of its tests again in the guest, as root.
 //!
 //! KVM where it works, else emulation, which is some ten times slower. Its kernel and programs are those of setup/guest.sh; where
 //! these or QEMU are missing there is no guest, with the reason printed.
@@ -112,7 +112,7 @@ impl Guest {
     /// waits until that has its clients let in. The process of the server that is returned is QEMU's: it stops with the whole machine.
     ///
     /// # Errors
-    /// With the guest's output, if the server did not come up.
+    /// If the server does not come up; the error holds the guest's output.
     pub fn server(&self, name: &str, drives: &[Drive]) -> Result<LabServer> {
         let scratch = Scratch::new()?;
         let program = own_program(&scratch.path())?;

@@ -60,8 +60,8 @@ impl Explained {
     }
 }
 
-/// What a checkup judged: each server by its own loads, one after another. Judged as a whole they would be taken for one time, so the servers do not
-/// stand side by side here. One that was recorded before verdicts were is judged anew in the same way.
+/// What a checkup judged: each server by its own loads. The loads ran one after another, so the judgement has no rows side by side. A checkup
+/// without recorded verdicts is judged anew, server by server.
 fn judgement_of_checkup(evidence: &Evidence, run: &Run) -> Result<Judgement> {
     let mut judgement = Judgement::default();
     let mut verdicts = Vec::new();

@@ -262,13 +262,14 @@ pub struct PublishedTable {
 pub fn level_name(factor: &str, level: &str) -> String {
     /// Factors whose number is how many of them there are.
     const COUNTED: [&str; 6] = ["threads", "shards", "members", "disks", "chunks", "records"];
+    let words = factor.replace('_', " ");
     match level {
         "none" if factor == "cap" => "uncapped".to_owned(),
-        "none" => format!("no {}", factor.replace('_', " ")),
-        "on" | "off" => format!("{} {level}", factor.replace('_', " ")),
+        "none" => format!("no {words}"),
+        "on" | "off" => format!("{words} {level}"),
         _ if level.parse::<f64>().is_err() => level.to_owned(),
         "1" if COUNTED.contains(&factor) => format!("1 {}", factor.trim_end_matches('s')),
         _ if COUNTED.contains(&factor) => format!("{level} {factor}"),
-        _ => format!("{} {level}", factor.replace('_', " ")),
+        _ => format!("{words} {level}"),
     }
 }

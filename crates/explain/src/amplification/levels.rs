@@ -86,7 +86,7 @@ pub(super) fn of(evidence: &Evidence, member: &str) -> Option<Amplification> {
     let count =
         |name: &str| sum(evidence, &format!("server.{member}.{name}"), windows.whole_ns).filter(|n| *n > 0.0);
     let reads = count("reads.operations").or_else(|| count("opcounters.query"));
-    // What writes read is not set against the few reads beside them.
+    // Pages that writes read are not charged to a few reads.
     let reads =
         reads.filter(|reads| *reads >= MIN_READS_PER_WRITE * count("writes.operations").unwrap_or(0.0));
     let over = |a: Option<f64>, b: Option<f64>| Some(a? / b?);

@@ -26,7 +26,6 @@ pub(crate) struct ServerProcess {
     started_ticks: Option<u64>,
     edge: Edge,
     quota_edge: Edge,
-    limit_edge: Edge,
     sums: Sums,
     waits: Waits,
     notes: Notes,
@@ -41,7 +40,6 @@ impl ServerProcess {
             started_ticks: None,
             edge: Edge::default(),
             quota_edge: Edge::default(),
-            limit_edge: Edge::default(),
             sums: Sums::default(),
             waits: Waits::default(),
             notes: Notes::default(),
@@ -69,7 +67,8 @@ impl Sampler for ServerProcess {
         let series = |what: &str| format!("server.{}.process.{what}", self.member);
         let cpu_us = stat.cpu_ticks as f64 * 1e6 / rustix::param::clock_ticks_per_second().max(1) as f64;
         self.sums.put(batch, &series("cpu_us"), "us", at_ns, cpu_us);
-        if let Some(window_ns) = self.edge.window_to(at_ns) {
+        let window_ns = self.edge.window_to(at_ns);
+        if let Some(window_ns) = window_ns {
             let bytes = stat.resident_pages as f64 * rustix::param::page_size() as f64;
             batch.put(series("resident_bytes"), "bytes", window_ns, bytes);
         }
@@ -89,7 +88,7 @@ impl Sampler for ServerProcess {
                 batch.put(series("cpu_quota"), "1", window_ns, quota);
             }
         }
-        if let Some((limit, window_ns)) = groups.memory_limit().zip(self.limit_edge.window_to(at_ns)) {
+        if let Some((limit, window_ns)) = groups.memory_limit().zip(window_ns) {
             batch.put(series("memory_limit_bytes"), "bytes", window_ns, limit.max_bytes as f64);
             if let Some(used_bytes) = limit.used_bytes {
                 batch.put(series("memory_used_bytes"), "bytes", window_ns, used_bytes as f64);
