@@ -49,7 +49,10 @@ pub(crate) fn inject<'r>(rig: &'r Rig, calm: [f64; 3], window: usize) -> Lift<'r
         }
         Fault::Parameter(name, calm, faulty) => {
             set_parameter(rig, name, faulty);
-            Box::new(move || set_parameter(rig, name, calm))
+            Box::new(move || {
+                set_parameter(rig, name, calm);
+                read_all(rig);
+            })
         }
         Fault::TtlPasses(_) => expire(rig, window),
         Fault::Validations => validate(rig),
@@ -142,6 +145,12 @@ fn set_parameter(rig: &Rig, name: &str, value: &str) {
     let value = value.parse().map_or_else(|_| Bson::from(value), Bson::Double);
     let command = Document::from_iter([("setParameter".to_owned(), Bson::from(1)), (name.to_owned(), value)]);
     connection(rig).run("admin", &command).unwrap();
+}
+
+/// Reads every record once: a cache that is larger again would fill for most of the window without the fault.
+fn read_all(rig: &Rig) {
+    let scan = doc! { "count": "usertable", "query": { "no such field": { "$exists": true } } };
+    connection(rig).run("ycsb", &scan).unwrap();
 }
 
 /// Something that a thread does until the fault ends.

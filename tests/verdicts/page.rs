@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use fathom_testkit::assert_eq;
 
 use super::CellVerdict;
-use super::scoring::Score;
+use super::cell::Cell;
+use super::scoring::{Answer, Score, Truth, score};
 
 const BEGIN: &str = "<!-- The bench of verdicts: FATHOM_UPDATE_DOCS=1 writes this. -->";
 const END: &str = "<!-- End of the bench of verdicts. -->";
@@ -21,12 +22,12 @@ fn docs() -> PathBuf {
 }
 
 /// Fails if the docs show something else than these verdicts; `FATHOM_UPDATE_DOCS=1` writes them.
-pub(crate) fn check(judged: &[CellVerdict]) {
+pub(crate) fn check(judged: &[CellVerdict], truths: &[Truth]) {
     let path = docs().join("known-truth.md");
     let text = fs::read_to_string(&path).unwrap();
     let (before, rest) = text.split_once(BEGIN).expect("the begin of the table");
     let (_, after) = rest.split_once(END).expect("the end of the table");
-    let wanted = format!("{before}{BEGIN}\n{}{END}{after}", table(judged));
+    let wanted = format!("{before}{BEGIN}\n{}{END}{after}", table(judged, truths));
     let picture = docs().join("verdicts.svg");
     let drawing = scatter(judged);
     if env::var_os("FATHOM_UPDATE_DOCS").is_some() {
@@ -53,7 +54,7 @@ fn ms(us: f64) -> String {
     }
 }
 
-fn table(judged: &[CellVerdict]) -> String {
+fn table(judged: &[CellVerdict], truths: &[Truth]) -> String {
     let count = |score: Score| judged.iter().filter(|one| one.score == score).count();
     let mut text = format!(
         "\n{} cells: {} right, {} \"cannot tell\", {} with the right cause and a wrong cost, {} with a wrong cause, {} \"not held back\" over a fault.\n\n",
@@ -85,7 +86,34 @@ fn table(judged: &[CellVerdict]) -> String {
         );
     }
     text.push('\n');
+    text.push_str(&controls(judged, truths));
     text
+}
+
+/// What was said of all recordings of the controls, when they were recorded.
+fn controls(judged: &[CellVerdict], truths: &[Truth]) -> String {
+    let cells: Vec<&Cell> = judged.iter().map(|one| one.cell).filter(|cell| cell.is_control()).collect();
+    let said: Vec<(Score, &Answer)> = cells
+        .iter()
+        .flat_map(|cell| {
+            truths.iter().filter(|truth| truth.cell == cell.name).map(move |truth| (cell, truth))
+        })
+        .filter_map(|(cell, truth)| {
+            let answer = truth.said.as_ref()?;
+            Some((score(cell, truth, answer), answer))
+        })
+        .collect();
+    let count = |score: Score| said.iter().filter(|(one, _)| *one == score).count();
+    format!(
+        "{} controls were recorded three times each. Of these {} recordings {} are right, {} \"cannot tell\", {} name a cause, and {} are no control, since the \
+         load was faster by a fifth on the fastest storage.\n\n",
+        cells.len(),
+        said.len(),
+        count(Score::Right),
+        count(Score::CannotTell),
+        said.iter().filter(|(_, answer)| answer.outcome == "held_back").count(),
+        count(Score::NoControl)
+    )
 }
 
 /// Claimed over true share of each cell whose cause is named, with the band of a quarter around equality.

@@ -62,6 +62,8 @@ const fn provisional(cause: Cause) -> Cause {
 /// A larger cache saves each read, whatever makes reads slow: the last remedy, named where nothing else is.
 pub(crate) const SMALL_CACHE: &str = "small-cache";
 
+const EVICTION: &str = "eviction-by-operations";
+
 const DEVICE: &[Wait] = &[Wait::PageRead, Wait::Eviction, Wait::Journal];
 
 /// The causes, the best explanation of a wait first.
@@ -91,12 +93,7 @@ pub(crate) static CAUSES: &[Cause] = &[
     cause("replication-on-path", Domain::Members, &[Wait::Replication], "the member that writes wait for"),
     cause("tickets-or-locks", Domain::Server, &[Wait::Ticket, Wait::Lock], "tickets or locks"),
     provisional(cause("write-conflicts", Domain::Server, &[Wait::Conflict], "writes of the same documents")),
-    cause(
-        "eviction-by-operations",
-        Domain::Cache,
-        &[Wait::Eviction],
-        "a cache that is too small for its writes",
-    ),
+    cause(EVICTION, Domain::Cache, &[Wait::Eviction], "a cache that is too small for its writes"),
     cause("journal-on-path", Domain::Storage, &[Wait::Journal], "slow syncs of the journal"),
     cause("cache-misses-on-path", Domain::Storage, &[Wait::PageRead], "slow reads of pages"),
     cause("network-takes-most", Domain::Network, &[Wait::RoundTrip, Wait::Client], "the way to the server"),
@@ -114,6 +111,11 @@ pub(crate) fn of(finding: &Finding) -> Option<(usize, &'static Cause)> {
     CAUSES.iter().enumerate().find(|(_, cause)| cause.id == finding.id)
 }
 
+/// Whether a finding says that pages are evicted long before the cache is full: it names the reads of pages as well.
+pub(crate) fn evicts_early(finding: &Finding) -> bool {
+    finding.id == EVICTION && finding.series.iter().any(|name| name.ends_with(".pages.read"))
+}
+
 impl Cause {
     /// The waits that go with this finding: a limit on reads holds up no journal, nor one on writes the reads, and the queue that is full may be
     /// the server's tickets or the client's connections.
@@ -121,6 +123,9 @@ impl Cause {
         let names = |part: &str| finding.series.iter().any(|name| name.contains(part));
         if names(".tickets.") && !names("device.") {
             return vec![Wait::Ticket, Wait::Lock];
+        }
+        if evicts_early(finding) {
+            return vec![Wait::Eviction, Wait::PageRead];
         }
         if self.id == "queue-cap" && names("client.") {
             return vec![Wait::Connection];

@@ -99,12 +99,13 @@ impl Load {
         }
     }
 
-    /// The cost of `us` microseconds of the mean operation, with the bounds of that; `None` for no time at all.
-    pub(crate) fn cost(&self, us: f64, interval_us: (f64, f64), basis: &str) -> Option<Cost> {
+    /// The cost of `us` microseconds of the mean operation, with the bounds of that; `None` for no time at all. `work_us` of them are processor time or
+    /// a wait for it.
+    pub(crate) fn cost(&self, us: f64, interval_us: (f64, f64), work_us: f64, basis: &str) -> Option<Cost> {
         if !(us > 0.0 && self.whole_us > 0.0) {
             return None;
         }
-        let most = self.most_share();
+        let most = self.most_share(work_us);
         let share = |us: f64| (self.saved_us(us.max(0.0)) / self.whole_us).clamp(0.0, most);
         Some(Cost {
             clock: self.clock,
@@ -143,11 +144,12 @@ impl Load {
         }
     }
 
-    /// The largest share that a closed loop can gain. Each operation takes as much processor time as before, so the rate stops rising when no
-    /// processor is free. A load at a rate has no such limit.
-    fn most_share(&self) -> f64 {
+    /// The largest share that a closed loop can gain. Each operation takes as much processor time as before, less what goes of it, so the rate stops
+    /// rising when no processor is free. A load at a rate has no such limit.
+    fn most_share(&self, work_us: f64) -> f64 {
         let is_closed = self.clock != Clock::Server && self.schedule_us <= 0.0;
-        self.free_processors.filter(|_| is_closed).unwrap_or(1.0)
+        let free = self.free_processors.filter(|_| is_closed);
+        free.map_or(1.0, |free| free.max(work_us / self.whole_us))
     }
 
     /// The wait for a free connection, which would go with connections enough: what the formula gives for bursts, or all where the connections are
@@ -257,25 +259,28 @@ mod tests {
 
     #[test]
     fn a_closed_loop_gains_what_goes_and_no_more() {
-        let cost = load(0.0, 1000.0, 8000.0, 8.0).cost(400.0, (300.0, 500.0), "x").unwrap();
+        let cost = load(0.0, 1000.0, 8000.0, 8.0).cost(400.0, (300.0, 500.0), 0.0, "x").unwrap();
         assert_eq!((cost.share, cost.interval, cost.mean_us), (0.4, (0.3, 0.5), 400.0));
-        assert_eq!(load(0.0, 1000.0, 1.0, 1.0).cost(0.0, (0.0, 0.0), "x"), None);
+        assert_eq!(load(0.0, 1000.0, 1.0, 1.0).cost(0.0, (0.0, 0.0), 0.0, "x"), None);
     }
 
     #[test]
     fn a_closed_loop_goes_no_further_than_the_processors() {
         let full = Load { free_processors: Some(0.06), ..load(0.0, 700.0, 11_000.0, 8.0) };
-        let cost = full.cost(190.0, (180.0, 200.0), "x").unwrap();
+        let cost = full.cost(190.0, (180.0, 200.0), 0.0, "x").unwrap();
         assert_eq!((cost.share, cost.interval), (0.06, (0.06, 0.06)));
+        // Processor time that goes makes room for more.
+        let cost = full.cost(190.0, (180.0, 200.0), 140.0, "x").unwrap();
+        assert!((cost.share - 0.2).abs() < 1e-9, "{cost:?}");
         // A load at a rate waits less, and asks for no more than before.
-        let cost = Load { schedule_us: 1.0, ..full }.cost(190.0, (180.0, 200.0), "x").unwrap();
+        let cost = Load { schedule_us: 1.0, ..full }.cost(190.0, (180.0, 200.0), 0.0, "x").unwrap();
         assert!(cost.share > 0.2, "{cost:?}");
     }
 
     #[test]
     fn the_queue_shortens_with_the_service() {
         // One connection, 900 a second of 1 ms: 9 ms of wait. Half the service leaves 0.41 ms of it.
-        let cost = load(9000.0, 1000.0, 900.0, 1.0).cost(500.0, (500.0, 500.0), "x").unwrap();
+        let cost = load(9000.0, 1000.0, 900.0, 1.0).cost(500.0, (500.0, 500.0), 0.0, "x").unwrap();
         let expected = (500.0 + 9000.0 - 0.45 / 0.55 * 500.0) / 10_000.0;
         assert!((cost.share - expected).abs() < 1e-6, "{cost:?}");
     }
@@ -283,7 +288,7 @@ mod tests {
     #[test]
     fn what_was_waited_behind_a_stop_stays() {
         // Utilization 0.1: the formula's wait is 0.1 ms, at most four times of that is a queue's.
-        let cost = load(50_000.0, 1000.0, 100.0, 1.0).cost(500.0, (500.0, 500.0), "x").unwrap();
+        let cost = load(50_000.0, 1000.0, 100.0, 1.0).cost(500.0, (500.0, 500.0), 0.0, "x").unwrap();
         assert!(cost.share < 0.02, "{cost:?}");
     }
 
@@ -300,7 +305,7 @@ mod tests {
     fn an_overloaded_client_loses_operations() {
         let mut load = load(2e6, 10_000.0, 1590.0, 16.0);
         load.offered_per_s = Some(2000.0);
-        let cost = load.cost(5000.0, (5000.0, 5000.0), "x").unwrap();
+        let cost = load.cost(5000.0, (5000.0, 5000.0), 0.0, "x").unwrap();
         assert!((cost.unserved_per_s.unwrap() - 410.0).abs() < 1e-6, "{cost:?}");
         assert!(cost.share > 0.99, "{cost:?}");
     }

@@ -8,6 +8,7 @@ use fathom_record::verdict::MIN_COST_SHARE;
 
 use crate::Evidence;
 use crate::cost::Load;
+use crate::guard::{IDLE_PCT, followers_under_quota};
 use crate::memory::Memory;
 use crate::path::is_over_loopback;
 use crate::storage_class::{
@@ -81,7 +82,8 @@ impl Wait {
         }
     }
 
-    fn layer(self) -> &'static str {
+    /// The layer of the budget that holds it; the server counts it as `wait.{layer}_us` where it does.
+    pub(crate) fn layer(self) -> &'static str {
         match self {
             Wait::Connection | Wait::Stop => "schedule",
             Wait::RoundTrip | Wait::Client => "network",
@@ -104,8 +106,12 @@ pub(crate) struct Removable {
     pub(crate) wait: Wait,
     pub(crate) us: f64,
     pub(crate) interval_us: (f64, f64),
-    /// The device's own part of it, which remains if only a wait above the device is removed.
-    pub(crate) device_us: f64,
+    /// The device's own part of it, which remains if only a wait above the device is removed; `None` where it was not read.
+    pub(crate) device_us: Option<f64>,
+    /// What threads were measured to wait for a processor around a sync, beyond their class: it remains as well then.
+    pub(crate) wakes_us: f64,
+    /// The part of it that threads wait for a processor if these are short; `None` where that cannot be told from the device's time.
+    pub(crate) processor_us: Option<f64>,
 }
 
 /// The parts of a budget that could go, from the client down; `budgets` are all of the run, of which that of the server's writes tells how
@@ -145,7 +151,7 @@ fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wa
         }
         Wait::Journal => (layer.mean_us, (SYNC_US + WAKES_OF_SYNC * WAKE_US) * writes),
         Wait::Replication => {
-            (layer.mean_us, (SYNC_US + ROUND_TRIP_US + WAKES_OF_REPLICATION * WAKE_US) * writes)
+            (layer.mean_us, (SYNC_US + ROUND_TRIP_US + wakes_of_replication_us(evidence, budget)) * writes)
         }
         Wait::Connection => (load.queue_us(), WAKE_US),
         Wait::Stop => (load.stop_us(), SEND_US),
@@ -159,32 +165,38 @@ fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wa
     let (low_us, high_us) = layer.interval_us.unwrap_or((0.0, layer.mean_us));
     let bound = |bound_us: f64| (bound_us * scale - off_us).max(0.0);
     let device_us = match wait {
-        Wait::PageRead | Wait::CacheMiss => within("device").unwrap_or(0.0),
-        Wait::Journal => whole_us * device_share_of_sync(evidence, budget),
-        _ => 0.0,
+        Wait::PageRead | Wait::CacheMiss => within("device"),
+        Wait::Journal => device_share_of_sync(evidence, budget).map(|share| share * whole_us),
+        _ => None,
     };
     // Threads wake up above the device.
     let device_off_us = if wait == Wait::Journal { SYNC_US * writes } else { off_us };
+    let device_us = device_us.map(|device_us| (device_us - device_off_us).clamp(0.0, us.max(0.0)));
+    let of_processor =
+        |device_us: f64| us - device_us + waits_within_device_us(evidence, budget).min(device_us);
     (us > 0.0).then(|| Removable {
         wait,
         us,
         interval_us: (bound(low_us), bound(high_us)),
-        device_us: (device_us - device_off_us).clamp(0.0, us),
+        device_us,
+        wakes_us: if wait == Wait::Journal { late_wakes_of_sync_us(evidence, budget) * writes } else { 0.0 },
+        processor_us: device_us.filter(|_| wait == Wait::Journal).map(of_processor),
     })
 }
 
-/// The part of the time of a sync of the journal that the device spends on writes and flushes. Other writes are among them, so that it is the most.
-fn device_share_of_sync(evidence: &Evidence, budget: &Budget) -> f64 {
+/// The part of the time of a sync of the journal that the device spends on writes and flushes: the most, since other writes are among them. `None`
+/// where syncs or the device were not read.
+fn device_share_of_sync(evidence: &Evidence, budget: &Budget) -> Option<f64> {
     let member = &budget.member;
     let sync_us =
         evidence.sum_within(&format!("server.{member}.journal.sync_us"), budget.window_ns).unwrap_or(0.0);
-    let device_us: f64 = crate::path::leaves(evidence, member)
+    let device_ms: Vec<f64> = crate::path::leaves(evidence, member)
         .iter()
         .flat_map(|device| ["write_ms", "flush_ms"].map(|time| format!("device.{device}.{time}")))
         .filter_map(|name| evidence.sum_within(&name, budget.window_ns))
-        .map(|ms| 1000.0 * ms)
-        .sum();
-    if sync_us > 0.0 { (device_us / sync_us).min(1.0) } else { 0.0 }
+        .collect();
+    let device_us = 1000.0 * device_ms.iter().sum::<f64>();
+    (sync_us > 0.0 && !device_ms.is_empty()).then(|| (device_us / sync_us).min(1.0))
 }
 
 /// The time to read an operation's pages one by one from an idle device of its class, or from the file system's cache if that holds them or would
@@ -208,6 +220,50 @@ fn served(evidence: &Evidence, budget: &Budget) -> f64 {
     let count =
         |kind| evidence.sum_within(&format!("server.{}.{kind}.operations", budget.member), budget.window_ns);
     ["reads", "writes"].into_iter().filter_map(count).sum::<f64>().max(budget.count)
+}
+
+/// What a write's threads were measured to wait for a processor around a sync, beyond a tenth of a millisecond each. 0 where this could go.
+fn late_wakes_of_sync_us(evidence: &Evidence, budget: &Budget) -> f64 {
+    let waited_us = waited_for_processor_us(evidence, budget).filter(|_| !are_processors_short(evidence));
+    waited_us.map_or(0.0, |us| (us - WAKES_OF_SYNC * WAKE_US).max(0.0))
+}
+
+/// What the threads of an entry take to get a processor, on its way to a member and back: a tenth of a millisecond each, or as long as those of an
+/// operation at the primary, its reply to the member, and those of an entry at the member were measured to wait.
+fn wakes_of_replication_us(evidence: &Evidence, budget: &Budget) -> f64 {
+    let class_us = WAKES_OF_REPLICATION * WAKE_US;
+    if are_processors_short(evidence) {
+        return class_us;
+    }
+    let sum =
+        |member: &str, tail: &str| evidence.sum_within(&format!("server.{member}.{tail}"), budget.window_ns);
+    let per_entry_us = |member: String| {
+        let entries = sum(&member, "replication.applied").filter(|entries| *entries > 0.0)?;
+        Some(sum(&member, "process.run_wait_us")? / entries)
+    };
+    let members = evidence.members().into_iter().filter(|member| *member != budget.member);
+    let Some(member_us) = members.filter_map(per_entry_us).min_by(f64::total_cmp) else { return class_us };
+    let operations: f64 = ["reads", "writes", "commands"]
+        .into_iter()
+        .filter_map(|kind| sum(&budget.member, &format!("{kind}.operations")))
+        .sum();
+    let primary_us = sum(&budget.member, "process.run_wait_us").unwrap_or(0.0) / operations.max(1.0);
+    (primary_us + member_us).max(class_us)
+}
+
+/// Whether waits for a processor could go: processors are busy, or a quota holds a member back.
+fn are_processors_short(evidence: &Evidence) -> bool {
+    evidence.idle_pct().is_none_or(|idle_pct| idle_pct <= IDLE_PCT)
+        || !followers_under_quota(evidence).is_empty()
+}
+
+/// How long requests of a write may wait for a processor within the device: a loop device is served by threads of the kernel
+/// (torvalds/linux:drivers/block/loop.c), which get one no sooner than the server's do.
+fn waits_within_device_us(evidence: &Evidence, budget: &Budget) -> f64 {
+    let devices = crate::path::leaves(evidence, &budget.member);
+    let is_loop = !devices.is_empty() && devices.iter().all(|device| device.starts_with("loop"));
+    let waited_us = waited_for_processor_us(evidence, budget).filter(|_| is_loop);
+    waited_us.unwrap_or(0.0)
 }
 
 /// How long the server's threads waited for a processor, for each operation that it served.

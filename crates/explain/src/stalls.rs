@@ -13,7 +13,7 @@ use fathom_stats::{LatencyReading, quantile};
 use crate::client::points;
 use crate::spikes::Latency;
 use crate::windows::{Window, in_ns, neighbours_as_one, overlap};
-use crate::{Evidence, Judgement};
+use crate::{Evidence, Judgement, stall_wait};
 
 /// In fewer seconds the worst is no exception.
 const FEWEST_READINGS: usize = 15;
@@ -48,7 +48,12 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
         return;
     }
     let mut finding = stalled.finding(latency.of);
-    for sentence in [host(evidence, &stalled), checkpoints(evidence, judgement, &stalled.stalls)] {
+    let sentences = [
+        waited_for(evidence, &finding),
+        host(evidence, &stalled),
+        checkpoints(evidence, judgement, &stalled.stalls),
+    ];
+    for sentence in sentences {
         finding.evidence.extend(sentence);
     }
     let more: Vec<String> = sent.series.into_iter().filter(|name| !latency.series.contains(name)).collect();
@@ -216,6 +221,18 @@ impl Spikes<'_> {
 fn met(windows: &[Window], reading: &LatencyReading) -> bool {
     let window = in_ns((reading.begin_s, reading.end_s));
     windows.iter().any(|other| overlap(*other, window))
+}
+
+/// What operations waited for at the only server watched.
+fn waited_for(evidence: &Evidence, finding: &Finding) -> Option<String> {
+    let members = evidence.members();
+    let [member] = members.as_slice() else { return None };
+    let (wait, share) = stall_wait::within(evidence, &finding.windows_ns, member)?;
+    Some(format!(
+        "Of their time at the server in those seconds operations waited {:.0} % for {}.",
+        100.0 * share,
+        wait.words()
+    ))
 }
 
 /// Whether the samplers of the host came late too; `None` where the host was not read once a second or so. They are on time through a

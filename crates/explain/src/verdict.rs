@@ -5,13 +5,11 @@
 
 use fathom_record::budget::Budget;
 use fathom_record::verdict::{Cost, MIN_COST_SHARE, Outcome, Verdict};
-use fathom_record::{Confidence, Finding, Severity};
+use fathom_record::{Confidence, Finding};
 use fathom_units::{Nanos, count};
 
-use crate::causes::{self, CAUSES, Cause, GainBase};
-use crate::cost::Load;
-use crate::removable::{Removable, Wait, removable};
-use crate::storage_class::VERSION;
+use crate::causes::{self, CAUSES, Cause};
+use crate::pricing::{Part, largest, parts, price_all};
 use crate::{Evidence, Judgement, cluster, journal_rate};
 
 /// The sentence on a journaled rate that is refused.
@@ -22,13 +20,8 @@ const IDLE_PER_S: f64 = 1.0;
 
 /// Prices the findings, ranks them by their cost, and decides.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
-    let parts: Vec<Part> = parts(evidence, &judgement.budgets);
-    let load = largest_load(&parts).or_else(|| Load::of_client(evidence));
-    let above_device = waits_above_device(&judgement.findings);
-    for finding in &mut judgement.findings {
-        price(finding, &parts, load.as_ref(), &above_device);
-    }
-    limit_small_cache(&mut judgement.findings);
+    let parts = parts(evidence, judgement);
+    price_all(evidence, &mut judgement.findings, &parts);
     let rank = |finding: &Finding| causes::of(finding).map_or(CAUSES.len(), |(rank, _)| rank);
     let share = |finding: &Finding| finding.cost.as_ref().map_or(-1.0, |cost| cost.share);
     let gain = |finding: &Finding| finding.gain.as_ref().map_or(0.0, |gain| gain.share);
@@ -40,157 +33,6 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
             .then_with(|| gain(other).total_cmp(&gain(one)))
     });
     judgement.verdict = Some(decide(evidence, judgement, &parts));
-}
-
-/// Beside another cause that holds the system back a small cache costs at most as much as that, so that it comes after it.
-fn limit_small_cache(findings: &mut [Finding]) {
-    let is_small_cache = |finding: &Finding| finding.id == causes::SMALL_CACHE;
-    let others =
-        findings.iter().filter(|one| !is_small_cache(one) && one.confidence != Confidence::CannotTell);
-    let shares =
-        others.filter_map(|one| Some(one.cost.as_ref()?.share)).filter(|share| *share >= MIN_COST_SHARE);
-    let Some(most) = shares.max_by(f64::total_cmp) else { return };
-    for cost in findings.iter_mut().filter(|one| is_small_cache(one)).filter_map(|one| one.cost.as_mut()) {
-        if cost.share > most {
-            *cost = weighted(cost.clone(), most / cost.share);
-        }
-    }
-}
-
-/// The waits that a limit or a queue above the device explains: other causes of the same waits explain the device's own time.
-fn waits_above_device(findings: &[Finding]) -> Vec<Wait> {
-    let above = findings.iter().filter(|finding| finding.confidence != Confidence::CannotTell);
-    above
-        .filter_map(|finding| Some((finding, causes::of(finding)?.1)))
-        .filter(|(_, cause)| cause.is_above_device)
-        .flat_map(|(finding, cause)| cause.waits_of(finding))
-        // A queue of the client or of tickets has no device below it.
-        .filter(|wait| matches!(wait, Wait::PageRead | Wait::Eviction | Wait::Journal))
-        .collect()
-}
-
-/// The part of a wait that a cause explains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Portion {
-    Whole,
-    /// Without the device's own time.
-    AboveDevice,
-    /// The device's own time alone.
-    Device,
-}
-
-/// The operations of one server: what of their mean could go, and what that would bring them.
-struct Part {
-    member: String,
-    /// The part of all operations that this server served.
-    weight: f64,
-    load: Load,
-    removable: Vec<Removable>,
-}
-
-fn parts(evidence: &Evidence, budgets: &[Budget]) -> Vec<Part> {
-    let all: Vec<&Budget> = budgets
-        .iter()
-        .filter(|budget| budget.operations == "all" && !cluster::is_router(evidence, &budget.member))
-        .collect();
-    let count: f64 = all.iter().map(|budget| budget.count).sum();
-    let part = |budget: &&Budget| {
-        let load = Load::of(evidence, budget);
-        Part {
-            member: budget.member.clone(),
-            weight: if count > 0.0 { budget.count / count } else { 0.0 },
-            removable: removable(evidence, budgets, budget, &load),
-            load,
-        }
-    };
-    all.iter().map(part).collect()
-}
-
-/// The load of the server that serves most.
-fn largest_load(parts: &[Part]) -> Option<Load> {
-    let largest = parts.iter().max_by(|one, other| one.weight.total_cmp(&other.weight));
-    largest.map(|part| part.load.clone())
-}
-
-impl Part {
-    /// The cost of these parts of waits.
-    fn cost(&self, waits: &[(Wait, Portion)]) -> Option<Cost> {
-        let portion = |wait: Wait| waits.iter().find(|(one, _)| *one == wait).map(|(_, portion)| *portion);
-        let goes = self.removable.iter().filter_map(|one| Some((one, portion(one.wait)?)));
-        let (mut us, mut low_us, mut high_us, mut unsent_us) = (0.0, 0.0, 0.0, 0.0);
-        for (one, portion) in goes {
-            // The queue for a connection is part of what shorter operations bring, and is counted with them.
-            if matches!(one.wait, Wait::Connection | Wait::Stop) {
-                unsent_us += one.us;
-                continue;
-            }
-            let stays_us = match portion {
-                Portion::Whole => 0.0,
-                Portion::AboveDevice => one.device_us,
-                Portion::Device => one.us - one.device_us,
-            };
-            us += one.us - stays_us;
-            low_us += (one.interval_us.0 - stays_us).max(0.0);
-            high_us += (one.interval_us.1 - stays_us).max(0.0);
-        }
-        let basis = format!(
-            "The layers' means less one access on storage of its class (table {VERSION}), and the queue for a connection that this time makes."
-        );
-        let mut cost = self.load.cost(us, (low_us, high_us), &basis);
-        if unsent_us > 0.0 {
-            let share = unsent_us / self.load.whole_us;
-            let basis = "The wait to be sent, as far as the server bears more at once.";
-            let alone = self.load.cost_of_share(share, (0.5 * share, share), basis);
-            cost = Some(cost.filter(|cost| cost.share > alone.share).unwrap_or(alone));
-        }
-        cost.map(|cost| weighted(cost, self.weight))
-    }
-}
-
-fn weighted(mut cost: Cost, weight: f64) -> Cost {
-    cost.share *= weight;
-    cost.interval = (cost.interval.0 * weight, cost.interval.1 * weight);
-    cost.mean_us *= weight;
-    cost
-}
-
-/// Gives a finding that names a cause its cost; one that holds the system back is a warning.
-fn price(finding: &mut Finding, parts: &[Part], load: Option<&Load>, above_device: &[Wait]) {
-    let Some((_, cause)) = causes::of(finding) else { return };
-    let of_gain = finding.gain.as_ref().zip(load).and_then(|(gain, load)| match cause.gain {
-        GainBase::None => None,
-        GainBase::Waiting => Some(load.cost_of_share(gain.share, gain.interval, &gain.basis)),
-        GainBase::ClientWaiting => Some(load.cost_of_stops(gain.share, gain.interval, &gain.basis)),
-    });
-    let is_explained_above = |wait: Wait| match wait {
-        Wait::CacheMiss => above_device.contains(&Wait::PageRead),
-        _ => above_device.contains(&wait),
-    };
-    let portion = |wait: Wait| match cause.is_above_device {
-        true => Portion::AboveDevice,
-        false if is_explained_above(wait) => Portion::Device,
-        false => Portion::Whole,
-    };
-    let waits: Vec<(Wait, Portion)> =
-        cause.waits_of(finding).into_iter().map(|wait| (wait, portion(wait))).collect();
-    let named = |part: &&Part| {
-        let prefix = format!("server.{}.", part.member);
-        finding.series.iter().any(|name| name.starts_with(&prefix))
-    };
-    let its: Vec<&Part> = parts.iter().filter(named).collect();
-    let its = if its.is_empty() { parts.iter().collect() } else { its };
-    let of_waits = its.iter().filter_map(|part| part.cost(&waits));
-    finding.cost = of_waits.chain(of_gain).max_by(|one, other| one.share.total_cmp(&other.share));
-    if let Some(cost) = &finding.cost
-        && finding.confidence != Confidence::CannotTell
-        && cost.share >= MIN_COST_SHARE
-    {
-        finding.severity = finding.severity.max(Severity::Warning);
-        if !cause.is_proven {
-            let provisional = "This rule is provisional: no recording of a known fault has shown it yet.";
-            finding.evidence.push(provisional.to_owned());
-        }
-    }
 }
 
 fn decide(evidence: &Evidence, judgement: &Judgement, parts: &[Part]) -> Verdict {
@@ -396,16 +238,6 @@ fn small_cache(judgement: &Judgement) -> Option<Verdict> {
         ),
         ..Verdict::new(Outcome::CannotTell, sentence)
     })
-}
-
-/// The wait that costs most, over all servers.
-fn largest(parts: &[Part]) -> Option<(Wait, Cost)> {
-    parts
-        .iter()
-        .flat_map(|part| {
-            Wait::ALL.into_iter().filter_map(move |wait| Some((wait, part.cost(&[(wait, Portion::Whole)])?)))
-        })
-        .max_by(|(_, one), (_, other)| one.share.total_cmp(&other.share))
 }
 
 fn not_held_back(evidence: &Evidence, parts: &[Part]) -> Verdict {

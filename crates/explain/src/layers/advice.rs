@@ -7,8 +7,8 @@ use fathom_record::budget::{Budget, Layer};
 use fathom_record::{Confidence, Finding, Gain, Severity};
 
 use super::conditions::{
-    Look, Place, conflicts, connections, eviction, flow_control, journal, misses, network, replication,
-    small_cache, tickets,
+    LOW_TRIGGERS, Look, Place, conflicts, connections, eviction, flow_control, journal, misses, network,
+    replication, small_cache, tickets,
 };
 use super::frame::Frame;
 use crate::client::Client;
@@ -186,6 +186,9 @@ pub(crate) fn findings(
                 cluster::name_it(evidence, &budget.member, &mut finding);
                 finding.evidence.extend(guard::followers_under_quota(evidence));
             }
+            if finding.evidence.iter().any(|one| one == LOW_TRIGGERS) {
+                name_low_triggers(&mut finding, &budget.member);
+            }
             if finding.id == "journal-on-path" {
                 finding.command = probe_of_journal(evidence, &budget.member);
             }
@@ -196,6 +199,14 @@ pub(crate) fn findings(
         })
     };
     RULES.iter().filter_map(of_rule).collect()
+}
+
+/// Pages that are evicted early are read again, so that these reads are part of the same cause.
+fn name_low_triggers(finding: &mut Finding, member: &str) {
+    finding.claim = "Operations evict pages, and read them again, long before the cache is full.".to_owned();
+    finding.advice =
+        Some("Set eviction_trigger and eviction_dirty_trigger back to what they usually are, 95 and 20 % of the cache.".to_owned());
+    finding.series.push(format!("server.{member}.pages.read"));
 }
 
 /// The command that probes where a server's journal is, if it runs on this host.

@@ -12,6 +12,9 @@ use crate::memory::Memory;
 use crate::path::is_over_loopback;
 use crate::storage_class::SYNC_US;
 
+/// The evidence that operations evict before the cache is as full as they usually must.
+pub(super) const LOW_TRIGGERS: &str = "The usual triggers are far from reached, so that lower ones must be set (eviction_trigger, eviction_dirty_trigger).";
+
 /// What a rule may look at.
 pub(super) struct Place<'p> {
     pub(super) evidence: &'p Evidence,
@@ -217,6 +220,11 @@ pub(super) fn eviction(place: &Place<'_>) -> Look {
         100.0 * used / most,
         100.0 * dirty / most
     )];
+    // Half of the usual limits are not reached and operations evict all the same.
+    if used < 0.5 * FULL * most && dirty < 0.5 * DIRTY * most {
+        said.push(LOW_TRIGGERS.to_owned());
+        return Look::Holds(said, gain);
+    }
     let busy = place.mean("host.cpu.idle_pct").is_some_and(|idle| idle < 15.0);
     if busy {
         said.push(

@@ -14,7 +14,7 @@ mod shape;
 mod tail;
 
 use crate::client::Client;
-use crate::{Evidence, Judgement, cluster};
+use crate::{Evidence, Judgement, causes, cluster, guard};
 use frame::Frame;
 
 /// Budgets of every server that served operations, who makes their tail, and what to try.
@@ -25,7 +25,12 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
         let mut budgets = assemble::budgets(evidence, &frame);
         budgets.iter_mut().for_each(|budget| cluster::split(evidence, budget));
         for finding in advice::findings(evidence, client.as_ref(), &frame, &budgets) {
-            judgement.add_unless_withheld(finding);
+            // What a load that fills the machine does in vain is processor time, however long it waits for it.
+            if causes::evicts_early(&finding) && guard::fills_the_machine(evidence) {
+                judgement.findings.push(finding);
+            } else {
+                judgement.add_unless_withheld(finding);
+            }
         }
         let all = budgets.iter().find(|budget| budget.operations == "all");
         judgement.findings.extend(all.and_then(|all| tail::tail(evidence, &frame, all)));

@@ -2,7 +2,7 @@
 
 use fathom_record::budget::Layer;
 use fathom_record::verdict::Domain;
-use fathom_record::{Gain, Point, SeriesSet};
+use fathom_record::{Gain, Point, SeriesSet, Severity};
 
 use super::*;
 
@@ -270,4 +270,83 @@ fn a_journaled_rate_that_syncs_cannot_cover_is_refused_before_any_cause() {
     let verdict = verdict_of(&judgement);
     assert_eq!((verdict.outcome, verdict.exit_code()), (Outcome::CannotTell, 4));
     assert_eq!((verdict.sentence.as_str(), verdict.reasons.len()), (REFUSED_RATE, 1));
+}
+
+/// 100 writes a second of 10 ms whose sync takes 4 ms, 1 ms of it at the device, on a host whose processors are busy.
+#[test]
+fn what_a_sync_takes_above_its_device_is_a_wait_for_a_processor_where_these_are_short() {
+    let device = [("device.sda.reads", 0.0), ("device.sda.write_ms", 100.0)];
+    let costs = |series: &[(&str, f64)], cap: Option<Finding>| {
+        let writes = Budget { operations: "writes".into(), ..budget(&SLOW_JOURNAL) };
+        let unsure = finding("journal-on-path").confidence(Confidence::CannotTell);
+        let mut judgement = Judgement {
+            budgets: vec![budget(&SLOW_JOURNAL), writes],
+            findings: [unsure, finding("processor-is-short")].into_iter().chain(cap).collect(),
+            withheld: vec!["the processors are busy.".into()],
+            ..Judgement::default()
+        };
+        judge(&evidence(&[series, &[("server.0.journal.sync_us", 400_000.0)]].concat()), &mut judgement);
+        let processors = judgement.findings.iter().find(|one| one.id == "processor-is-short").unwrap();
+        (processors.cost.as_ref().map(|cost| cost.share), verdict_of(&judgement).cause.clone())
+    };
+    let (share, cause) = costs(&device, None);
+    assert_eq!(cause.as_deref(), Some("processor-is-short"));
+    // Three quarters of the layer, less two threads that wake up.
+    assert!((share.unwrap() - 0.5875).abs() < 1e-9, "{share:?}");
+    // A limit above the device explains it better, and without the device's time nothing is told.
+    let cap = finding("capped-by-throttle").series(["device.sda.cap.write_iops"]);
+    assert_eq!(costs(&device, Some(cap)), (None, Some("capped-by-throttle".to_owned())));
+    assert_eq!(costs(&[], None).0, None);
+}
+
+/// A client that waits 9 ms of 10 ms to be sent, in one second in which no page was read.
+#[test]
+fn a_wait_that_fills_the_stalled_seconds_bears_the_wait_to_be_sent() {
+    let layers = [("schedule", 9000.0), ("page_read", 800.0), ("engine", 200.0)];
+    let stalls = Finding::new("stalls", Severity::Note, "x").window((5 * SECOND, 6 * SECOND));
+    let gain = Gain { of: "x".into(), share: 0.9, interval: (0.9, 0.9), basis: "x".into() };
+    let judged = |page_read_us: f64| {
+        let findings = vec![stalls.clone().gain(gain.clone()), finding("neighbour-io")];
+        let mut judgement = Judgement { budgets: vec![budget(&layers)], findings, ..Judgement::default() };
+        let series = [
+            ("client.connections", 8.0),
+            ("server.0.reads.latency_us", 100_000.0),
+            ("server.0.wait.page_read_us", page_read_us),
+        ];
+        judge(&evidence(&series), &mut judgement);
+        judgement
+    };
+    let held = judged(98_000.0);
+    let verdict = verdict_of(&held);
+    assert_eq!(verdict.cause.as_deref(), Some("neighbour-io"), "{held:#?}");
+    // The page reads themselves and 98 % of the wait behind them.
+    assert!((verdict.cost.as_ref().unwrap().share - (0.08 + 0.98 * 0.9)).abs() < 1e-3, "{verdict:#?}");
+    assert_eq!(verdict_of(&judged(20_000.0)).cause.as_deref(), Some("stalls"));
+}
+
+/// A majority that waits 8 ms; threads waited 1.5 ms for a processor for each operation of the primary and 3 ms for each entry of the member.
+#[test]
+fn what_threads_of_a_set_take_to_wake_up_is_no_cause() {
+    let layers = [("schedule", 1.0), ("network", 199.0), ("replication", 8000.0), ("engine", 1800.0)];
+    let share = |idle_pct: f64| {
+        let writes = Budget { operations: "writes".into(), ..budget(&layers) };
+        let found = finding("replication-on-path");
+        let mut judgement = Judgement {
+            budgets: vec![budget(&layers), writes],
+            findings: vec![found],
+            ..Judgement::default()
+        };
+        let series = [
+            ("host.cpu.idle_pct", idle_pct),
+            ("server.0.writes.operations", 100.0),
+            ("server.0.process.run_wait_us", 150_000.0),
+            ("server.1.replication.applied", 100.0),
+            ("server.1.process.run_wait_us", 300_000.0),
+        ];
+        judge(&evidence(&series), &mut judgement);
+        verdict_of(&judgement).cost.as_ref().unwrap().share
+    };
+    assert!((share(80.0) - (0.8 - 0.01 - 0.05 - 0.45)).abs() < 1e-9, "{}", share(80.0));
+    // Where processors are short these waits could go.
+    assert!((share(5.0) - (0.8 - 0.12)).abs() < 1e-9, "{}", share(5.0));
 }

@@ -76,6 +76,13 @@ fn samplers_that_wait_and_a_busy_client_withhold_too() {
     let mut evidence = misses();
     put(&mut evidence, "monitor.run_wait_pct", 9.0);
     assert_eq!(judged(&evidence), (vec!["processor-is-short".to_owned()], false));
+    // Threads that wake up together wait for each other, on a host with idle processors too.
+    put(&mut evidence, "host.cpu.idle_pct", 60.0);
+    assert!(judge(&evidence).withheld.is_empty());
+    let mut evidence = misses();
+    put(&mut evidence, "host.cpu.idle_pct", 60.0);
+    put(&mut evidence, "monitor.run_wait_pct", 25.0);
+    assert_eq!(judged(&evidence), (vec!["processor-is-short".to_owned()], false));
     let mut evidence = misses();
     // Beside the simulated 0.2, so that the mean is 0.8.
     put(&mut evidence, "client.cpu_share", 1.4);

@@ -1,0 +1,237 @@
+//! What each finding costs: the waits that go with its cause, in the operations of each server.
+//!
+//! The waits and their causes are tables (`removable`, `causes`); what less of a wait brings clients is arithmetic of queues (`cost`). Several
+//! findings may name one wait, so that what a limit or a queue above a device explains is not charged to the device as well.
+
+use fathom_record::budget::Budget;
+use fathom_record::verdict::{Cost, Domain, MIN_COST_SHARE};
+use fathom_record::{Confidence, Finding, Severity};
+
+use crate::causes::{self, GainBase};
+use crate::cost::Load;
+use crate::removable::{Removable, Wait, removable};
+use crate::storage_class::VERSION;
+use crate::{Evidence, Judgement, cluster, stall_wait};
+
+/// Prices all findings.
+pub(crate) fn price_all(evidence: &Evidence, findings: &mut [Finding], parts: &[Part]) {
+    let load = largest_load(parts).or_else(|| Load::of_client(evidence));
+    let above_device = waits_above_device(findings);
+    for finding in findings.iter_mut() {
+        price(finding, parts, load.as_ref(), &above_device);
+    }
+    limit_small_cache(findings);
+}
+
+/// Beside another cause that holds the system back a small cache costs at most as much as that, so that it comes after it.
+fn limit_small_cache(findings: &mut [Finding]) {
+    let is_small_cache = |finding: &Finding| finding.id == causes::SMALL_CACHE;
+    let others =
+        findings.iter().filter(|one| !is_small_cache(one) && one.confidence != Confidence::CannotTell);
+    let shares =
+        others.filter_map(|one| Some(one.cost.as_ref()?.share)).filter(|share| *share >= MIN_COST_SHARE);
+    let Some(most) = shares.max_by(f64::total_cmp) else { return };
+    for cost in findings.iter_mut().filter(|one| is_small_cache(one)).filter_map(|one| one.cost.as_mut()) {
+        if cost.share > most {
+            *cost = weighted(cost.clone(), most / cost.share);
+        }
+    }
+}
+
+/// The waits that a limit or a queue above the device explains: other causes of the same waits explain the device's own time.
+fn waits_above_device(findings: &[Finding]) -> Vec<Wait> {
+    let above = findings.iter().filter(|finding| finding.confidence != Confidence::CannotTell);
+    above
+        .filter_map(|finding| Some((finding, causes::of(finding)?.1)))
+        .filter(|(_, cause)| cause.is_above_device)
+        .flat_map(|(finding, cause)| cause.waits_of(finding))
+        // A queue of the client or of tickets has no device below it.
+        .filter(|wait| matches!(wait, Wait::PageRead | Wait::Eviction | Wait::Journal))
+        .collect()
+}
+
+/// The part of a wait that a cause explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Portion {
+    Whole,
+    /// The whole, and the processor time that it takes.
+    WithWork,
+    /// Without the device's own time.
+    AboveDevice,
+    /// The device's own time alone.
+    Device,
+    /// What its threads wait for a processor.
+    Processor,
+}
+
+/// The operations of one server: what of their mean could go, and what that would bring them.
+pub(crate) struct Part {
+    pub(crate) member: String,
+    /// The part of all operations that this server served.
+    pub(crate) weight: f64,
+    pub(crate) load: Load,
+    pub(crate) removable: Vec<Removable>,
+    /// The wait that filled the seconds in which operations stood still, and its part of their time.
+    stall_wait: Option<(Wait, f64)>,
+}
+
+/// The operations of each server that clients reach.
+pub(crate) fn parts(evidence: &Evidence, judgement: &Judgement) -> Vec<Part> {
+    let budgets = &judgement.budgets;
+    let all: Vec<&Budget> = budgets
+        .iter()
+        .filter(|budget| budget.operations == "all" && !cluster::is_router(evidence, &budget.member))
+        .collect();
+    let count: f64 = all.iter().map(|budget| budget.count).sum();
+    let part = |budget: &&Budget| {
+        let load = Load::of(evidence, budget);
+        Part {
+            member: budget.member.clone(),
+            weight: if count > 0.0 { budget.count / count } else { 0.0 },
+            removable: removable(evidence, budgets, budget, &load),
+            stall_wait: stall_wait::of_findings(evidence, &judgement.findings, &budget.member),
+            load,
+        }
+    };
+    all.iter().map(part).collect()
+}
+
+/// The load of the server that serves most.
+fn largest_load(parts: &[Part]) -> Option<Load> {
+    let largest = parts.iter().max_by(|one, other| one.weight.total_cmp(&other.weight));
+    largest.map(|part| part.load.clone())
+}
+
+impl Part {
+    /// The cost of these parts of waits.
+    fn cost(&self, waits: &[(Wait, Portion)]) -> Option<Cost> {
+        let portion = |wait: Wait| waits.iter().find(|(one, _)| *one == wait).map(|(_, portion)| *portion);
+        let goes = self.removable.iter().filter_map(|one| Some((one, portion(one.wait)?)));
+        let (mut us, mut low_us, mut high_us, mut unsent_us, mut work_us) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        for (one, portion) in goes {
+            // The queue for a connection is part of what shorter operations bring, and is counted with them.
+            if matches!(one.wait, Wait::Connection | Wait::Stop) {
+                unsent_us += one.us;
+                continue;
+            }
+            let device_us = one.device_us.unwrap_or(0.0);
+            let stays_us = match portion {
+                Portion::Whole | Portion::WithWork => 0.0,
+                Portion::AboveDevice => (device_us + one.wakes_us).min(one.us),
+                Portion::Device => one.us - device_us,
+                Portion::Processor => one.us - one.processor_us.unwrap_or(0.0),
+            };
+            if portion == Portion::WithWork {
+                work_us += one.us - device_us;
+            }
+            us += one.us - stays_us;
+            low_us += (one.interval_us.0 - stays_us).max(0.0);
+            high_us += (one.interval_us.1 - stays_us).max(0.0);
+        }
+        let basis = format!(
+            "The layers' means less one access on storage of its class (table {VERSION}), and the queue for a connection that this time makes."
+        );
+        let mut cost = self.load.cost(us, (low_us, high_us), work_us, &basis);
+        if unsent_us > 0.0 {
+            let share = unsent_us / self.load.whole_us;
+            let basis = "The wait to be sent, as far as the server bears more at once.";
+            let alone = self.load.cost_of_share(share, (0.5 * share, share), basis);
+            cost = Some(cost.filter(|cost| cost.share > alone.share).unwrap_or(alone));
+        }
+        let cost = match self.stalled_share(waits) {
+            Some(share) => Some(self.with_stalls(cost, share)),
+            None => cost,
+        };
+        cost.map(|cost| weighted(cost, self.weight))
+    }
+
+    /// The part of the mean that these waits made operations wait behind stalls.
+    fn stalled_share(&self, waits: &[(Wait, Portion)]) -> Option<f64> {
+        let (wait, share) = self.stall_wait?;
+        let goes = waits
+            .iter()
+            .any(|(one, portion)| *one == wait && !matches!(portion, Portion::Device | Portion::Processor));
+        let is_counted = waits.iter().any(|(one, _)| *one == Wait::Stop);
+        (goes && !is_counted)
+            .then(|| share * self.load.stop_us() / self.load.whole_us)
+            .filter(|share| *share > 0.0)
+    }
+
+    fn with_stalls(&self, cost: Option<Cost>, share: f64) -> Cost {
+        let (own, (low, high)) = cost.map_or((0.0, (0.0, 0.0)), |cost| (cost.share, cost.interval));
+        let basis = "The layers' means less one access on storage of its class, and the wait to be sent behind stalls that they fill.";
+        self.load.cost_of_share(own + share, (low + share, high + share), basis)
+    }
+}
+
+fn weighted(mut cost: Cost, weight: f64) -> Cost {
+    cost.share *= weight;
+    cost.interval = (cost.interval.0 * weight, cost.interval.1 * weight);
+    cost.mean_us *= weight;
+    cost
+}
+
+/// Gives a finding that names a cause its cost; one that holds the system back is a warning.
+fn price(finding: &mut Finding, parts: &[Part], load: Option<&Load>, above_device: &[Wait]) {
+    let Some((_, cause)) = causes::of(finding) else { return };
+    let of_gain = finding.gain.as_ref().zip(load).and_then(|(gain, load)| match cause.gain {
+        GainBase::None => None,
+        GainBase::Waiting => {
+            let rest = 1.0 - explained_share(finding, parts);
+            let (low, high) = gain.interval;
+            Some(load.cost_of_share(rest * gain.share, (rest * low, rest * high), &gain.basis))
+        }
+        GainBase::ClientWaiting => Some(load.cost_of_stops(gain.share, gain.interval, &gain.basis)),
+    });
+    let is_explained_above = |wait: Wait| match wait {
+        Wait::CacheMiss => above_device.contains(&Wait::PageRead),
+        _ => above_device.contains(&wait),
+    };
+    let portion = |wait: Wait| match cause.is_above_device {
+        true => Portion::AboveDevice,
+        false if is_explained_above(wait) => Portion::Device,
+        // Pages that stay in the cache are neither written, read, checked nor decompressed.
+        false if cause.domain == Domain::Cache => Portion::WithWork,
+        false => Portion::Whole,
+    };
+    let mut waits: Vec<(Wait, Portion)> =
+        cause.waits_of(finding).into_iter().map(|wait| (wait, portion(wait))).collect();
+    // A sync takes hardly any processor time: what it takes above its device is then a wait of its threads for a processor.
+    if cause.domain == Domain::Processors && !is_explained_above(Wait::Journal) {
+        waits.push((Wait::Journal, Portion::Processor));
+    }
+    let named = |part: &&Part| {
+        let prefix = format!("server.{}.", part.member);
+        finding.series.iter().any(|name| name.starts_with(&prefix))
+    };
+    let its: Vec<&Part> = parts.iter().filter(named).collect();
+    let its = if its.is_empty() { parts.iter().collect() } else { its };
+    let of_waits = its.iter().filter_map(|part| part.cost(&waits));
+    finding.cost = of_waits.chain(of_gain).max_by(|one, other| one.share.total_cmp(&other.share));
+    if let Some(cost) = &finding.cost
+        && finding.confidence != Confidence::CannotTell
+        && cost.share >= MIN_COST_SHARE
+    {
+        finding.severity = finding.severity.max(Severity::Warning);
+        if !cause.is_proven {
+            let provisional = "This rule is provisional: no recording of a known fault has shown it yet.";
+            finding.evidence.push(provisional.to_owned());
+        }
+    }
+}
+
+/// The part of stalls that is a wait of the server with causes of its own.
+fn explained_share(finding: &Finding, parts: &[Part]) -> f64 {
+    let waits = parts.iter().filter_map(|part| part.stall_wait).filter(|_| finding.id == "stalls");
+    waits.map(|(_, share)| share).fold(0.0, f64::max)
+}
+
+/// The wait that costs most, over all servers.
+pub(crate) fn largest(parts: &[Part]) -> Option<(Wait, Cost)> {
+    parts
+        .iter()
+        .flat_map(|part| {
+            Wait::ALL.into_iter().filter_map(move |wait| Some((wait, part.cost(&[(wait, Portion::Whole)])?)))
+        })
+        .max_by(|(_, one), (_, other)| one.share.total_cmp(&other.share))
+}
