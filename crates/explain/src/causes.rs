@@ -21,6 +21,8 @@ pub(crate) struct Cause {
     pub(crate) noun: &'static str,
     /// Whether requests wait above the device, so that the device's own time remains without it.
     pub(crate) is_above_device: bool,
+    /// Whether it removes its waits whatever makes them long: beside another cause it costs at most as much as that, and ranks after it.
+    pub(crate) is_last: bool,
     /// Whether recordings of a known truth (`tests/verdicts`, `tests/faults`) show it in one and not in another.
     pub(crate) is_proven: bool,
 }
@@ -37,7 +39,16 @@ pub(crate) enum GainBase {
 }
 
 const fn cause(id: &'static str, domain: Domain, waits: &'static [Wait], noun: &'static str) -> Cause {
-    Cause { id, domain, waits, gain: GainBase::None, noun, is_above_device: false, is_proven: true }
+    Cause {
+        id,
+        domain,
+        waits,
+        gain: GainBase::None,
+        noun,
+        is_above_device: false,
+        is_last: false,
+        is_proven: true,
+    }
 }
 
 /// A stop of the whole server.
@@ -58,9 +69,6 @@ const fn above_device(id: &'static str, noun: &'static str) -> Cause {
 const fn provisional(cause: Cause) -> Cause {
     Cause { is_proven: false, ..cause }
 }
-
-/// A larger cache saves each read, whatever makes reads slow: the last remedy, named where nothing else is.
-pub(crate) const SMALL_CACHE: &str = "small-cache";
 
 const EVICTION: &str = "eviction-by-operations";
 
@@ -98,7 +106,10 @@ pub(crate) static CAUSES: &[Cause] = &[
     cause("cache-misses-on-path", Domain::Storage, &[Wait::PageRead], "slow reads of pages"),
     cause("network-takes-most", Domain::Network, &[Wait::RoundTrip, Wait::Client], "the way to the server"),
     cause("waits-for-connections", Domain::Client, &[Wait::Connection], "too few connections"),
-    cause(SMALL_CACHE, Domain::Cache, &[Wait::CacheMiss], "a cache that is too small for the data"),
+    Cause {
+        is_last: true,
+        ..cause("small-cache", Domain::Cache, &[Wait::CacheMiss], "a cache that is too small for the data")
+    },
 ];
 
 /// The ids of the findings that name a cause, and whether recordings of a known truth show each in one and not in another.

@@ -9,12 +9,12 @@ use fathom_record::{Confidence, Finding, Gain, Point, Severity};
 use crate::client::{Client, points};
 use crate::standstill::gain_of_stops;
 use crate::windows::Window;
-use crate::{Evidence, Judgement};
+use crate::{Evidence, Judgement, busy_seconds};
 
 /// Waiting for a processor above this part of the time makes timings untrue, in percent.
 const MOST_WAIT_PCT: f64 = 5.0;
-/// The same of the samplers on a host whose processors are idle in part. They wake up together once a second, so that some of them wait for the
-/// others; a control group of their own that holds them back makes them wait longer than this.
+/// The samplers' limit on a host with idle processors. The samplers wake up together once a second and wait for each other. A quota on their own
+/// control group makes them wait longer than this.
 const MAX_WAIT_WITH_IDLE_PCT: f64 = 20.0;
 /// Above this share of their processors the client's loops may be what limits a load (analysis.md A5).
 const MOST_CLIENT_SHARE: f64 = 0.7;
@@ -40,7 +40,13 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
             .push(format!("the client's loops are busy for {:.0} % of their time.", 100.0 * share));
         judgement.findings.push(client_limited(share, name, evidence));
     }
-    let signs = signs(evidence);
+    let mut signs = signs(evidence);
+    let busy_seconds = busy_seconds::find(evidence, judgement);
+    signs.extend(busy_seconds.as_ref().map(|found| Sign {
+        reason: "other programs took the processors for some seconds.".to_owned(),
+        evidence: found.evidence.clone(),
+        series: "host.cpu.idle_pct".to_owned(),
+    }));
     if signs.is_empty() {
         return;
     }
@@ -67,7 +73,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
         judgement.withheld.push(sign.reason);
         finding = finding.evidence(sign.evidence).series([sign.series]);
     }
-    finding.gain = gain_of_quota(evidence, judgement);
+    finding.gain = gain_of_quota(evidence, judgement).or(busy_seconds.map(|found| found.gain));
     judgement.findings.push(finding);
 }
 
@@ -91,7 +97,8 @@ fn gain_of_quota(evidence: &Evidence, judgement: &Judgement) -> Option<Gain> {
 /// Whether most of what the processors did was for the load and the servers watched, on one host.
 pub(crate) fn fills_the_machine(evidence: &Evidence) -> bool {
     let share = evidence.fact("host.top.cpu.own_share").and_then(|share| share.parse::<f64>().ok());
-    Client::of(evidence).is_some() && share.is_some_and(|share| share >= MIN_OWN_SHARE)
+    let has_idle = evidence.idle_pct().is_some_and(|idle_pct| idle_pct > IDLE_PCT);
+    Client::of(evidence).is_some() && !has_idle && share.is_some_and(|share| share >= MIN_OWN_SHARE)
 }
 
 /// One thing that waited.
@@ -103,8 +110,7 @@ struct Sign {
 
 fn signs(evidence: &Evidence) -> Vec<Sign> {
     let mut signs = Vec::new();
-    let idle_pct = mean(evidence, "host.cpu.idle_pct")
-        .map(|idle| idle + mean(evidence, "host.cpu.iowait_pct").unwrap_or(0.0));
+    let idle_pct = evidence.idle_pct();
     let has_idle = idle_pct.is_some_and(|idle| idle > IDLE_PCT);
     let most_pct = if has_idle { MAX_WAIT_WITH_IDLE_PCT } else { MOST_WAIT_PCT };
     if let Some(wait_pct) = mean(evidence, "monitor.run_wait_pct").filter(|wait| *wait > most_pct) {

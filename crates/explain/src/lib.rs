@@ -5,6 +5,7 @@
 //! whose truth is known, and an old run can be judged again. Where the series cannot bear a verdict it says so, and what would.
 
 mod amplification;
+mod busy_seconds;
 mod caps;
 mod causes;
 mod client;

@@ -1,7 +1,7 @@
-//! What each finding costs: the waits that go with its cause, in the operations of each server.
+//! The cost of each finding: its cause's waits, in the mean operation of each server.
 //!
-//! The waits and their causes are tables (`removable`, `causes`); what less of a wait brings clients is arithmetic of queues (`cost`). Several
-//! findings may name one wait, so that what a limit or a queue above a device explains is not charged to the device as well.
+//! Two tables list the waits (`removable`) and the causes (`causes`); queueing formulas give the gain of a shorter wait (`cost`). Several findings may
+//! name one wait, so a wait above a device is charged to the limit or the queue there and not to the device as well.
 
 use fathom_record::budget::Budget;
 use fathom_record::verdict::{Cost, Domain, MIN_COST_SHARE};
@@ -20,18 +20,17 @@ pub(crate) fn price_all(evidence: &Evidence, findings: &mut [Finding], parts: &[
     for finding in findings.iter_mut() {
         price(finding, parts, load.as_ref(), &above_device);
     }
-    limit_small_cache(findings);
+    limit_last_causes(findings);
 }
 
-/// Beside another cause that holds the system back a small cache costs at most as much as that, so that it comes after it.
-fn limit_small_cache(findings: &mut [Finding]) {
-    let is_small_cache = |finding: &Finding| finding.id == causes::SMALL_CACHE;
-    let others =
-        findings.iter().filter(|one| !is_small_cache(one) && one.confidence != Confidence::CannotTell);
+/// Limits the cost of causes that rank last to that of the largest other cause.
+fn limit_last_causes(findings: &mut [Finding]) {
+    let is_last = |finding: &Finding| causes::of(finding).is_some_and(|(_, cause)| cause.is_last);
+    let others = findings.iter().filter(|one| !is_last(one) && one.confidence != Confidence::CannotTell);
     let shares =
         others.filter_map(|one| Some(one.cost.as_ref()?.share)).filter(|share| *share >= MIN_COST_SHARE);
     let Some(most) = shares.max_by(f64::total_cmp) else { return };
-    for cost in findings.iter_mut().filter(|one| is_small_cache(one)).filter_map(|one| one.cost.as_mut()) {
+    for cost in findings.iter_mut().filter(|one| is_last(one)).filter_map(|one| one.cost.as_mut()) {
         if cost.share > most {
             *cost = weighted(cost.clone(), most / cost.share);
         }
@@ -60,7 +59,7 @@ enum Portion {
     AboveDevice,
     /// The device's own time alone.
     Device,
-    /// What its threads wait for a processor.
+    /// The time that its threads wait for a processor.
     Processor,
 }
 
@@ -71,11 +70,11 @@ pub(crate) struct Part {
     pub(crate) weight: f64,
     pub(crate) load: Load,
     pub(crate) removable: Vec<Removable>,
-    /// The wait that filled the seconds in which operations stood still, and its part of their time.
+    /// The wait during stalls, and its share of the operations' time at the server.
     stall_wait: Option<(Wait, f64)>,
 }
 
-/// The operations of each server that clients reach.
+/// One part for each server that clients reach.
 pub(crate) fn parts(evidence: &Evidence, judgement: &Judgement) -> Vec<Part> {
     let budgets = &judgement.budgets;
     let all: Vec<&Budget> = budgets
@@ -145,7 +144,7 @@ impl Part {
         cost.map(|cost| weighted(cost, self.weight))
     }
 
-    /// The part of the mean that these waits made operations wait behind stalls.
+    /// The share of the mean that operations waited behind stalls because of these waits.
     fn stalled_share(&self, waits: &[(Wait, Portion)]) -> Option<f64> {
         let (wait, share) = self.stall_wait?;
         let goes = waits
@@ -220,7 +219,7 @@ fn price(finding: &mut Finding, parts: &[Part], load: Option<&Load>, above_devic
     }
 }
 
-/// The part of stalls that is a wait of the server with causes of its own.
+/// The share of the finding `stalls` that is a wait with causes of its own.
 fn explained_share(finding: &Finding, parts: &[Part]) -> f64 {
     let waits = parts.iter().filter_map(|part| part.stall_wait).filter(|_| finding.id == "stalls");
     waits.map(|(_, share)| share).fold(0.0, f64::max)

@@ -82,7 +82,7 @@ impl Wait {
         }
     }
 
-    /// The layer of the budget that holds it; the server counts it as `wait.{layer}_us` where it does.
+    /// The layer of the budget that contains it. Servers that count it do so as `wait.{layer}_us`.
     pub(crate) fn layer(self) -> &'static str {
         match self {
             Wait::Connection | Wait::Stop => "schedule",
@@ -106,11 +106,11 @@ pub(crate) struct Removable {
     pub(crate) wait: Wait,
     pub(crate) us: f64,
     pub(crate) interval_us: (f64, f64),
-    /// The device's own part of it, which remains if only a wait above the device is removed; `None` where it was not read.
+    /// The device's own time, which remains without a wait above the device. `None` if the device was not read.
     pub(crate) device_us: Option<f64>,
-    /// What threads were measured to wait for a processor around a sync, beyond their class: it remains as well then.
+    /// The time that threads were measured to wait for a processor around a sync, beyond their class. It remains without a wait above the device.
     pub(crate) wakes_us: f64,
-    /// The part of it that threads wait for a processor if these are short; `None` where that cannot be told from the device's time.
+    /// The time that threads wait for a processor while processors are short. `None` if it cannot be told from the device's time.
     pub(crate) processor_us: Option<f64>,
 }
 
@@ -222,14 +222,14 @@ fn served(evidence: &Evidence, budget: &Budget) -> f64 {
     ["reads", "writes"].into_iter().filter_map(count).sum::<f64>().max(budget.count)
 }
 
-/// What a write's threads were measured to wait for a processor around a sync, beyond a tenth of a millisecond each. 0 where this could go.
+/// The time that a write's threads were measured to wait for a processor around a sync, beyond their class. 0 while processors are short.
 fn late_wakes_of_sync_us(evidence: &Evidence, budget: &Budget) -> f64 {
     let waited_us = waited_for_processor_us(evidence, budget).filter(|_| !are_processors_short(evidence));
     waited_us.map_or(0.0, |us| (us - WAKES_OF_SYNC * WAKE_US).max(0.0))
 }
 
-/// What the threads of an entry take to get a processor, on its way to a member and back: a tenth of a millisecond each, or as long as those of an
-/// operation at the primary, its reply to the member, and those of an entry at the member were measured to wait.
+/// The time that the threads of an entry wait for a processor on its way to a member and back: that of their class, or more if more was measured for
+/// an operation at the primary (its reply to the member) and an entry at the member.
 fn wakes_of_replication_us(evidence: &Evidence, budget: &Budget) -> f64 {
     let class_us = WAKES_OF_REPLICATION * WAKE_US;
     if are_processors_short(evidence) {
@@ -257,8 +257,8 @@ fn are_processors_short(evidence: &Evidence) -> bool {
         || !followers_under_quota(evidence).is_empty()
 }
 
-/// How long requests of a write may wait for a processor within the device: a loop device is served by threads of the kernel
-/// (torvalds/linux:drivers/block/loop.c), which get one no sooner than the server's do.
+/// The time that the requests of a write may wait for a processor within the device. Threads of the kernel serve a loop device
+/// (torvalds/linux:drivers/block/loop.c), and they wait at least as long as the server's threads.
 fn waits_within_device_us(evidence: &Evidence, budget: &Budget) -> f64 {
     let devices = crate::path::leaves(evidence, &budget.member);
     let is_loop = !devices.is_empty() && devices.iter().all(|device| device.starts_with("loop"));

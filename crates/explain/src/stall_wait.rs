@@ -1,7 +1,7 @@
-//! The wait at the server that fills the seconds in which operations stood still.
+//! The wait at the server during stalls.
 //!
-//! A device that answers nothing for a second holds up the operations that wait for it, and these hold up all that become due meanwhile. The
-//! clients' wait to be sent is then a wait for that device. The server counts a wait when it ends, which is when the stall ends.
+//! If a device does not answer for a second, the operations that wait for it delay all operations that become due meanwhile. The clients' wait to be
+//! sent is then a wait for that device. A server counts a wait when it ends, that is, at the end of the stall.
 
 use fathom_record::Finding;
 
@@ -10,13 +10,13 @@ use crate::client::points;
 use crate::removable::Wait;
 use crate::windows::{Window, overlap};
 
-/// At least this part of the operations' time at the server must be the wait.
+/// The least share of the operations' time at the server.
 const MIN_SHARE: f64 = 0.5;
-/// Findings that say what the server did in such seconds: it served nothing, so that its waits are none of theirs.
+/// Findings that explain stalls by a server that served nothing.
 const STOPS: [&str; 2] = ["server-stood-still", "fsync-lock"];
 
-/// The wait in the windows of the finding `stalls`, and its part of the operations' time at the server. `None` where another finding says why they
-/// stood still, or no single wait fills that time.
+/// The largest wait in the windows of the finding `stalls`, and its share of the operations' time at the server. `None` if another finding explains
+/// the stalls, or if no wait takes half of that time.
 pub(crate) fn of_findings(evidence: &Evidence, findings: &[Finding], member: &str) -> Option<(Wait, f64)> {
     if findings.iter().any(|finding| STOPS.contains(&finding.id.as_str())) {
         return None;
@@ -25,7 +25,7 @@ pub(crate) fn of_findings(evidence: &Evidence, findings: &[Finding], member: &st
     within(evidence, &stalls.windows_ns, member)
 }
 
-/// The same of any windows.
+/// The same for any windows.
 pub(crate) fn within(evidence: &Evidence, windows: &[Window], member: &str) -> Option<(Wait, f64)> {
     let sum = |tail: &str| -> f64 {
         let points = points(evidence, &format!("server.{member}.{tail}")).iter();
