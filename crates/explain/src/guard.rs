@@ -42,6 +42,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     }
     let mut signs = signs(evidence);
     let busy_seconds = busy_seconds::find(evidence, judgement);
+    let is_short_otherwise = !signs.is_empty();
     signs.extend(busy_seconds.as_ref().map(|found| Sign {
         reason: "other programs took the processors for some seconds.".to_owned(),
         evidence: found.evidence.clone(),
@@ -68,6 +69,10 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
         finding.advice = Some(
             "Run the load from another host, or ask for less of it (-target, fewer connections).".to_owned(),
         );
+    }
+    if !is_short_otherwise {
+        finding.claim =
+            "Other programs took the processors for some seconds, and operations waited.".to_owned();
     }
     for sign in signs {
         judgement.withheld.push(sign.reason);

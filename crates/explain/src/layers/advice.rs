@@ -206,6 +206,8 @@ fn name_low_triggers(finding: &mut Finding, member: &str) {
     finding.claim = "Operations evict pages, and read them again, long before the cache is full.".to_owned();
     finding.advice =
         Some("Set eviction_trigger and eviction_dirty_trigger back to what they usually are, 95 and 20 % of the cache.".to_owned());
+    // The gain of the rule is that of more threads that evict.
+    finding.gain = None;
     finding.series.push(format!("server.{member}.pages.read"));
 }
 
