@@ -167,6 +167,13 @@ impl Cell {
         !matches!(self.fault, Fault::ClockStep(_))
     }
 
+    /// Causes that the server has in all windows: a cache of 10 MiB for data that the host's memory would hold.
+    pub(crate) fn standing_causes(&self) -> &'static [&'static str] {
+        let has_small_cache =
+            |flag: &&str| flag.contains("cache_size=12M") || *flag == "--rocksdbCacheSizeGB";
+        if self.server.flags.iter().any(has_small_cache) { &["small-cache"] } else { &[] }
+    }
+
     /// Whether the fault is in the load itself, so that windows with it and without it are runs of their own.
     pub(crate) fn has_load_of_its_own(&self) -> bool {
         matches!(self.fault, Fault::FewConnections(_))

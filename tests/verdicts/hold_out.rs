@@ -1,4 +1,5 @@
-//! The hold-out: a third of the cells, whose scores are not looked at while rules are written.
+//! The hold-out: a third of the cells, whose scores nobody looked at while the rules were written, until they were scored once on 2026-11-26
+//! (docs/journal/2026-11-26-verdicts.md).
 //!
 //! They are drawn with the hash of the commit that first held all cells. Cells whose verdicts were seen before are never among them.
 
@@ -25,7 +26,7 @@ const SEEN: [&str; 8] = [
 /// Cells that were added after the draw.
 const LATER: [&str; 2] = ["host-pause", "clock-step"];
 
-/// Whether a cell is held out.
+/// Whether a cell was held out.
 pub(crate) fn holds(cell: &Cell) -> bool {
     let table = || CELLS.iter().map(|cell| cell.name).filter(|name| !LATER.contains(name));
     let count = table().count() / 3;

@@ -9,6 +9,7 @@ use fathom_testkit::assert_eq;
 
 use super::CellVerdict;
 use super::cell::Cell;
+use super::hold_out;
 use super::scoring::{Answer, Score, Truth, score};
 
 const BEGIN: &str = "<!-- The bench of verdicts: FATHOM_UPDATE_DOCS=1 writes this. -->";
@@ -57,11 +58,12 @@ fn ms(us: f64) -> String {
 fn table(judged: &[CellVerdict], truths: &[Truth]) -> String {
     let count = |score: Score| judged.iter().filter(|one| one.score == score).count();
     let mut text = format!(
-        "\n{} cells: {} right, {} \"cannot tell\", {} with the right cause and a wrong cost, {} with a wrong cause, {} \"not held back\" over a fault.\n\n",
+        "\n{} cells: {} right, {} \"cannot tell\", {} with the right cause and a wrong cost, {} with a cause that no window lifts, {} with a wrong cause, {} \"not held back\" over a fault.\n\n",
         judged.len(),
         count(Score::Right),
         count(Score::CannotTell),
         count(Score::WrongCost),
+        count(Score::NotLifted),
         count(Score::WrongCause),
         count(Score::Green)
     );
@@ -70,8 +72,9 @@ fn table(judged: &[CellVerdict], truths: &[Truth]) -> String {
         let claimed = answer.share.filter(|_| answer.cause.is_some());
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {}{} | {} | {} | {} | {} | {} | {} | {} | {} |",
             cell.name,
+            if hold_out::holds(cell) { " *" } else { "" },
             cell.load,
             cell.fault,
             ms(truth.calm_us),

@@ -96,6 +96,8 @@ pub(crate) enum Score {
     Green,
     /// The load of a control is faster by a fifth on the fastest storage: it is none.
     NoControl,
+    /// A cause that the server has in all windows, so that no window tells what it costs.
+    NotLifted,
 }
 
 /// Scores an answer.
@@ -104,14 +106,14 @@ pub(crate) fn score(cell: &Cell, truth: &Truth, answer: &Answer) -> Score {
     if cell.is_control() && is_held_back {
         return Score::NoControl;
     }
+    let names = |causes: &[&str]| answer.cause.as_deref().is_some_and(|cause| causes.contains(&cause));
     match (answer.outcome.as_str(), is_held_back) {
         ("not_examined", _) if cell.load.operations == Operations::Nothing => Score::Right,
         ("cannot_tell" | "not_examined", _) => Score::CannotTell,
         ("not_held_back", false) => Score::Right,
         ("not_held_back", true) => Score::Green,
-        (_, _) if !answer.cause.as_deref().is_some_and(|cause| cell.causes.contains(&cause)) => {
-            Score::WrongCause
-        }
+        (_, _) if !names(cell.causes) && names(cell.standing_causes()) => Score::NotLifted,
+        (_, _) if !names(cell.causes) => Score::WrongCause,
         (_, _) if !answer.is_known() => Score::CannotTell,
         (_, _) => {
             let (said, is) = match truth.unserved_per_s(cell) {
@@ -134,6 +136,7 @@ impl Score {
             Score::WrongCause => "wrong cause",
             Score::Green => "wrong: not held back",
             Score::NoControl => "no control: faster storage makes it faster",
+            Score::NotLifted => "another cause, present in all windows",
         }
     }
 

@@ -80,12 +80,15 @@ pub(crate) static CAUSES: &[Cause] = &[
         gain: GainBase::Waiting,
         ..cause("processor-is-short", Domain::Processors, &[Wait::Processor, Wait::Client], "busy processors")
     },
-    provisional(cause(
-        "client-limited",
-        Domain::Client,
-        &[Wait::Client, Wait::Connection],
-        "the client that makes the load",
-    )),
+    provisional(Cause {
+        gain: GainBase::Waiting,
+        ..cause(
+            "client-limited",
+            Domain::Client,
+            &[Wait::Client, Wait::Connection],
+            "the client that makes the load",
+        )
+    }),
     stop("fsync-lock", &[Wait::Lock], "fsyncLock"),
     stop("server-stood-still", &[], "a server that stood still"),
     spikes("stalls", Domain::Server, "stops"),

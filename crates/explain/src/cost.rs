@@ -33,6 +33,8 @@ pub(crate) struct Load {
     p99_us: Option<f64>,
     /// The part of the processors' time that is free, where the load is a closed loop: it can go no further than these let it.
     free_processors: Option<f64>,
+    /// The host's processors.
+    processors: Option<f64>,
 }
 
 impl Load {
@@ -96,6 +98,7 @@ impl Load {
                 .idle_pct()
                 .filter(|_| offered.is_empty())
                 .map(|idle_pct| (idle_pct / 100.0).clamp(0.0, 1.0)),
+            processors: evidence.mean("host.cpu.count"),
         }
     }
 
@@ -105,7 +108,7 @@ impl Load {
         if !(us > 0.0 && self.whole_us > 0.0) {
             return None;
         }
-        let most = self.most_share(work_us);
+        let most = self.most_share(us, work_us);
         let share = |us: f64| (self.saved_us(us.max(0.0)) / self.whole_us).clamp(0.0, most);
         Some(Cost {
             clock: self.clock,
@@ -144,12 +147,15 @@ impl Load {
         }
     }
 
-    /// The largest share that a closed loop can gain. Each operation takes as much processor time as before, less what goes of it, so the rate stops
-    /// rising when no processor is free. A load at a rate has no such limit.
-    fn most_share(&self, work_us: f64) -> f64 {
+    /// The largest share that a closed loop can gain if `us` go, of which `work_us` are processor time or a wait for it. The rate stops rising when no
+    /// processor is free. Each operation takes as much processor time as before, less what goes of it, and no more than the time that remains of it. A
+    /// load at a rate has no such limit.
+    fn most_share(&self, us: f64, work_us: f64) -> f64 {
         let is_closed = self.clock != Clock::Server && self.schedule_us <= 0.0;
-        let free = self.free_processors.filter(|_| is_closed);
-        free.map_or(1.0, |free| free.max(work_us / self.whole_us))
+        let Some(free) = self.free_processors.filter(|_| is_closed) else { return 1.0 };
+        let remaining_us = (self.whole_us - us).max(0.0);
+        let idle_then = self.processors.map_or(0.0, |count| 1.0 - self.per_s * remaining_us / 1e6 / count);
+        free.max(idle_then).max(work_us / self.whole_us)
     }
 
     /// The wait for a free connection, which would go with connections enough: what the formula gives for bursts, or all where the connections are
@@ -243,6 +249,7 @@ mod tests {
             connections: Some(connections),
             p99_us: None,
             free_processors: None,
+            processors: None,
         }
     }
 
@@ -269,6 +276,11 @@ mod tests {
         let full = Load { free_processors: Some(0.06), ..load(0.0, 700.0, 11_000.0, 8.0) };
         let cost = full.cost(190.0, (180.0, 200.0), 0.0, "x").unwrap();
         assert_eq!((cost.share, cost.interval), (0.06, (0.06, 0.06)));
+        // Half of the processors are free, for operations that wait nearly all of their time.
+        let locked =
+            Load { free_processors: Some(0.5), processors: Some(2.0), ..load(0.0, 100_000.0, 80.0, 8.0) };
+        let cost = locked.cost(99_000.0, (98_000.0, 99_500.0), 0.0, "x").unwrap();
+        assert!((cost.share - 0.96).abs() < 1e-9, "{cost:?}");
         // Processor time that goes makes room for more.
         let cost = full.cost(190.0, (180.0, 200.0), 140.0, "x").unwrap();
         assert!((cost.share - 0.2).abs() < 1e-9, "{cost:?}");

@@ -31,14 +31,25 @@ const MIN_OWN_SHARE: f64 = 0.7;
 /// Pressure: part of the time in which at least one task waited for a processor, in percent, on a host that is busy.
 const MOST_PRESSURE_PCT: f64 = 20.0;
 
+/// The time that a quota held the process back that samples and, in a load, is the client.
+const OWN_QUOTA: &str = "monitor.throttled_us";
+
 /// Whether the client, the samplers, the servers or the host were short of processors.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let client = Client::of(evidence).map(|client| client_share(evidence, &client));
-    if let Some((share, name)) = client.filter(|(share, _)| *share > MOST_CLIENT_SHARE) {
+    if let Some((share, name)) = client.clone().filter(|(share, _)| *share > MOST_CLIENT_SHARE) {
         judgement
             .withheld
             .push(format!("the client's loops are busy for {:.0} % of their time.", 100.0 * share));
         judgement.findings.push(client_limited(share, name, evidence));
+    }
+    if let Some(throttled_pct) =
+        rate_pct(evidence, OWN_QUOTA).filter(|pct| *pct > MAX_THROTTLED_PCT && client.is_some())
+    {
+        judgement.withheld.push(format!("a quota held the client back {throttled_pct:.0} % of the time."));
+        let mut finding = client_under_quota(throttled_pct, evidence);
+        finding.gain = gain_of_quota(evidence, judgement, OWN_QUOTA);
+        judgement.findings.push(finding);
     }
     let mut signs = signs(evidence);
     let busy_seconds = busy_seconds::find(evidence, judgement);
@@ -78,17 +89,24 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
         judgement.withheld.push(sign.reason);
         finding = finding.evidence(sign.evidence).series([sign.series]);
     }
-    finding.gain = gain_of_quota(evidence, judgement).or(busy_seconds.map(|found| found.gain));
+    let gain = quota_of_one(evidence).and_then(|quota| gain_of_quota(evidence, judgement, &quota.series));
+    finding.gain = gain.or(busy_seconds.map(|found| found.gain));
     judgement.findings.push(finding);
 }
 
-/// What operations waited in the seconds in which a quota held the server back, above the others. `None` where these are most of the seconds, or where
-/// several servers were watched.
-fn gain_of_quota(evidence: &Evidence, judgement: &Judgement) -> Option<Gain> {
+/// The quota of the only server that was watched.
+fn quota_of_one(evidence: &Evidence) -> Option<Sign> {
     let members = evidence.members();
     let [member] = members.as_slice() else { return None };
-    let quota = quota(evidence, member)?;
-    let points = points(evidence, &quota.series);
+    quota(evidence, member)
+}
+
+/// What operations waited in the seconds in which a quota, whose throttled time is that series, held a process back, above the others. `None` if these
+/// are most of the seconds, or if several servers were watched.
+fn gain_of_quota(evidence: &Evidence, judgement: &Judgement, series: &str) -> Option<Gain> {
+    let members = evidence.members();
+    let [member] = members.as_slice() else { return None };
+    let points = points(evidence, series);
     let is_held_back = |point: &&Point| {
         let length_us = point.end_ns.saturating_sub(point.begin_ns) as f64 / 1e3;
         100.0 * point.value > MAX_THROTTLED_PCT * length_us
@@ -173,6 +191,11 @@ pub(crate) fn followers_under_quota(evidence: &Evidence) -> Vec<String> {
     follows.filter_map(|member| Some(quota(evidence, member)?.evidence)).collect()
 }
 
+/// Whether a quota holds a server back.
+pub(crate) fn is_under_quota(evidence: &Evidence, member: &str) -> bool {
+    quota(evidence, member).is_some()
+}
+
 /// A server whose control groups hold it back from processors that the host may well have idle.
 fn quota(evidence: &Evidence, member: &str) -> Option<Sign> {
     let series = format!("server.{member}.process.throttled_us");
@@ -224,6 +247,19 @@ fn client_share(evidence: &Evidence, client: &Client) -> (f64, String) {
         (mean(evidence, &name).unwrap_or(0.0), name)
     });
     shares.max_by(|one, other| one.0.total_cmp(&other.0)).unwrap_or_default()
+}
+
+fn client_under_quota(throttled_pct: f64, evidence: &Evidence) -> Finding {
+    Finding::new("client-limited", Severity::Warning, "A processor quota holds the client back that makes the load.")
+        .confidence(Confidence::Likely)
+        .evidence(format!(
+            "The quota of Fathom's control group held it back for {throttled_pct:.0} % of the time (cpu.max, cpu.cfs_quota_us)."
+        ))
+        .advice("Raise the quota of the client, or offer less, before changing anything on the server.")
+        .next_look("Run the load again without the quota.")
+        .undo("Nothing is changed on the server.")
+        .window(evidence.window_ns)
+        .series([OWN_QUOTA])
 }
 
 fn client_limited(share: f64, series: String, evidence: &Evidence) -> Finding {

@@ -10,7 +10,7 @@ use fathom_record::{Confidence, Finding, Severity};
 use crate::causes::{self, GainBase};
 use crate::cost::Load;
 use crate::removable::{Removable, Wait, removable};
-use crate::storage_class::VERSION;
+use crate::storage_class::{VERSION, WAKE_US};
 use crate::{Evidence, Judgement, cluster, stall_wait};
 
 /// Prices all findings.
@@ -102,8 +102,8 @@ fn largest_load(parts: &[Part]) -> Option<Load> {
 }
 
 impl Part {
-    /// The cost of these parts of waits.
-    fn cost(&self, waits: &[(Wait, Portion)]) -> Option<Cost> {
+    /// The cost of these parts of waits, and of the wait to be sent behind stops if these are the cause's own.
+    fn cost(&self, waits: &[(Wait, Portion)], stops: bool) -> Option<Cost> {
         let portion = |wait: Wait| waits.iter().find(|(one, _)| *one == wait).map(|(_, portion)| *portion);
         let goes = self.removable.iter().filter_map(|one| Some((one, portion(one.wait)?)));
         let (mut us, mut low_us, mut high_us, mut unsent_us, mut work_us) = (0.0, 0.0, 0.0, 0.0, 0.0);
@@ -137,7 +137,9 @@ impl Part {
             let alone = self.load.cost_of_share(share, (0.5 * share, share), basis);
             cost = Some(cost.filter(|cost| cost.share > alone.share).unwrap_or(alone));
         }
-        let cost = match self.stalled_share(waits) {
+        let stopped_share =
+            Some(self.load.stop_us() / self.load.whole_us).filter(|share| stops && *share > 0.0);
+        let cost = match stopped_share.or_else(|| self.stalled_share(waits)) {
             Some(share) => Some(self.with_stalls(cost, share)),
             None => cost,
         };
@@ -151,9 +153,12 @@ impl Part {
             .iter()
             .any(|(one, portion)| *one == wait && !matches!(portion, Portion::Device | Portion::Processor));
         let is_counted = waits.iter().any(|(one, _)| *one == Wait::Stop);
-        (goes && !is_counted)
-            .then(|| share * self.load.stop_us() / self.load.whole_us)
-            .filter(|share| *share > 0.0)
+        (goes && !is_counted).then(|| share * self.stopped_share()).filter(|share| *share > 0.0)
+    }
+
+    /// The share of the mean that operations waited to be sent behind stops, less what a client's thread takes to wake up.
+    fn stopped_share(&self) -> f64 {
+        (self.load.stop_us() - WAKE_US).max(0.0) / self.load.whole_us
     }
 
     fn with_stalls(&self, cost: Option<Cost>, share: f64) -> Cost {
@@ -205,8 +210,12 @@ fn price(finding: &mut Finding, parts: &[Part], load: Option<&Load>, above_devic
     };
     let its: Vec<&Part> = parts.iter().filter(named).collect();
     let its = if its.is_empty() { parts.iter().collect() } else { its };
-    let of_waits = its.iter().filter_map(|part| part.cost(&waits));
-    finding.cost = of_waits.chain(of_gain).max_by(|one, other| one.share.total_cmp(&other.share));
+    // A quota stops the server at times, and operations that become due meanwhile wait to be sent.
+    let stops = finding.series.iter().any(|name| name.ends_with(".process.throttled_us"));
+    let of_waits = its.iter().filter_map(|part| part.cost(&waits, stops));
+    // What operations waited while a quota held the server back tells more than their layers.
+    let of_waits = of_waits.filter(|_| !stops || of_gain.is_none()).collect::<Vec<_>>();
+    finding.cost = of_waits.into_iter().chain(of_gain).max_by(|one, other| one.share.total_cmp(&other.share));
     if let Some(cost) = &finding.cost
         && finding.confidence != Confidence::CannotTell
         && cost.share >= MIN_COST_SHARE
@@ -230,7 +239,9 @@ pub(crate) fn largest(parts: &[Part]) -> Option<(Wait, Cost)> {
     parts
         .iter()
         .flat_map(|part| {
-            Wait::ALL.into_iter().filter_map(move |wait| Some((wait, part.cost(&[(wait, Portion::Whole)])?)))
+            Wait::ALL
+                .into_iter()
+                .filter_map(move |wait| Some((wait, part.cost(&[(wait, Portion::Whole)], false)?)))
         })
         .max_by(|(_, one), (_, other)| one.share.total_cmp(&other.share))
 }

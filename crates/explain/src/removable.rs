@@ -8,7 +8,7 @@ use fathom_record::verdict::MIN_COST_SHARE;
 
 use crate::Evidence;
 use crate::cost::Load;
-use crate::guard::{IDLE_PCT, followers_under_quota};
+use crate::guard::{IDLE_PCT, followers_under_quota, is_under_quota};
 use crate::memory::Memory;
 use crate::path::is_over_loopback;
 use crate::storage_class::{
@@ -140,6 +140,10 @@ fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wa
         Wait::RoundTrip if is_over_loopback(evidence, &budget.member) => return None,
         Wait::RoundTrip => (within("ping")?, ROUND_TRIP_US),
         Wait::Client => (within("client and parse")?, 0.0),
+        // Threads that replicate wake up beside operations, and wait too.
+        Wait::Processor if is_in_set(evidence, &budget.member) && !are_processors_short(evidence, budget) => {
+            return None;
+        }
         Wait::Processor => (waited_for_processor_us(evidence, budget)?.min(layer.mean_us), WAKE_US),
         Wait::PageRead => (layer.mean_us, one_access_each_us(evidence, budget)),
         Wait::CacheMiss => {
@@ -224,7 +228,8 @@ fn served(evidence: &Evidence, budget: &Budget) -> f64 {
 
 /// The time that a write's threads were measured to wait for a processor around a sync, beyond their class. 0 while processors are short.
 fn late_wakes_of_sync_us(evidence: &Evidence, budget: &Budget) -> f64 {
-    let waited_us = waited_for_processor_us(evidence, budget).filter(|_| !are_processors_short(evidence));
+    let waited_us =
+        waited_for_processor_us(evidence, budget).filter(|_| !are_processors_short(evidence, budget));
     waited_us.map_or(0.0, |us| (us - WAKES_OF_SYNC * WAKE_US).max(0.0))
 }
 
@@ -232,7 +237,7 @@ fn late_wakes_of_sync_us(evidence: &Evidence, budget: &Budget) -> f64 {
 /// an operation at the primary (its reply to the member) and an entry at the member.
 fn wakes_of_replication_us(evidence: &Evidence, budget: &Budget) -> f64 {
     let class_us = WAKES_OF_REPLICATION * WAKE_US;
-    if are_processors_short(evidence) {
+    if are_processors_short(evidence, budget) {
         return class_us;
     }
     let sum =
@@ -251,10 +256,15 @@ fn wakes_of_replication_us(evidence: &Evidence, budget: &Budget) -> f64 {
     (primary_us + member_us).max(class_us)
 }
 
-/// Whether waits for a processor could go: processors are busy, or a quota holds a member back.
-fn are_processors_short(evidence: &Evidence) -> bool {
+/// Whether waits for a processor could go: processors are busy, or a quota holds this server or one that follows it back.
+fn are_processors_short(evidence: &Evidence, budget: &Budget) -> bool {
     evidence.idle_pct().is_none_or(|idle_pct| idle_pct <= IDLE_PCT)
+        || is_under_quota(evidence, &budget.member)
         || !followers_under_quota(evidence).is_empty()
+}
+
+fn is_in_set(evidence: &Evidence, member: &str) -> bool {
+    evidence.series.get(&format!("server.{member}.replication.state")).is_some()
 }
 
 /// The time that the requests of a write may wait for a processor within the device. Threads of the kernel serve a loop device

@@ -22,6 +22,7 @@ pub static RULES: &[Rule] = &[
         needs: &[
             "client.cpu_share",
             "monitor.run_wait_pct",
+            "monitor.throttled_us",
             "server.{member}.process.run_wait_us",
             "server.{member}.process.cpu_us",
             "server.{member}.process.cpu_quota",

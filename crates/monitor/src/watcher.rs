@@ -1,13 +1,17 @@
-//! How long the samplers' own threads waited for a processor: samples of a starved watcher are late, and prove little.
+//! How long the samplers' own threads waited for a processor, and how long a quota held this process back: samples of a starved watcher are late and
+//! prove little, and a load that it makes comes late.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use fathom_errors::Result;
+use fathom_host::View;
+use fathom_host::cgroup::Cgroups;
 use fathom_host::sched::{SchedStat, thread_wait};
 
 use crate::notes::Notes;
 use crate::runner::Shared;
+use crate::sums::Sums;
 use crate::{Batch, Sampler};
 
 /// Reads the samplers' threads. It gives the share of the one that waited most, since one late thread is enough to mislead.
@@ -16,6 +20,7 @@ pub(crate) struct Watcher {
     shared: Weak<Shared>,
     last_ns: Option<u64>,
     last: HashMap<i32, SchedStat>,
+    sums: Sums,
     notes: Notes,
 }
 
@@ -25,6 +30,7 @@ impl Watcher {
             shared: Arc::downgrade(shared),
             last_ns: None,
             last: HashMap::new(),
+            sums: Sums::default(),
             notes: Notes::default(),
         }
     }
@@ -55,6 +61,9 @@ impl Sampler for Watcher {
             batch.put("monitor.run_wait_pct", "%", (begin_ns, at_ns), share.min(100.0));
         }
         (self.last, self.last_ns) = (now, Some(at_ns));
+        if let Some(throttled_us) = Cgroups::of(&View::live(), None).cpu_throttled_us() {
+            self.sums.put(batch, "monitor.throttled_us", "us", at_ns, throttled_us as f64);
+        }
         Ok(())
     }
 }

@@ -374,6 +374,11 @@ pub static CATALOG: &[SeriesKind] = &[
     ),
     gauge("monitor.run_wait_pct", "%", "share of time the samplers waited for a processor"),
     sum(
+        "monitor.throttled_us",
+        "us",
+        "time that Fathom's own control groups were held back by a processor quota (cpu.stat throttled_usec)",
+    ),
+    sum(
         "monitor.server.{member}.command_us",
         "us",
         "time the server spent on our commands, round trips less the ping",

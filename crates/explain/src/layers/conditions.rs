@@ -89,6 +89,9 @@ pub(super) fn network(place: &Place<'_>) -> Look {
         return Look::Fails;
     }
     let network_us = place.layer_us();
+    if let Some(said) = lost_packets(place) {
+        return Look::Holds(vec![said], (0.5, 0.9, 1.0));
+    }
     let over_loopback = is_over_loopback(place.evidence, &place.budget.member);
     let Some(ping_us) = place.part_us("ping") else {
         return Look::Unknown(
@@ -109,6 +112,21 @@ pub(super) fn network(place: &Place<'_>) -> Look {
     } else {
         Look::Fails
     }
+}
+
+/// Segments that this host sent again, if these make half of the network's time: each waits for 200 ms at least (TCP_RTO_MIN,
+/// torvalds/linux:include/net/tcp.h).
+fn lost_packets(place: &Place<'_>) -> Option<String> {
+    const RETRANSMISSION_TIMEOUT_US: f64 = 200_000.0;
+    const MIN_SHARE: f64 = 0.5;
+    let again = place.sum("host.network.retransmits").filter(|_| place.client.is_some())?;
+    let each_us = again * RETRANSMISSION_TIMEOUT_US / place.budget.count.max(1.0);
+    (each_us >= MIN_SHARE * place.layer_us()).then(|| {
+        format!(
+            "This host sent {again:.0} segments again, {:.1} for 1,000 operations: packets are lost, and each waits for 200 ms at least.",
+            1000.0 * again / place.budget.count.max(1.0)
+        )
+    })
 }
 
 /// All connections are in use, and the processor has room; whether the server bears more is not known before it is tried.

@@ -319,8 +319,8 @@ fn a_wait_that_fills_the_stalled_seconds_bears_the_wait_to_be_sent() {
     let held = judged(98_000.0);
     let verdict = verdict_of(&held);
     assert_eq!(verdict.cause.as_deref(), Some("neighbour-io"), "{held:#?}");
-    // The page reads themselves and 98 % of the wait behind them.
-    assert!((verdict.cost.as_ref().unwrap().share - (0.08 + 0.98 * 0.9)).abs() < 1e-3, "{verdict:#?}");
+    // The page reads themselves and 98 % of the wait behind them, less 0.1 ms of a client that wakes up.
+    assert!((verdict.cost.as_ref().unwrap().share - (0.08 + 0.98 * 0.89)).abs() < 1e-3, "{verdict:#?}");
     assert_eq!(verdict_of(&judged(20_000.0)).cause.as_deref(), Some("stalls"));
 }
 
