@@ -26,6 +26,18 @@ const EXPIRY: Duration = Duration::from_secs(10);
 /// Ends a fault.
 pub(crate) type Lift<'r> = Box<dyn FnOnce() + 'r>;
 
+/// Brings the server to its state without the fault, before the first window.
+pub(crate) fn settle(rig: &Rig) {
+    if let Fault::Parameter(name, calm, _) = rig.cell.fault {
+        set_calm(rig, name, calm);
+    }
+}
+
+fn set_calm(rig: &Rig, name: &str, calm: &str) {
+    set_parameter(rig, name, calm);
+    read_all(rig);
+}
+
 /// Makes the fault of a cell for a window; `calm` is what the block throttle counted each second without it, `window` how many windows with the
 /// fault came before.
 pub(crate) fn inject<'r>(rig: &'r Rig, calm: [f64; 3], window: usize) -> Lift<'r> {
@@ -49,10 +61,7 @@ pub(crate) fn inject<'r>(rig: &'r Rig, calm: [f64; 3], window: usize) -> Lift<'r
         }
         Fault::Parameter(name, calm, faulty) => {
             set_parameter(rig, name, faulty);
-            Box::new(move || {
-                set_parameter(rig, name, calm);
-                read_all(rig);
-            })
+            Box::new(move || set_calm(rig, name, calm))
         }
         Fault::TtlPasses(_) => expire(rig, window),
         Fault::Validations => validate(rig),

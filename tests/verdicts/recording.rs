@@ -15,7 +15,7 @@ use fathom_stats::Seeded;
 use fathom_testkit::{Fathom, Guest, Running, Scratch, assert, with_disturbance};
 
 use super::cell::{Cell, Fault, Load, Operations, Rate, Set};
-use super::faults::inject;
+use super::faults::{inject, settle};
 use super::guest;
 use super::rig::Rig;
 use super::scoring::Truth;
@@ -192,6 +192,7 @@ fn finish(running: Running) {
 /// Makes and lifts the fault, window by window. Times are of the machine's clock.
 fn windows(rig: &Rig, order: &[bool], clock: &DayClock) -> Vec<Span> {
     thread::sleep(WARM_UP - MEASURED);
+    settle(rig);
     let calm = rig.calm_rates(MEASURED);
     let mut next = Instant::now();
     let mut spans = Vec::new();
