@@ -60,8 +60,8 @@ impl Explained {
     }
 }
 
-/// What a checkup judged: each server by its own loads. The loads ran one after another, so the judgement has no rows side by side. A checkup
-/// without recorded verdicts is judged anew, server by server.
+/// The judgement of a checkup, server by server. Its loads ran one after another, so it has no rows side by side. A checkup without recorded verdicts
+/// is judged again in the same way.
 fn judgement_of_checkup(evidence: &Evidence, run: &Run) -> Result<Judgement> {
     let mut judgement = Judgement::default();
     let mut verdicts = Vec::new();

@@ -21,7 +21,7 @@ pub(crate) struct Cause {
     pub(crate) noun: &'static str,
     /// Whether requests wait above the device, so that the device's own time remains without it.
     pub(crate) is_above_device: bool,
-    /// Whether it removes its waits whatever makes them long: beside another cause it costs at most as much as that, and ranks after it.
+    /// Whether it ranks after any other cause of its waits. Its cost is then at most that cause's.
     pub(crate) is_last: bool,
     /// Whether recordings of a known truth (`tests/verdicts`, `tests/faults`) show it in one and not in another.
     pub(crate) is_proven: bool,

@@ -102,8 +102,8 @@ impl Load {
         }
     }
 
-    /// The cost of `us` microseconds of the mean operation, with the bounds of that; `None` for no time at all. `work_us` of them are processor time or
-    /// a wait for it.
+    /// The cost of `us` microseconds of the mean operation, with their bounds. `work_us` of them are processor time or a wait for a processor. `None` if
+    /// `us` is zero.
     pub(crate) fn cost(&self, us: f64, interval_us: (f64, f64), work_us: f64, basis: &str) -> Option<Cost> {
         if !(us > 0.0 && self.whole_us > 0.0) {
             return None;
@@ -147,9 +147,9 @@ impl Load {
         }
     }
 
-    /// The largest share that a closed loop can gain if `us` go, of which `work_us` are processor time or a wait for it. The rate stops rising when no
-    /// processor is free. Each operation takes as much processor time as before, less what goes of it, and no more than the time that remains of it. A
-    /// load at a rate has no such limit.
+    /// The largest share that a closed loop gains without `us`, of which `work_us` are processor time or a wait for a processor. The rate stops rising
+    /// when no processor is free. An operation still takes its other processor time, which is at most its remaining time. A load at a rate has no such
+    /// limit.
     fn most_share(&self, us: f64, work_us: f64) -> f64 {
         let is_closed = self.clock != Clock::Server && self.schedule_us <= 0.0;
         let Some(free) = self.free_processors.filter(|_| is_closed) else { return 1.0 };
@@ -281,7 +281,7 @@ mod tests {
             Load { free_processors: Some(0.5), processors: Some(2.0), ..load(0.0, 100_000.0, 80.0, 8.0) };
         let cost = locked.cost(99_000.0, (98_000.0, 99_500.0), 0.0, "x").unwrap();
         assert!((cost.share - 0.96).abs() < 1e-9, "{cost:?}");
-        // Processor time that goes makes room for more.
+        // Less processor time for each operation allows a higher rate.
         let cost = full.cost(190.0, (180.0, 200.0), 140.0, "x").unwrap();
         assert!((cost.share - 0.2).abs() < 1e-9, "{cost:?}");
         // A load at a rate waits less, and asks for no more than before.

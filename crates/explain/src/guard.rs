@@ -31,20 +31,21 @@ const MIN_OWN_SHARE: f64 = 0.7;
 /// Pressure: part of the time in which at least one task waited for a processor, in percent, on a host that is busy.
 const MOST_PRESSURE_PCT: f64 = 20.0;
 
-/// The time that a quota held the process back that samples and, in a load, is the client.
+/// The throttled time of Fathom's own process, which samples and, in a load, is the client.
 const OWN_QUOTA: &str = "monitor.throttled_us";
 
 /// Whether the client, the samplers, the servers or the host were short of processors.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let client = Client::of(evidence).map(|client| client_share(evidence, &client));
-    if let Some((share, name)) = client.clone().filter(|(share, _)| *share > MOST_CLIENT_SHARE) {
+    let has_client = client.is_some();
+    if let Some((share, name)) = client.filter(|(share, _)| *share > MOST_CLIENT_SHARE) {
         judgement
             .withheld
             .push(format!("the client's loops are busy for {:.0} % of their time.", 100.0 * share));
         judgement.findings.push(client_limited(share, name, evidence));
     }
     if let Some(throttled_pct) =
-        rate_pct(evidence, OWN_QUOTA).filter(|pct| *pct > MAX_THROTTLED_PCT && client.is_some())
+        rate_pct(evidence, OWN_QUOTA).filter(|pct| has_client && *pct > MAX_THROTTLED_PCT)
     {
         judgement.withheld.push(format!("a quota held the client back {throttled_pct:.0} % of the time."));
         let mut finding = client_under_quota(throttled_pct, evidence);

@@ -137,8 +137,7 @@ impl Part {
             let alone = self.load.cost_of_share(share, (0.5 * share, share), basis);
             cost = Some(cost.filter(|cost| cost.share > alone.share).unwrap_or(alone));
         }
-        let stopped_share =
-            Some(self.load.stop_us() / self.load.whole_us).filter(|share| stops && *share > 0.0);
+        let stopped_share = stops.then(|| self.stopped_share()).filter(|share| *share > 0.0);
         let cost = match stopped_share.or_else(|| self.stalled_share(waits)) {
             Some(share) => Some(self.with_stalls(cost, share)),
             None => cost,
@@ -212,10 +211,10 @@ fn price(finding: &mut Finding, parts: &[Part], load: Option<&Load>, above_devic
     let its = if its.is_empty() { parts.iter().collect() } else { its };
     // A quota stops the server at times, and operations that become due meanwhile wait to be sent.
     let stops = finding.series.iter().any(|name| name.ends_with(".process.throttled_us"));
-    let of_waits = its.iter().filter_map(|part| part.cost(&waits, stops));
-    // What operations waited while a quota held the server back tells more than their layers.
-    let of_waits = of_waits.filter(|_| !stops || of_gain.is_none()).collect::<Vec<_>>();
-    finding.cost = of_waits.into_iter().chain(of_gain).max_by(|one, other| one.share.total_cmp(&other.share));
+    // The wait that was measured while a quota held the server back is a better estimate than the layers.
+    let uses_layers = !stops || of_gain.is_none();
+    let of_waits = its.iter().filter(|_| uses_layers).filter_map(|part| part.cost(&waits, stops));
+    finding.cost = of_waits.chain(of_gain).max_by(|one, other| one.share.total_cmp(&other.share));
     if let Some(cost) = &finding.cost
         && finding.confidence != Confidence::CannotTell
         && cost.share >= MIN_COST_SHARE

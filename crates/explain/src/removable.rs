@@ -110,7 +110,7 @@ pub(crate) struct Removable {
     pub(crate) device_us: Option<f64>,
     /// The time that threads were measured to wait for a processor around a sync, beyond their class. It remains without a wait above the device.
     pub(crate) wakes_us: f64,
-    /// The time that threads wait for a processor while processors are short. `None` if it cannot be told from the device's time.
+    /// The time that threads wait for a processor while processors are short. `None` if the device's time is unknown.
     pub(crate) processor_us: Option<f64>,
 }
 
@@ -140,7 +140,7 @@ fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wa
         Wait::RoundTrip if is_over_loopback(evidence, &budget.member) => return None,
         Wait::RoundTrip => (within("ping")?, ROUND_TRIP_US),
         Wait::Client => (within("client and parse")?, 0.0),
-        // Threads that replicate wake up beside operations, and wait too.
+        // The process's counter includes the waits of replication threads.
         Wait::Processor if is_in_set(evidence, &budget.member) && !are_processors_short(evidence, budget) => {
             return None;
         }

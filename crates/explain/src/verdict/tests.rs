@@ -293,7 +293,7 @@ fn what_a_sync_takes_above_its_device_is_a_wait_for_a_processor_where_these_are_
     assert_eq!(cause.as_deref(), Some("processor-is-short"));
     // Three quarters of the layer, less two threads that wake up.
     assert!((share.unwrap() - 0.5875).abs() < 1e-9, "{share:?}");
-    // A limit above the device explains it better, and without the device's time nothing is told.
+    // A limit above the device is the better explanation. Without the device's time there is no cost.
     let cap = finding("capped-by-throttle").series(["device.sda.cap.write_iops"]);
     assert_eq!(costs(&device, Some(cap)), (None, Some("capped-by-throttle".to_owned())));
     assert_eq!(costs(&[], None).0, None);
