@@ -167,11 +167,15 @@ impl Cell {
         !matches!(self.fault, Fault::ClockStep(_))
     }
 
-    /// Causes that the server has in all windows: a cache of 10 MiB for data that the host's memory would hold.
-    pub(crate) fn standing_causes(&self) -> &'static [&'static str] {
-        let has_small_cache =
-            |flag: &&str| flag.contains("cache_size=12M") || *flag == "--rocksdbCacheSizeGB";
-        if self.server.flags.iter().any(has_small_cache) { &["small-cache"] } else { &[] }
+    /// A cause that the server has in all windows of this cell, and the cell that lifts it under the same load.
+    pub(crate) fn standing_cause(&self) -> Option<(&'static str, &'static str)> {
+        (self.name == "few-connections-slight").then_some(("small-cache", "one-connection-cache"))
+    }
+
+    /// Whether the fault can be made on a machine of two processors: rivals for a document that write as fast as they can fill both, and the
+    /// load then waits for these and not for the document.
+    pub(crate) fn is_made(&self) -> bool {
+        !matches!(self.fault, Fault::HotDocument(_))
     }
 
     /// Whether the fault is in the load itself, so that windows with it and without it are runs of their own.

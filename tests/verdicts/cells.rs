@@ -330,6 +330,15 @@ pub(crate) static CELLS: &[Cell] = &[
         Fault::FewConnections(1),
         &["waits-for-connections", "queue-cap"],
     ),
+    // The cache that `few-connections-slight` has in all windows, lifted under its load.
+    cell(
+        "one-connection-cache",
+        WT_PAST_MEMORY,
+        FAST,
+        target(Reads, 1, 1000),
+        Fault::Parameter(ENGINE_CONFIG, "cache_size=256M", "cache_size=12M"),
+        EVICTION,
+    ),
     cell("delay-closed", WT, Disk::Folder, closed(Reads, 4), Fault::Delay(ms(5)), NETWORK),
     cell("delay-target", WT, Disk::Folder, target(Mixed, 8, 200), Fault::Delay(ms(20)), NETWORK),
     cell("loss", WT, Disk::Folder, target(Reads, 16, 200), Fault::Loss(5), NETWORK),

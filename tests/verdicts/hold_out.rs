@@ -24,7 +24,7 @@ const SEEN: [&str; 8] = [
 ];
 
 /// Cells that were added after the draw.
-const LATER: [&str; 2] = ["host-pause", "clock-step"];
+const LATER: [&str; 3] = ["host-pause", "clock-step", "one-connection-cache"];
 
 /// Whether a cell was held out.
 pub(crate) fn holds(cell: &Cell) -> bool {

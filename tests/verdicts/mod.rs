@@ -42,7 +42,9 @@ fn bundle_of(cell: &Cell) -> PathBuf {
 }
 
 /// The truth of each recording, by the name of its cell and its number.
-fn truths() -> BTreeMap<(String, u32), Truth> {
+type Truths = BTreeMap<(String, u32), Truth>;
+
+fn truths() -> Truths {
     let text = fs::read_to_string(folder().join("results.jsonl")).unwrap_or_default();
     let truth = |line: &str| serde_json::from_str::<Truth>(line).unwrap();
     text.lines().map(truth).map(|truth| ((truth.cell.clone(), truth.repeat), truth)).collect()
@@ -72,8 +74,8 @@ pub(crate) struct CellVerdict {
 }
 
 impl CellVerdict {
-    fn new(cell: &'static Cell, truth: Truth, answer: Answer) -> CellVerdict {
-        let score = scoring::score(cell, &truth, &answer);
+    fn new(cell: &'static Cell, truth: Truth, answer: Answer, truths: &Truths) -> CellVerdict {
+        let score = scoring::score(cell, &truth, &answer, |name| truths.get(&(name.to_owned(), 0)));
         CellVerdict { cell, truth, answer, score }
     }
 
@@ -84,10 +86,10 @@ impl CellVerdict {
 
 /// The verdicts on the bundles, in the order of the table.
 fn judge() -> Vec<CellVerdict> {
-    let mut truths = truths();
+    let truths = truths();
     let judged = CELLS.iter().filter_map(|cell| {
-        let truth = truths.remove(&(cell.name.to_owned(), 0))?;
-        Some(CellVerdict::new(cell, truth, answer_of(&bundle_of(cell))))
+        let truth = truths.get(&(cell.name.to_owned(), 0))?;
+        Some(CellVerdict::new(cell, truth.clone(), answer_of(&bundle_of(cell)), &truths))
     });
     judged.collect()
 }
@@ -161,7 +163,7 @@ fn record() {
             (truth.repeat, truth.said) = (repeat, Some(answer.clone()));
             keep(truth.clone());
             count += 1;
-            print!("{}", CellVerdict::new(cell, truth, answer).row());
+            print!("{}", CellVerdict::new(cell, truth, answer, &truths()).row());
         }
     }
     println!("{count} recordings");
@@ -189,7 +191,7 @@ mod proof {
         let truths = truths();
         let is_recorded = |cell: &&Cell| {
             let truth = truths.get(&(cell.name.to_owned(), 0));
-            truth.is_some_and(|truth| cell.is_control() || truth.holds_back(cell))
+            truth.is_some_and(|truth| cell.is_control() || cell.is_made() && truth.holds_back(cell))
         };
         let mut cells: Vec<&Cell> = CELLS.iter().filter(is_recorded).collect();
         Seeded::from_seed(seed).shuffle(&mut cells);
@@ -206,7 +208,7 @@ mod proof {
         let bundle = scratch.path().join("bundle.tar.zst");
         for cell in cells {
             let (truth, disturbance) = with_disturbance(|| recording::record(cell, &bundle));
-            let judged = CellVerdict::new(cell, truth, answer_of(&bundle));
+            let judged = CellVerdict::new(cell, truth, answer_of(&bundle), &truths());
             print!("{}", judged.row());
             if disturbance.exceeds(LIMIT) {
                 println!("{}: the machine was disturbed, so nothing follows: {disturbance}", cell.name);

@@ -58,12 +58,12 @@ fn ms(us: f64) -> String {
 fn table(judged: &[CellVerdict], truths: &[Truth]) -> String {
     let count = |score: Score| judged.iter().filter(|one| one.score == score).count();
     let mut text = format!(
-        "\n{} cells: {} right, {} \"cannot tell\", {} with the right cause and a wrong cost, {} with a cause that no window lifts, {} with a wrong cause, {} \"not held back\" over a fault.\n\n",
+        "\n{} cells: {} right, {} \"cannot tell\", {} with the right cause and a wrong cost, {} whose fault is not made here, {} with a wrong cause, {} \"not held back\" over a fault.\n\n",
         judged.len(),
         count(Score::Right),
         count(Score::CannotTell),
         count(Score::WrongCost),
-        count(Score::NotLifted),
+        count(Score::NotMade),
         count(Score::WrongCause),
         count(Score::Green)
     );
@@ -103,7 +103,7 @@ fn controls(judged: &[CellVerdict], truths: &[Truth]) -> String {
         })
         .filter_map(|(cell, truth)| {
             let answer = truth.said.as_ref()?;
-            Some((score(cell, truth, answer), answer))
+            Some((score(cell, truth, answer, |_| None), answer))
         })
         .collect();
     let count = |score: Score| said.iter().filter(|(one, _)| *one == score).count();
@@ -166,7 +166,7 @@ fn scatter(judged: &[CellVerdict]) -> String {
         let Some(claimed) = answer.share.filter(|_| answer.cause.is_some()) else { continue };
         let fill = match score {
             Score::Right => "#1f6fb2",
-            Score::CannotTell => "#999999",
+            Score::CannotTell | Score::NotMade => "#999999",
             _ => "#c0392b",
         };
         let _ = writeln!(

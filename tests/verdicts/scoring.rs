@@ -96,34 +96,50 @@ pub(crate) enum Score {
     Green,
     /// The load of a control is faster by a fifth on the fastest storage: it is none.
     NoControl,
-    /// A cause that the server has in all windows, so that no window tells what it costs.
-    NotLifted,
+    /// The fault cannot be made on this kind of machine, and nothing wrong was said.
+    NotMade,
 }
 
-/// Scores an answer.
-pub(crate) fn score(cell: &Cell, truth: &Truth, answer: &Answer) -> Score {
+/// Scores an answer. `truth_of` finds the truth of another cell, by its name.
+pub(crate) fn score<'t>(
+    cell: &Cell,
+    truth: &Truth,
+    answer: &Answer,
+    truth_of: impl Fn(&str) -> Option<&'t Truth>,
+) -> Score {
     let is_held_back = truth.holds_back(cell);
     if cell.is_control() && is_held_back {
         return Score::NoControl;
     }
-    let names = |causes: &[&str]| answer.cause.as_deref().is_some_and(|cause| causes.contains(&cause));
     match (answer.outcome.as_str(), is_held_back) {
         ("not_examined", _) if cell.load.operations == Operations::Nothing => Score::Right,
+        ("cannot_tell" | "not_examined", _) if !cell.is_made() => Score::NotMade,
         ("cannot_tell" | "not_examined", _) => Score::CannotTell,
         ("not_held_back", false) => Score::Right,
         ("not_held_back", true) => Score::Green,
-        (_, _) if !names(cell.causes) && names(cell.standing_causes()) => Score::NotLifted,
-        (_, _) if !names(cell.causes) => Score::WrongCause,
-        (_, _) if !answer.is_known() => Score::CannotTell,
         (_, _) => {
-            let (said, is) = match truth.unserved_per_s(cell) {
-                Some(unserved_per_s) => (answer.unserved_per_s.unwrap_or(0.0), unserved_per_s),
-                None => (answer.share.unwrap_or(0.0), truth.share()),
-            };
-            let off = said / is.max(1e-9) - 1.0;
-            if off.abs() <= MAX_ERROR { Score::Right } else { Score::WrongCost }
+            let cause = answer.cause.as_deref().unwrap_or_default();
+            let lifted = cell.standing_cause().filter(|(standing, _)| *standing == cause);
+            match lifted.map(|(_, name)| truth_of(name)) {
+                _ if cell.causes.contains(&cause) => score_cost(cell, truth, answer),
+                Some(Some(truth)) => score_cost(cell, truth, answer),
+                _ => Score::WrongCause,
+            }
         }
     }
+}
+
+/// Scores the cost of a right cause.
+fn score_cost(cell: &Cell, truth: &Truth, answer: &Answer) -> Score {
+    if !answer.is_known() {
+        return Score::CannotTell;
+    }
+    let (said, is) = match truth.unserved_per_s(cell) {
+        Some(unserved_per_s) => (answer.unserved_per_s.unwrap_or(0.0), unserved_per_s),
+        None => (answer.share.unwrap_or(0.0), truth.share()),
+    };
+    let off = said / is.max(1e-9) - 1.0;
+    if off.abs() <= MAX_ERROR { Score::Right } else { Score::WrongCost }
 }
 
 impl Score {
@@ -136,7 +152,7 @@ impl Score {
             Score::WrongCause => "wrong cause",
             Score::Green => "wrong: not held back",
             Score::NoControl => "no control: faster storage makes it faster",
-            Score::NotLifted => "another cause, present in all windows",
+            Score::NotMade => "fault not made here: cannot tell",
         }
     }
 

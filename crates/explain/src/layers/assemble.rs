@@ -184,7 +184,9 @@ impl Draft<'_> {
             vec![self.layer(first, part, figure, &[]), self.layer(rest, mean_us - part, usize::MAX, &[])]
         };
         match name {
-            "network" if self.frame.has(Column::Pings) => two("ping", ping, PING, "client and parse"),
+            "network" if self.frame.has(Column::Pings) && !self.shape.is_mostly_others => {
+                two("ping", ping, PING, "client and parse")
+            }
             "page_read" if self.frame.device.is_some() => {
                 let above = if self.frame.is_capped { "throttle above it" } else { "file system" };
                 two("device", device, DEVICE, above)

@@ -56,6 +56,8 @@ pub(crate) struct Shape {
     pub(crate) elsewhere: [bool; 2],
     /// Whether an operation of the client makes several of the server (a scan with further batches), for reads and writes.
     pub(crate) several: [bool; 2],
+    /// Whether the server's mean is of others' operations for the most part: what lies between it and the client's mean is not known.
+    pub(crate) is_mostly_others: bool,
     /// Whether the client's operations under way bear a check of its mean.
     pub(crate) in_flight: bool,
     /// Whether the server counts its operations' waits for the journal.

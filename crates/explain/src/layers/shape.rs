@@ -11,6 +11,8 @@ use super::parts::Shape;
 const NONE_OF_THEM: f64 = 0.05;
 /// So far may the client's and the server's numbers of operations differ.
 const NUMBERS: f64 = 0.05;
+/// Above this ratio the server's mean is one of others' operations more than of the client's.
+const MOSTLY_OTHERS: f64 = 2.0;
 /// A ping wakes a sampler that sleeps, which an operation of a busy client does not: below this a ping is no floor for it.
 const FLOOR_FROM_US: f64 = 500.0;
 /// Above so many failed operations of all the client's two figures are not of the same operations.
@@ -31,14 +33,17 @@ pub(crate) fn shape_of(frame: &Frame, total: &[f64]) -> Option<(Shape, Vec<Strin
         processor: frame.has(Column::Cpu),
         ..Shape::default()
     };
-    let kinds =
-        [(Column::ClientReads, Column::Reads, "reads"), (Column::ClientWrites, Column::Writes, "writes")];
+    let reads = [Column::ClientReads, Column::Reads, Column::ClientReadService, Column::ReadTime];
+    let writes = [Column::ClientWrites, Column::Writes, Column::ClientWriteService, Column::WriteTime];
+    let kinds = [(reads, "reads"), (writes, "writes")];
     if frame.behind_router {
         shape.client = false;
         missing.push("Clients reach this server through a router: the whole path stands there, these layers begin at the server.".into());
     } else if frame.has_client {
-        for (kind, (client, server, name)) in kinds.into_iter().enumerate() {
-            let (wanted, served) = (at(total, client), at(total, server));
+        for (kind, (columns, name)) in kinds.into_iter().enumerate() {
+            let [wanted, served, client_us, server_us] = columns.map(|column| at(total, column));
+            // What one operation of the client makes the server do comes one after the other, and takes no longer than it.
+            let are_of_client = server_us <= (1.0 + NUMBERS) * client_us;
             let part = per(served, wanted);
             if wanted <= 0.0 {
                 // Others' operations of a kind that the client has none of count for nothing.
@@ -52,12 +57,18 @@ pub(crate) fn shape_of(frame: &Frame, total: &[f64]) -> Option<(Shape, Vec<Strin
                      the server.",
                     100.0 * part
                 ));
-            } else if part > 1.0 + NUMBERS && frame.of_namespace {
+            } else if part > 1.0 + NUMBERS && frame.of_namespace && are_of_client {
                 set(&mut shape.several, kind);
             } else if part > 1.0 + NUMBERS {
+                shape.is_mostly_others |= part > MOSTLY_OTHERS;
+                let more = if part > MOSTLY_OTHERS {
+                    format!("{part:.0} times as many")
+                } else {
+                    format!("{:.0} % more", 100.0 * (part - 1.0))
+                };
                 missing.push(format!(
-                    "The server counted {:.0} % more {name} than the client sent: operations of others are mixed into its mean.",
-                    100.0 * (part - 1.0)
+                    "The server counted {more} {name} {} the client sent: operations of others are mixed into its mean.",
+                    if part > MOSTLY_OTHERS { "as" } else { "than" }
                 ));
             }
         }

@@ -47,7 +47,7 @@ fn raw(document: &Document) -> RawDocumentBuf {
     RawDocumentBuf::try_from(document).unwrap()
 }
 
-fn watched() -> Watched {
+pub(super) fn watched() -> Watched {
     let address = Address::new("db1", 27017);
     Watched {
         number: 0,

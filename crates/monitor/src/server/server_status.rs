@@ -52,7 +52,7 @@ const UNREAD: [&str; 41] = [
 /// Parts of `metrics` that are left out: since 5.2 the section takes a document of what it need not say
 /// (mongodb/mongo:src/mongo/db/commands/server_status_metric.cpp), and versions before take the document for "yes". The counts of
 /// each command alone are half of a reply.
-const UNREAD_METRICS: [&str; 12] = [
+const UNREAD_METRICS: [&str; 11] = [
     "aggStageCounters",
     "apiVersions",
     "changeStreams",
@@ -61,7 +61,6 @@ const UNREAD_METRICS: [&str; 12] = [
     "dotsAndDollarsFields",
     "mongos",
     "network",
-    "operation",
     "operatorCounters",
     "query",
     "repl",
@@ -135,4 +134,35 @@ pub(crate) fn plain() -> RawDocumentBuf {
 /// The storage engine's name.
 pub(crate) fn engine(status: &RawDocument) -> Option<&str> {
     status.get_document("storageEngine").ok()?.get_str("name").ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture_tests::watched;
+    use super::super::names::NAMES;
+    use super::*;
+
+    /// Whether the command leaves the value at this path in the reply.
+    fn asks_for(command: &RawDocument, path: &str) -> bool {
+        let (section, rest) = path.split_once('.').unwrap_or((path, ""));
+        let part = rest.split('.').next().unwrap_or_default();
+        let is_off = |document: &RawDocument, name: &str| matches!(document.get_bool(name), Ok(false));
+        !is_off(command, section)
+            && !command.get_document(section).is_ok_and(|document| is_off(document, part))
+    }
+
+    #[test]
+    fn each_series_of_the_table_is_asked_for() {
+        let standalone = watched();
+        let member = Watched { set: Some("set".to_owned()), ..watched() };
+        let router = Watched { role: WatchedRole::Router, ..watched() };
+        let commands = [of(&standalone), of(&member), of(&router)];
+        let paths = NAMES
+            .iter()
+            .flat_map(|name| name.places)
+            .flat_map(|place| place.paths.iter().chain(place.less).copied().chain(place.zero_by));
+        for path in paths {
+            assert!(commands.iter().any(|command| asks_for(command, path)), "{path} is never asked for");
+        }
+    }
 }
