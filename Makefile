@@ -19,6 +19,8 @@ DIR ?= $(FATHOM_CACHE)/checkup
 QUICK ?=
 # Seconds for each fuzz target in `make fuzz`.
 FUZZ_SECONDS ?= 60
+# 0 links the program to the shared libraries of this machine, where archives (.a) of them are missing.
+STATIC ?= 1
 # The steps of `make proof`, separated by commas; all where none is named. `make proof ONLY=faults,guest`
 ONLY ?=
 # 1 lets the fault studies of `make proof` write the bundles that `make test` checks.
@@ -35,7 +37,7 @@ prepare = mkdir -p "$(CARGO_TARGET_DIR)" && touch "$(CARGO_TARGET_DIR)" && \
 	{ ls -1dt "$(FATHOM_CACHE)"/target-* 2>/dev/null || true; } | tail -n +3 | \
 	while read -r old; do find "$$old" -maxdepth 0 -mmin +120 -exec rm -rf {} +; done
 
-.PHONY: help setup build dist checkup package book test proof verdicts lint fmt bench fuzz soak clean
+.PHONY: help setup build tool dist checkup package book test proof verdicts lint fmt bench fuzz soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name about; do \
@@ -50,21 +52,41 @@ setup: ## install what building and `make test` want: Debian packages, pymongo, 
 
 # WiredTiger is built beside the crates that do not need it; the build script of the one that does waits for it.
 wiredtiger = { [ -n "$${FATHOM_WIREDTIGER-}$${FATHOM_WIREDTIGER_DIR-}" ] || setup/wiredtiger.sh >/dev/null & }
-install_program = mkdir -p bin && { ln -f "$(CARGO_TARGET_DIR)/$(1)/fathom" bin/fathom 2>/dev/null || \
-	install -m 755 "$(CARGO_TARGET_DIR)/$(1)/fathom" bin/fathom; }
+# A static program needs a target of its own, so that build scripts and macros, which run here, are not linked like it.
+ifneq ($(STATIC),0)
+triple := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+static := --config 'target.$(triple).rustflags=["-C","target-feature=+crt-static","--cfg","getrandom_backend=\"custom\""]' --target $(triple)
+built := $(CARGO_TARGET_DIR)/$(triple)
+archives := setup/install.sh static
+else
+static :=
+built := $(CARGO_TARGET_DIR)
+archives := true
+endif
+install_program = mkdir -p bin && { ln -f "$(built)/$(1)/fathom" bin/$(2) 2>/dev/null || \
+	install -m 755 "$(built)/$(1)/fathom" bin/$(2); }
 
-build: ## the release program, at bin/fathom
+build: ## the release program, static, at bin/fathom (STATIC=0 links this machine's libraries)
 	@setup/install.sh build
+	@$(archives)
 	@$(prepare)
-	@$(wiredtiger) ; echo cargo build --release --locked --package fathom; cargo build --release --locked --package fathom
-	@$(call install_program,release)
+	@$(wiredtiger) ; echo cargo build --release --locked --package fathom; cargo build --release --locked --package fathom $(static)
+	@$(call install_program,release,fathom)
+
+tool: ## the program without the lab server, at bin/fathom-tool: small, for production hosts
+	@setup/install.sh tool
+	@$(archives)
+	@$(prepare)
+	cargo build --profile tool --locked --package fathom --no-default-features $(static)
+	@$(call install_program,tool,fathom-tool)
 
 # The program as it is packaged and measured: optimized as a whole, which takes five minutes more.
 dist:
 	@setup/install.sh build
+	@$(archives)
 	@$(prepare)
-	cargo build --profile dist --locked --package fathom
-	@$(call install_program,dist)
+	cargo build --profile dist --locked --package fathom --features official-driver $(static)
+	@$(call install_program,dist,fathom)
 
 checkup: build ## what holds this machine's storage back (DIR=where, QUICK=1)
 	@mkdir -p "$(FATHOM_CACHE)/checkup"
@@ -109,7 +131,7 @@ fmt: ## format the code
 bench: dist ## the disk probe beside fio, the lab server and the load generator beside go-ycsb, the cost of watching
 	@setup/install.sh bench
 	for task in disk server load router watch; do \
-		cargo run --profile dist --locked --package fathom-bench -- $$task; done
+		cargo run --profile dist --locked --package fathom-bench $(static) -- $$task; done
 
 fuzz: ## every fuzz target for FUZZ_SECONDS
 	@setup/install.sh fuzz

@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a target of the Makefile wants and this machine lacks: setup/install.sh TARGET.
 #
-# Targets: build, test, proof, bench, package, fuzz. A row is: the targets that want the tool, whether they can do without it, how it is
+# Targets: build, tool, static (what both want beside to be static), test, proof, bench, package, fuzz. A row is: the targets that want the tool, whether they can do without it, how it is
 # recognised, its package, and of which version on it is of use. Without root and sudo, or without apt, the command to run is printed, and only a missing
 # tool that the target needs is an error (exit 3).
 set -euo pipefail
 
-target=${1:?usage: setup/install.sh build|test|proof|bench|package|fuzz}
+target=${1:?usage: setup/install.sh build|tool|test|proof|bench|package|fuzz}
 cache=${FATHOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fathom}
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 # targets          need    tool         package
 table='
-build,test,bench   needed  cc           gcc
-build,test,bench   needed  libc         libc6-dev
+build,tool,test,bench needed cc         gcc
+build,tool,test,bench needed libc       libc6-dev
+static             needed  libc.a       libc6-dev
+static             needed  libstdc++.a  g++
 build,test,bench   needed  pkg-config   pkg-config
 build,test,bench   needed  rocksdb/c.h  librocksdb-dev
 build,test,bench   needed  libclang.so  libclang-dev
@@ -55,13 +57,16 @@ fuzz               needed  libc         libc6-dev
 '
 
 # Whether a tool is really there. The C library has no command: ask the compiler for its start file and headers.
-# Nor have other libraries: rows name a header (.h) of theirs, or (.so) a file where LLVM's packages put theirs.
+# Nor have other libraries: rows name a header (.h) or an archive (.a) of theirs, or (.so) a file where LLVM's packages put theirs.
 present() {
     if [ "$1" = libc ]; then
         command -v cc >/dev/null && [ -e "$(cc -print-file-name=crt1.o)" ] &&
             echo '#include <stdlib.h>' | cc -E - >/dev/null 2>&1
     elif [ "${1%.h}" != "$1" ]; then
         echo "#include <$1>" | cc -E -I"${ROCKSDB_INCLUDE_DIR:-/usr/include}" - >/dev/null 2>&1
+    elif [ "${1%.a}" != "$1" ]; then
+        # The compiler repeats the name of an archive that it does not find.
+        command -v cc >/dev/null && [ "$(cc -print-file-name="$1")" != "$1" ]
     elif [ "${1%.so}" != "$1" ]; then
         compgen -G "/usr/lib/llvm-*/lib/$1*" >/dev/null || compgen -G "/usr/lib64/$1*" >/dev/null
     else
@@ -140,7 +145,11 @@ echo "setup: missing: $lacking" >&2
 bare=$(sed 's/>=[^ ]*//g' <<<"$lacking")
 echo "setup: install with: sudo apt-get update && sudo apt-get install -y --no-install-recommends $bare" >&2
 if [ -n "$needed" ]; then
-    echo "setup: 'make $target' cannot do without: $needed" >&2
+    if [ "$target" = static ]; then
+        echo "setup: a static program cannot do without: $needed; make STATIC=0 links the libraries of this machine" >&2
+    else
+        echo "setup: 'make $target' cannot do without: $needed" >&2
+    fi
     exit 3
 fi
 mkdir -p "$cache"

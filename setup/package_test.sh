@@ -41,8 +41,8 @@ esac
 here=$prefix/usr
 [ -x "$here/bin/fathom" ] || fail "there is no program"
 
-# The libraries, at the places where the loader looks for them.
-ldd "$here/bin/fathom" | grep -o '/[^ ]*' | while read -r library; do
+# The libraries, at the places where the loader looks for them; a static program has none, and ldd fails.
+{ ldd "$here/bin/fathom" || true; } 2>/dev/null | { grep -o '/[^ ]*' || true; } | while read -r library; do
     mkdir -p "$prefix$(dirname "$library")"
     cp --dereference "$library" "$prefix$library"
 done

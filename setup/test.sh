@@ -44,6 +44,7 @@ step() {
 format() { cargo fmt --all --check && cargo fmt --manifest-path fuzz/Cargo.toml --check; }
 step format format
 step clippy cargo clippy --workspace --all-targets --locked -- -D warnings
+step tool cargo clippy --package fathom --no-default-features --locked -- -D warnings
 step build cargo nextest run --workspace --locked --no-run --cargo-quiet
 step tidy cargo xtask tidy
 RUSTDOCFLAGS="-D warnings" step doc cargo doc --workspace --all-features --no-deps --document-private-items --locked --quiet

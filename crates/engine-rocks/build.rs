@@ -3,11 +3,15 @@
 //! `ROCKSDB_INCLUDE_DIR` and `ROCKSDB_LIB_DIR` name another RocksDB than the system's; its directory is then also where
 //! the program looks at run time. Else pkg-config is asked, and last the compiler's own directories are taken. RocksDB
 //! older than 7 is refused: its defaults and statistics are others. Nothing is downloaded or compiled.
+//!
+//! A static program (`-C target-feature=+crt-static`) takes the archives of RocksDB and of what it needs; zstd comes from the crate
+//! zstd-sys, which the program holds anyway.
 
 use std::env;
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The C functions that the crate calls, and no more: what a later RocksDB drops from this list must be noticed here.
 const FUNCTIONS: &str = "rocksdb_(open|close|free|cancel_all_background_work\
@@ -28,6 +32,9 @@ const FUNCTIONS: &str = "rocksdb_(open|close|free|cancel_all_background_work\
     |get_options_from_string|options_statistics_get_string|perfcontext_(create|destroy|metric)\
     |options_(create|destroy|enable_statistics|set_create_if_missing|set_wal_dir|set_ratelimiter\
     |set_block_based_table_factory))";
+
+/// What a static program links of RocksDB, in the order in which they need each other.
+const ARCHIVES: [&str; 6] = ["rocksdb", "snappy", "lz4", "bz2", "z", "stdc++"];
 
 /// The oldest major version that is taken.
 const OLDEST_MAJOR: u32 = 7;
@@ -57,6 +64,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Tells cargo what to link, and returns the directories in which the headers may be.
 fn link() -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let features = env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
+    if features.split(',').any(|feature| feature == "crt-static") {
+        return link_archives();
+    }
     let named = env::var_os("ROCKSDB_INCLUDE_DIR").map(PathBuf::from);
     if let Some(dir) = env::var_os("ROCKSDB_LIB_DIR").map(PathBuf::from) {
         println!("cargo:rustc-link-search=native={}", dir.display());
@@ -80,6 +91,36 @@ fn link() -> Result<Vec<PathBuf>, Box<dyn Error>> {
     };
     includes.extend(["/usr/include", "/usr/local/include"].map(PathBuf::from));
     Ok(includes)
+}
+
+/// [`link`] for a static program.
+fn link_archives() -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let of = |name| env::var_os(name).map(PathBuf::from);
+    let (include, lib) = (of("ROCKSDB_INCLUDE_DIR"), of("ROCKSDB_LIB_DIR"));
+    if let Some(dir) = &lib {
+        println!("cargo:rustc-link-search=native={}", dir.display());
+    }
+    for archive in ARCHIVES {
+        let file = format!("lib{archive}.a");
+        let is_named = lib.as_ref().is_some_and(|dir| dir.join(&file).is_file());
+        if !is_named && !compiler_has(&file) {
+            let what = format!(
+                "{file} was not found, which a static program needs: install the package that has it"
+            );
+            return Err(format!("{what}, or link dynamically (make build STATIC=0)").into());
+        }
+        println!("cargo:rustc-link-lib=static:-bundle={archive}");
+    }
+    let of_lib = lib.as_ref().and_then(|dir| Some(dir.parent()?.join("include")));
+    let usual = ["/usr/include", "/usr/local/include"].map(PathBuf::from);
+    Ok(include.or(of_lib).into_iter().chain(usual).collect())
+}
+
+/// Whether the compiler finds a library of this name; it repeats the name of what it does not find.
+fn compiler_has(file: &str) -> bool {
+    let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let asked = Command::new(compiler).arg(format!("-print-file-name={file}")).output();
+    asked.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() != file)
 }
 
 /// The version as RocksDB's own header has it; its C interface has no function for it.

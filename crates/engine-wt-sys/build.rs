@@ -12,8 +12,8 @@ use std::process::{Command, ExitCode, Stdio};
 
 /// The oldest version whose interface the engine was tried with.
 const OLDEST: &str = "3.2.0";
-/// The compressors of MongoDB's options.
-const COMPRESSORS: [&str; 3] = ["snappy", "zlib", "zstd"];
+/// The compressors of MongoDB's options that are libraries of the system; zstd comes from the crate zstd-sys, which the program holds anyway.
+const COMPRESSORS: [(&str, &str); 2] = [("snappy", "snappy"), ("zlib", "z")];
 
 /// Where the header lies, and the compressors that are loaded at run time because they are not in the library.
 struct Found {
@@ -64,15 +64,17 @@ fn prefixed(prefix: &Path) -> Result<Found, String> {
     }
     println!("cargo:rustc-link-search=native={}", lib.display());
     println!("cargo:rustc-link-lib=static=wiredtiger");
-    // The compressors are linked dynamically: other crates bring static copies of their own, and two would collide.
+    let features = env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
+    let is_static = features.split(',').any(|feature| feature == "crt-static");
+    let kind = if is_static { "static:-bundle" } else { "dylib" };
     let inside = fs::read(&archive).map_err(|error| format!("cannot read {}: {error}", archive.display()))?;
-    for (compressor, library) in COMPRESSORS.iter().zip(["snappy", "z", "zstd"]) {
+    for (compressor, library) in COMPRESSORS {
         if mentions(&inside, &format!("{compressor}_extension_init")) {
-            println!("cargo:rustc-link-lib=dylib={library}");
+            println!("cargo:rustc-link-lib={kind}={library}");
         }
     }
     for library in ["pthread", "dl"] {
-        println!("cargo:rustc-link-lib=dylib={library}");
+        println!("cargo:rustc-link-lib={kind}={library}");
     }
     Ok(Found { include, extensions: Vec::new() })
 }
@@ -108,8 +110,9 @@ fn installed() -> Result<Found, String> {
                 pkg_config::get_variable("wiredtiger", "libdir")
                     .map_err(|error| format!("pkg-config: {error}"))?,
             );
-            let file = |name: &&str| folder.join(format!("libwiredtiger_{name}.so"));
-            found.extensions = COMPRESSORS.iter().map(file).filter(|path| path.exists()).collect();
+            let file = |name: &str| folder.join(format!("libwiredtiger_{name}.so"));
+            found.extensions =
+                ["snappy", "zlib", "zstd"].map(file).into_iter().filter(|path| path.exists()).collect();
         }
         Err(pkg_config::Error::ProbeFailure { .. } | pkg_config::Error::Command { .. }) => {
             println!("cargo:rustc-link-lib=wiredtiger");

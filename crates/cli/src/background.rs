@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use fathom_errors::{Error, Kind};
 
+use crate::outcome::Outcome;
 use crate::output;
-use crate::verbs::Outcome;
 
 /// Tells the child that it is one.
 const MARK: &str = "FATHOM_IN_BACKGROUND";

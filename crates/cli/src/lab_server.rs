@@ -15,6 +15,8 @@ use fathom_process::Ledger;
 use fathom_process::ledger::Guard;
 use rustix::process::Signal;
 
+/// Whether this build has it.
+pub(crate) const IS_BUILT_IN: bool = cfg!(feature = "lab");
 /// What its log says when clients may come.
 const READY: &str = "Waiting for connections";
 /// How long it may take to come up and to stop with its last checkpoint.
@@ -39,6 +41,9 @@ pub(crate) struct LabServer {
 impl LabServer {
     /// Starts it with an engine on a new folder under `parent`.
     pub(crate) fn start(ledger: &Ledger, parent: &Path, engine: &str) -> Result<LabServer> {
+        if !IS_BUILT_IN {
+            return Err(missing("the built-in server"));
+        }
         LabServer::start_by(&Launcher::current()?, ledger, parent, engine)
     }
 
@@ -135,6 +140,13 @@ impl LabServer {
         lines.drain(..lines.len().saturating_sub(MAX_LINES));
         if lines.is_empty() { "it did not say why".to_owned() } else { lines.join("\n") }
     }
+}
+
+/// What is asked of a program that was built without the lab.
+pub(crate) fn missing(what: &str) -> Error {
+    let what = format!("{what} is not in this build of fathom, which measures and judges only");
+    Error::new(Kind::Unsupported, what)
+        .advise("take the program that `make build` makes, or name a server with --uri")
 }
 
 /// The port in the line that says that it is ready.

@@ -1,12 +1,15 @@
 //! The door: parse, hand over to one verb, turn its outcome into an exit code. The only place that exits.
 
+#[cfg(feature = "lab")]
 mod allocator;
+#[cfg(feature = "lab")]
 mod background;
 mod explaining;
 mod lab_server;
 mod live;
 mod loading;
 mod metrics;
+mod outcome;
 mod output;
 mod probing;
 mod run_folders;
@@ -18,6 +21,8 @@ mod web;
 use std::process::ExitCode;
 
 use fathom_errors::{Error, Kind};
+// What a static program gets random bytes by.
+use fathom_random_sys as _;
 
 fn main() -> ExitCode {
     let matches = match verbs::command().try_get_matches_from(verbs::plain(std::env::args_os())) {

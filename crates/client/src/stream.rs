@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 
 use crate::tls::{ClientTls, client_config};
-use crate::{Address, Target, Transport};
+use crate::{Address, Target, Transport, host_addresses};
 
 /// How much is asked of the socket at a time, so that small replies come in one read.
 const READ_BYTES: usize = 64 * 1024;
@@ -168,26 +168,27 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// Connects to the first of the host's addresses that answers, all within `timeout`.
+/// Connects to the first of the host's addresses that answers, all within `timeout`. Each may take its share of the time that is left, so
+/// that one that does not answer leaves some for the next.
 fn connect(address: &Address, timeout: Duration) -> Result<TcpStream> {
-    let failed = |cause| connect_failed(address, cause);
     let deadline = Instant::now() + timeout;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    let places = (address.host.as_str(), address.port)
-        .to_socket_addrs()
-        .map_err(|cause| unresolved(address, cause))?;
-    for place in places {
+    let mut addresses = host_addresses(&address.host, address.port, timeout)
+        .map_err(|cause| unresolved(address, cause))?
+        .into_iter();
+    while let Some(socket_address) = addresses.next() {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             last = io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {timeout:?}"));
             break;
         }
-        match TcpStream::connect_timeout(&place, left) {
+        let shares = u32::try_from(addresses.len()).unwrap_or(u32::MAX).saturating_add(1);
+        match TcpStream::connect_timeout(&socket_address, left / shares) {
             Ok(socket) => return Ok(socket),
             Err(cause) => last = cause,
         }
     }
-    Err(failed(last))
+    Err(connect_failed(address, last))
 }
 
 /// The TLS handshake, done at once so that what is wrong with certificates is said here.

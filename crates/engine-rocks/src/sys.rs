@@ -5,4 +5,7 @@
 #![allow(unreachable_pub, reason = "bindgen makes everything public")]
 #![allow(dead_code, reason = "bindgen also declares the types that the functions only mention")]
 
+// RocksDB calls it, in a static program by these symbols.
+use zstd_sys as _;
+
 include!(concat!(env!("OUT_DIR"), "/rocksdb.rs"));

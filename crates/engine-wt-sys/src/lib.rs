@@ -21,6 +21,9 @@ mod bindings {
     include!(concat!(env!("OUT_DIR"), "/bindings.rs"));
 }
 
+// The library's compressor calls it.
+use zstd_sys as _;
+
 pub use bindings::*;
 
 /// Compressors that the library does not hold and must be told to load when a database is opened: paths, comma-separated.

@@ -49,7 +49,7 @@ impl Load {
                 (Some(_), None) => Clock::Service,
                 (None, _) => Clock::Server,
             },
-            whole_us: crate::cluster::whole_us(budget),
+            whole_us: budget.whole_us(),
             schedule_us: schedule.map_or(0.0, |layer| layer.mean_us.max(0.0)),
             // Seconds that the budget leaves out are no seconds without operations.
             per_s: client_per_s(evidence)

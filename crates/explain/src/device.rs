@@ -107,7 +107,7 @@ fn waits_for_device(judgement: &Judgement, member: &str) -> Option<f64> {
             .iter()
             .filter(|layer| matches!(layer.name.as_str(), "page_read" | "page_write" | "evict" | "journal"));
         part += budget.count * waits.map(|layer| layer.mean_us).sum::<f64>();
-        whole += budget.count * budget.client_mean_us.unwrap_or(budget.server_mean_us);
+        whole += budget.count * budget.whole_us();
     }
     (whole > 0.0).then(|| part / whole)
 }

@@ -5,7 +5,7 @@
 use fathom_record::{Confidence, Finding, Severity};
 
 use crate::client::points;
-use crate::cluster::name_of;
+use crate::member::name_of;
 use crate::standstill::{gain_of_stops, gain_without_client};
 use crate::windows::{Window, in_ns, neighbours_as_one, overlap};
 use crate::{Evidence, Judgement};

@@ -147,7 +147,7 @@ fn signs(evidence: &Evidence) -> Vec<Sign> {
         });
     }
     // A member that only follows keeps clients waiting through replication, which says so itself.
-    let leads = |member: &&String| !crate::cluster::follows(evidence, member);
+    let leads = |member: &&String| !crate::member::follows(evidence, member);
     signs.extend(evidence.members().iter().filter(leads).filter_map(|member| quota(evidence, member)));
     if let Some(steal_pct) = mean(evidence, "host.cpu.steal_pct").filter(|steal| *steal > MAX_STEAL_PCT) {
         signs.push(Sign {
@@ -188,7 +188,7 @@ fn signs(evidence: &Evidence) -> Vec<Sign> {
 /// What is said of the members that only follow and that a quota holds back.
 pub(crate) fn followers_under_quota(evidence: &Evidence) -> Vec<String> {
     let members = evidence.members();
-    let follows = members.iter().filter(|member| crate::cluster::follows(evidence, member));
+    let follows = members.iter().filter(|member| crate::member::follows(evidence, member));
     follows.filter_map(|member| Some(quota(evidence, member)?.evidence)).collect()
 }
 
@@ -216,7 +216,7 @@ fn quota(evidence: &Evidence, member: &str) -> Option<Sign> {
 fn server_waits(evidence: &Evidence, member: &str, idle_pct: Option<f64>) -> Option<Sign> {
     let sum = |tail: &str| total(evidence, &format!("server.{member}.{tail}"));
     // What a member that only follows waits is held against no operations of clients.
-    if crate::cluster::follows(evidence, member) {
+    if crate::member::follows(evidence, member) {
         return None;
     }
     let waits_us = sum("process.run_wait_us")?;

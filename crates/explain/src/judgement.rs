@@ -1,4 +1,4 @@
-//! All rules over one run: budgets, and findings ranked by what following them would bring.
+//! What all rules together say of a run: budgets, and findings ranked by what following them would bring.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,6 @@ use fathom_record::pictures::scaling::Scaling;
 use fathom_record::queue::QueueLadder;
 use fathom_record::verdict::Verdict;
 use fathom_record::{Confidence, Finding, Severity};
-
-use crate::{Evidence, RULES};
 
 /// What a run says.
 #[derive(Clone, Debug, Default)]
@@ -49,34 +47,6 @@ impl Judgement {
         }
         self.findings.push(finding);
     }
-}
-
-/// Judges a run by every rule of the table.
-pub fn judge(evidence: &Evidence) -> Judgement {
-    let mut judgement = Judgement::default();
-    for rule in RULES {
-        (rule.judge)(evidence, &mut judgement);
-    }
-    judgement
-}
-
-/// Judges each server by the time in which it was watched, for loads of several servers that follow one another: as a whole they would be taken for
-/// one time. The verdict is the worst of theirs.
-pub fn judge_in_turn(evidence: &Evidence) -> Judgement {
-    let mut all = Judgement::default();
-    let mut verdicts = Vec::new();
-    for member in evidence.members() {
-        let judged = judge(&evidence.of_server(&member));
-        all.budgets.extend(judged.budgets);
-        all.ladders.extend(judged.ladders);
-        all.amplifications.extend(judged.amplifications);
-        all.findings.extend(judged.findings);
-        all.checkpoints.extend(judged.checkpoints);
-        all.withheld.extend(judged.withheld);
-        verdicts.extend(judged.verdict);
-    }
-    all.verdict = Verdict::worst(verdicts);
-    all
 }
 
 #[cfg(test)]

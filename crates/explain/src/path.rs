@@ -15,7 +15,7 @@ pub(crate) type Seconds = Vec<Option<f64>>;
 /// Where several were and nothing says which are stacked on which, none: their figures must not be added.
 pub(crate) fn leaves(evidence: &Evidence, member: &str) -> Vec<String> {
     // A router stores nothing.
-    if crate::cluster::is_router(evidence, member) {
+    if crate::member::is_router(evidence, member) {
         return Vec::new();
     }
     let named = |key: String| {

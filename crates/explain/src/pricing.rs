@@ -11,7 +11,7 @@ use crate::causes::{self, GainBase};
 use crate::cost::Load;
 use crate::removable::{Removable, Wait, removable};
 use crate::storage_class::{VERSION, WAKE_US};
-use crate::{Evidence, Judgement, cluster, stall_wait};
+use crate::{Evidence, Judgement, member, stall_wait};
 
 /// Prices all findings.
 pub(crate) fn price_all(evidence: &Evidence, findings: &mut [Finding], parts: &[Part]) {
@@ -79,7 +79,7 @@ pub(crate) fn parts(evidence: &Evidence, judgement: &Judgement) -> Vec<Part> {
     let budgets = &judgement.budgets;
     let all: Vec<&Budget> = budgets
         .iter()
-        .filter(|budget| budget.operations == "all" && !cluster::is_router(evidence, &budget.member))
+        .filter(|budget| budget.operations == "all" && !member::is_router(evidence, &budget.member))
         .collect();
     let count: f64 = all.iter().map(|budget| budget.count).sum();
     let part = |budget: &&Budget| {

@@ -1,4 +1,6 @@
-//! Table: every rule, in the order in which they run; a later one may read what an earlier one judged.
+//! Table: every rule, in the order in which they run; a later one may read what an earlier one judged. And their run.
+
+use fathom_record::verdict::Verdict;
 
 use crate::{
     Evidence, Judgement, amplification, caps, cluster, device, fsync_lock, guard, journal_rate, ladder,
@@ -120,6 +122,34 @@ pub static RULES: &[Rule] = &[
         judge: verdict::judge,
     },
 ];
+
+/// Judges a run by every rule of the table.
+pub fn judge(evidence: &Evidence) -> Judgement {
+    let mut judgement = Judgement::default();
+    for rule in RULES {
+        (rule.judge)(evidence, &mut judgement);
+    }
+    judgement
+}
+
+/// Judges each server by the time in which it was watched, for loads of several servers that follow one another: as a whole they would be taken for
+/// one time. The verdict is the worst of theirs.
+pub fn judge_in_turn(evidence: &Evidence) -> Judgement {
+    let mut all = Judgement::default();
+    let mut verdicts = Vec::new();
+    for member in evidence.members() {
+        let judged = judge(&evidence.of_server(&member));
+        all.budgets.extend(judged.budgets);
+        all.ladders.extend(judged.ladders);
+        all.amplifications.extend(judged.amplifications);
+        all.findings.extend(judged.findings);
+        all.checkpoints.extend(judged.checkpoints);
+        all.withheld.extend(judged.withheld);
+        verdicts.extend(judged.verdict);
+    }
+    all.verdict = Verdict::worst(verdicts);
+    all
+}
 
 #[cfg(test)]
 mod tests {

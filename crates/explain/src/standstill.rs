@@ -7,7 +7,7 @@ use fathom_record::{Confidence, Finding, Gain, Severity};
 use fathom_stats::{LatencyReading, quantile};
 
 use crate::client::points;
-use crate::cluster::name_of;
+use crate::member::name_of;
 use crate::spikes::Latency;
 use crate::windows::{Window, in_ns, overlap};
 use crate::{Evidence, Judgement};

@@ -10,7 +10,7 @@ use fathom_units::{Nanos, count};
 
 use crate::causes::{self, CAUSES, Cause};
 use crate::pricing::{Part, largest, parts, price_all};
-use crate::{Evidence, Judgement, cluster, journal_rate};
+use crate::{Evidence, Judgement, journal_rate};
 
 /// The sentence on a journaled rate that is refused.
 const REFUSED_RATE: &str =
@@ -200,7 +200,7 @@ fn open_budget(budget: &Budget) -> Option<String> {
 /// does not count may wait in it.
 fn unseen_engine(evidence: &Evidence, budget: &Budget) -> Option<String> {
     let engine = budget.layers.iter().find(|layer| layer.name == "engine")?;
-    let share = engine.mean_us / cluster::whole_us(budget);
+    let share = engine.mean_us / budget.whole_us();
     let ran_us = evidence.sum_within(&format!("server.{}.process.cpu_us", budget.member), budget.window_ns);
     (ran_us.is_none() && share >= MIN_COST_SHARE).then(|| {
         format!(
@@ -219,9 +219,9 @@ fn small_cache(judgement: &Judgement) -> Option<Verdict> {
             let waits =
                 budget.layers.iter().filter(|layer| matches!(layer.name.as_str(), "page_read" | "evict"));
             let us: f64 = waits.map(|layer| layer.mean_us).sum();
-            (us >= MIN_COST_SHARE * cluster::whole_us(budget)).then_some((budget, us))
+            (us >= MIN_COST_SHARE * budget.whole_us()).then_some((budget, us))
         })?;
-    let whole_us = cluster::whole_us(budget);
+    let whole_us = budget.whole_us();
     let time = |us: f64| Nanos((us.max(0.0) * 1e3).round() as u64);
     let sentence = format!(
         "Cannot tell whether a larger cache would help: operations wait {} of {} for pages, {:.0} %, at the speed of an idle device.",

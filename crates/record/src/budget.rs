@@ -50,3 +50,10 @@ pub struct Budget {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 }
+
+impl Budget {
+    /// The mean of its operation in microseconds: as the client saw it, else within the server.
+    pub fn whole_us(&self) -> f64 {
+        self.client_mean_us.unwrap_or(self.server_mean_us)
+    }
+}

@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bson::doc;
+use fathom_client::{LOOK_UP_TIMEOUT, host_addresses};
 use fathom_errors::{Error, Kind};
 use fathom_service::log::{Log, Severity};
 use fathom_service::{Limits, Listener, bind};
@@ -47,7 +48,8 @@ impl Router {
     }
 
     fn open(config: Config, log: &Arc<Log>, asked: &dyn Fn() -> bool) -> Result<Router, Error> {
-        let listeners = bind(&config.bind_ip, config.port)?;
+        let addresses_of = |host: &str| host_addresses(host, 0, LOOK_UP_TIMEOUT);
+        let listeners = bind(&config.bind_ip, config.port, addresses_of)?;
         log_start(log, &config);
         let limits = Limits { max_connections: config.max_connections, may_be_plain: true };
         let balances = config.balancer;

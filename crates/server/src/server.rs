@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bson::doc;
 use fathom_client::tls::ServerTls;
+use fathom_client::{LOOK_UP_TIMEOUT, host_addresses};
 use fathom_errors::{Error, Kind};
 use fathom_service::{Limits, Listener, bind};
 
@@ -62,7 +63,8 @@ impl Server {
         parameters::check_start(&config)?;
         config.net.max_connections = connections_that_fit(config.net.max_connections, log);
         let tls = tls_of(&config.net.tls)?;
-        let listeners = bind(&config.net.bind_ip, config.net.port)?;
+        let addresses_of = |host: &str| host_addresses(host, 0, LOOK_UP_TIMEOUT);
+        let listeners = bind(&config.net.bind_ip, config.net.port, addresses_of)?;
         let pid_file = config.pid_file.as_deref().map(PidFile::write).transpose()?;
         let directory = match config.storage.engine {
             EngineName::Ephemeral => None,

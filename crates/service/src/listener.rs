@@ -1,7 +1,8 @@
 //! Listening: addresses, the limit of connections, a thread for each.
 
 use std::collections::HashMap;
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -71,22 +72,30 @@ pub struct Limits {
     pub may_be_plain: bool,
 }
 
-/// Binds all addresses; with port 0 the first one decides the port of the others.
-pub fn bind(bind_ip: &[String], port: u16) -> Result<Vec<TcpListener>, Error> {
+/// Binds all addresses that `addresses_of` finds of the names; with port 0 the first one decides the port of the others.
+pub fn bind(
+    bind_ip: &[String],
+    port: u16,
+    addresses_of: impl Fn(&str) -> io::Result<Vec<SocketAddr>>,
+) -> Result<Vec<TcpListener>, Error> {
     let mut listeners: Vec<TcpListener> = Vec::new();
     let mut port = port;
     for host in bind_ip {
-        let resolved = (host.as_str(), port).to_socket_addrs().map_err(|error| {
+        let resolved = addresses_of(host).map_err(|error| {
             Error::new(Kind::Usage, format!("cannot resolve the address '{host}' of --bind_ip"))
                 .because(error)
         })?;
-        for address in resolved {
+        // One of several that this machine does not have is no error: `localhost` stands for ::1 too where there is no IPv6.
+        let is_only = resolved.len() == 1;
+        let is_own = |address: &SocketAddr| UdpSocket::bind(SocketAddr::new(address.ip(), 0)).is_ok();
+        for mut address in resolved.into_iter().filter(|address| is_only || is_own(address)) {
+            address.set_port(port);
             // `localhost` may stand for two addresses, and a name for the same one twice.
             let same = |one: &TcpListener| one.local_addr().is_ok_and(|bound| bound == address);
             if listeners.iter().any(same) {
                 continue;
             }
-            let listener = listen(SocketAddr::new(address.ip(), port))?;
+            let listener = listen(address)?;
             if port == 0 {
                 port = listener.local_addr().map_err(|error| Error::io("listen on", host, error))?.port();
             }

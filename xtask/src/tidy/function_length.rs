@@ -163,6 +163,7 @@ mod tests {
     fn complaints(text: &str, now: &[(&str, usize)], before: Option<&[(&str, usize)]>) -> Vec<String> {
         let ratchet = |entries: &[(&str, usize)]| Ratchet {
             functions: entries.iter().map(|(key, lines)| ((*key).to_owned(), *lines)).collect(),
+            ..Ratchet::default()
         };
         let mut tree = Tree::of(&[("a.rs", text)]);
         tree.ratchet = ratchet(now);

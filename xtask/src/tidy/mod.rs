@@ -7,6 +7,7 @@
 mod architecture;
 mod book;
 mod changelog;
+mod cycles;
 mod empty_tests;
 mod exits;
 mod file_length;
@@ -18,6 +19,7 @@ mod links;
 mod machine_names;
 mod manifests;
 mod markdown;
+mod modules;
 mod notes;
 mod rules;
 mod tree;
@@ -68,6 +70,7 @@ static CHECKS: &[Check] = &[
     Check { name: "headers", run: headers::check },
     Check { name: "file length", run: file_length::check },
     Check { name: "function length", run: function_length::check },
+    Check { name: "cycles", run: cycles::check },
     Check { name: "unreached files", run: unreached::check },
     Check { name: "unsafe code", run: unsafe_code::check },
     Check { name: "exits", run: exits::check },
@@ -83,9 +86,11 @@ static CHECKS: &[Check] = &[
 
 /// Runs every check over the tree at `root`; `true` when there is nothing to complain about.
 pub fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
-    if let Some(argument) = arguments.first() {
-        bail!("tidy takes no arguments, but got '{argument}'");
-    }
+    let shows_edges = match arguments {
+        [] => false,
+        [word] if word == "--cycles" => true,
+        [word, ..] => bail!("tidy takes --cycles or nothing, but got '{word}'"),
+    };
     let tree = Tree::read(&root)?;
     let mut complaints = 0;
     let mut out = io::stdout().lock();
@@ -97,6 +102,7 @@ pub fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
             writeln!(out, "{complaint} [{}]", check.name)?;
         }
     }
+    cycles::write(&tree, shows_edges, &mut out)?;
     writeln!(out, "tidy: {} files, {} checks, {complaints} complaints", tree.files.len(), CHECKS.len())?;
     Ok(complaints == 0)
 }

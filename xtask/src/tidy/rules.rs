@@ -52,6 +52,9 @@ pub(super) struct Ratchet {
     /// `path::Type::function` to its length in lines.
     #[serde(default)]
     pub(super) functions: BTreeMap<String, usize>,
+    /// Packages with the sizes of their circles of files, the largest first.
+    #[serde(default)]
+    pub(super) circles: BTreeMap<String, Vec<usize>>,
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ impl<'ast> Visit<'ast> for Finder {
 }
 
 /// The value of `#[path = "..."]`.
-fn path_attribute(attribute: &syn::Attribute) -> Option<String> {
+pub(super) fn path_attribute(attribute: &syn::Attribute) -> Option<String> {
     let pair = attribute.meta.require_name_value().ok().filter(|pair| pair.path.is_ident("path"))?;
     match &pair.value {
         syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(path), .. }) => Some(path.value()),

@@ -18,12 +18,13 @@ use fathom_report::{findings_brief, findings_text};
 use fathom_units::Bytes;
 use serde_json::json;
 
-use super::{Outcome, disk};
+use super::disk;
 use crate::live::{Format, Live, WIDTH};
 use crate::loading::{self, LoadPlan};
-use crate::output;
+use crate::outcome::Outcome;
 use crate::probing::{self, DocumentArgs, Ended, Plan, Wanted};
 use crate::watched_load::{self, Judged};
+use crate::{lab_server, output};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -116,6 +117,11 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         false => probing::open_run("checkup", config.runs.clone(), config.seed, &config.dir),
     };
     let mut live = Live::new(format, run);
+    if !lab_server::IS_BUILT_IN && !config.no_load && config.uri.is_none() {
+        output::note(
+            "fathom: this build has no server to load, so the disk alone is judged; --uri names one",
+        );
+    }
     show_host(format, &diagnosis, config.verbose)?;
     let ended = probing::probe_and_record(&wanted, &mut live, &signals, &diagnosis.findings)?;
     show_end(&live, &diagnosis, &ended)?;
@@ -157,7 +163,7 @@ impl Config {
             documents: self.documents.documents()?,
             layout_budget: Some(disk::layout_budget(self.quick)),
             plan: Plan::Profile(pace, disk::default_engine()),
-            load: (!self.no_load).then(|| LoadPlan {
+            load: (!self.no_load && (lab_server::IS_BUILT_IN || self.uri.is_some())).then(|| LoadPlan {
                 dir: self.dir.clone(),
                 uri: self.uri.clone(),
                 quick: self.quick,

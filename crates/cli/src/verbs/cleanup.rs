@@ -9,7 +9,7 @@ use fathom_errors::{Error, Kind};
 use fathom_process::ledger::{self, Fate, Found, Outcome as Undoing};
 use serde_json::{Value, json};
 
-use super::Outcome;
+use crate::outcome::Outcome;
 use crate::output;
 
 const EXAMPLES: &str = "\

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, Command, ValueEnum};
 use clap_complete::aot::{Bash, Fish, Generator, Zsh, generate};
 
-use super::Outcome;
+use crate::outcome::Outcome;
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -43,19 +43,19 @@ pub(crate) fn command() -> Command {
         .after_help(EXAMPLES)
 }
 
-/// Prints the script.
-pub(crate) fn run(config: Config) -> Result<Outcome> {
+/// Prints the script for the whole command line.
+pub(crate) fn run(config: Config, root: Command) -> Result<Outcome> {
     let script = match config.shell {
-        Shell::Bash => script(Bash),
-        Shell::Zsh => script(Zsh),
-        Shell::Fish => script(Fish),
+        Shell::Bash => script(Bash, root),
+        Shell::Zsh => script(Zsh, root),
+        Shell::Fish => script(Fish, root),
     };
     output::line(script.trim_end())?;
     Ok(Outcome::Clean)
 }
 
-fn script(shell: impl Generator) -> String {
+fn script(shell: impl Generator, mut root: Command) -> String {
     let mut bytes = Vec::new();
-    generate(shell, &mut super::command(), "fathom", &mut bytes);
+    generate(shell, &mut root, "fathom", &mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }

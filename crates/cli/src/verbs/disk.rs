@@ -12,8 +12,8 @@ use fathom_report::{findings_text, fio_json};
 use fathom_units::{Bytes, Nanos};
 use serde_json::json;
 
-use super::Outcome;
 use crate::live::{Format, Live, WIDTH};
+use crate::outcome::Outcome;
 use crate::output;
 use crate::probing::{self, DocumentArgs, Ended, Plan, Wanted};
 

@@ -13,7 +13,7 @@ use fathom_record::Finding;
 use fathom_report::findings_text;
 use serde_json::json;
 
-use super::Outcome;
+use crate::outcome::Outcome;
 use crate::output;
 
 /// The version of the JSON document.

@@ -18,8 +18,8 @@ use fathom_record::{Run, State};
 use fathom_units::Nanos;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::Outcome;
 use crate::explaining::{self, Explained};
+use crate::outcome::Outcome;
 use crate::watching::{Session, SourceArgs, WatchPlan};
 use crate::{output, probing, run_folders};
 

@@ -16,7 +16,7 @@ use fathom_host::iostat::{
 use fathom_host::{View, kernel};
 use fathom_process::Signals;
 
-use super::Outcome;
+use crate::outcome::Outcome;
 use crate::output;
 
 const EXAMPLES: &str = "\

@@ -12,7 +12,7 @@ use clap::{Args, Command};
 use clap_mangen::Man;
 use fathom_errors::{Error, Kind};
 
-use super::Outcome;
+use crate::outcome::Outcome;
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -48,9 +48,9 @@ pub(crate) fn command() -> Command {
         .after_help(EXAMPLES)
 }
 
-/// Prints one page or writes all.
-pub(crate) fn run(config: Config) -> Result<Outcome> {
-    let root = tree();
+/// Prints one page of the whole command line, or writes all.
+pub(crate) fn run(config: Config, root: Command) -> Result<Outcome> {
+    let root = tree(root);
     if let Some(folder) = config.output {
         write_all(&root, &folder)?;
         return Ok(Outcome::Clean);
@@ -67,8 +67,8 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
 }
 
 /// The whole command line, with the names that pages have.
-fn tree() -> Command {
-    let mut root = super::command().disable_help_subcommand(true);
+fn tree(root: Command) -> Command {
+    let mut root = root.disable_help_subcommand(true);
     root.build();
     root
 }
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn every_verb_that_help_lists_has_a_page_with_its_examples() {
-        let root = tree();
+        let root = tree(crate::verbs::command());
         for verb in root.get_subcommands().filter(|verb| !verb.is_hide_set()) {
             let page = page(verb).unwrap();
             let name = title(verb);

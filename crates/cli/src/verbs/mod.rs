@@ -15,66 +15,22 @@ mod mongoperf;
 #[cfg(test)]
 mod quoted;
 mod report;
+#[cfg(feature = "lab")]
 mod route;
 mod runs;
+#[cfg(feature = "lab")]
 mod serve;
 mod watch;
+#[cfg(not(feature = "lab"))]
+mod without_lab;
 mod ycsb;
 
 use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::{ArgMatches, Command, FromArgMatches};
-use fathom_explain::{Answer, FailCondition};
-use fathom_record::disk::Entry;
-use fathom_record::verdict::Verdict;
 
-use crate::output;
-
-/// How a verb ended when nothing went wrong with the tool itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// All well: exit code 0.
-    Clean,
-    /// A finding, a named cause that holds the system back, or operations that failed: exit code 1.
-    Findings,
-    /// What was measured could not be judged: exit code 4.
-    Unjudged,
-}
-
-impl From<&Verdict> for Outcome {
-    fn from(verdict: &Verdict) -> Self {
-        match verdict.exit_code() {
-            0 => Outcome::Clean,
-            1 => Outcome::Findings,
-            _ => Outcome::Unjudged,
-        }
-    }
-}
-
-impl Outcome {
-    /// What `--fail-if` makes of it: the condition alone decides, and standard error says why.
-    pub(crate) fn or_by(self, condition: Option<&FailCondition>, results: &[Entry]) -> Outcome {
-        let Some(condition) = condition else { return self };
-        let (answer, sentence) = condition.check(results);
-        output::note(&sentence);
-        match answer {
-            Answer::Yes => Outcome::Findings,
-            Answer::No => Outcome::Clean,
-            Answer::Unknown => Outcome::Unjudged,
-        }
-    }
-}
-
-impl From<Outcome> for std::process::ExitCode {
-    fn from(outcome: Outcome) -> Self {
-        std::process::ExitCode::from(match outcome {
-            Outcome::Clean => 0,
-            Outcome::Findings => 1,
-            Outcome::Unjudged => 4,
-        })
-    }
-}
+use crate::outcome::Outcome;
 
 struct Verb {
     command: fn() -> Command,
@@ -103,22 +59,31 @@ static VERBS: &[Verb] = &[
     Verb { command: demo::command, run: |matches| demo::run(demo::Config::from_arg_matches(matches)?) },
     Verb { command: runs::command, run: |matches| runs::run(runs::Config::from_arg_matches(matches)?) },
     Verb { command: ycsb::command, run: |matches| ycsb::run(ycsb::Config::from_arg_matches(matches)?) },
+    #[cfg(feature = "lab")]
     Verb { command: serve::command, run: |matches| serve::run(serve::Config::from_matches(matches)?) },
     Verb { command: cluster::command, run: |matches| cluster::run(cluster::Config::from_matches(matches)?) },
     Verb {
         command: compare::command,
         run: |matches| compare::run(compare::Config::from_arg_matches(matches)?),
     },
+    #[cfg(feature = "lab")]
     Verb { command: route::command, run: |matches| route::run(route::Config::from_arg_matches(matches)?) },
+    #[cfg(not(feature = "lab"))]
+    Verb { command: without_lab::serve, run: |_| without_lab::refuse("serve") },
+    #[cfg(not(feature = "lab"))]
+    Verb { command: without_lab::route, run: |_| without_lab::refuse("route") },
     Verb {
         command: cleanup::command,
         run: |matches| cleanup::run(cleanup::Config::from_arg_matches(matches)?),
     },
     Verb {
         command: completions::command,
-        run: |matches| completions::run(completions::Config::from_arg_matches(matches)?),
+        run: |matches| completions::run(completions::Config::from_arg_matches(matches)?, command()),
     },
-    Verb { command: man::command, run: |matches| man::run(man::Config::from_arg_matches(matches)?) },
+    Verb {
+        command: man::command,
+        run: |matches| man::run(man::Config::from_arg_matches(matches)?, command()),
+    },
 ];
 
 /// The command line with the words of the tools that verbs stand for written as ours.

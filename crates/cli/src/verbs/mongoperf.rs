@@ -19,7 +19,7 @@ use fathom_units::Nanos;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::Outcome;
+use crate::outcome::Outcome;
 use crate::output;
 
 /// The version of the JSON document.

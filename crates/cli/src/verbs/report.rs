@@ -13,8 +13,8 @@ use fathom_record::pictures::Pictures;
 use fathom_record::{Finding, Run, folders};
 use fathom_report::{OverTime, PageSource, page, pair_page};
 
-use super::Outcome;
 use super::runs::look_at;
+use crate::outcome::Outcome;
 use crate::watching::notes_of;
 use crate::{explaining, output, run_folders};
 

@@ -15,8 +15,8 @@ use fathom_errors::Error;
 use fathom_process::{Ask, ServiceSignals};
 use fathom_router::{Config as RouterConfig, LogRotate, Router, claimed_version};
 
-use super::Outcome;
 use crate::background;
+use crate::outcome::Outcome;
 use crate::output;
 
 const EXAMPLES: &str = "\

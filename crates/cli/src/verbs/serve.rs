@@ -14,8 +14,8 @@ use fathom_process::{Ask, ServiceSignals};
 use fathom_server::Server;
 use fathom_server::config::{Flag, Given, SETTINGS, Sets, Setting, Shape};
 
-use super::Outcome;
 use crate::background;
+use crate::outcome::Outcome;
 use crate::{allocator, output};
 
 const EXAMPLES: &str = "\

@@ -43,7 +43,7 @@ pub fn member_rows(evidence: &Evidence) -> Vec<MemberRow> {
 /// The servers with data: a router writes nothing.
 fn writers(evidence: &Evidence) -> Vec<String> {
     let mut members = evidence.members();
-    members.retain(|member| !crate::cluster::is_router(evidence, member));
+    members.retain(|member| !crate::member::is_router(evidence, member));
     members
 }
 

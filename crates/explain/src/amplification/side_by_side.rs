@@ -3,7 +3,7 @@
 use fathom_record::members::MemberRow;
 
 use crate::Evidence;
-use crate::cluster::follows;
+use crate::member::follows;
 use crate::path::leaves;
 
 use super::windows::{sum, sums};
@@ -78,7 +78,7 @@ fn role(evidence: &Evidence, member: &str) -> Option<String> {
     let first = evidence.environment.get(&format!("server.{member}.role")).cloned();
     let leads = evidence.series.get(&format!("server.{member}.replication.state")).map(|series| {
         let points = series.within(evidence.window_ns.0, evidence.window_ns.1);
-        let leads = points.iter().filter(|point| point.value == crate::cluster::PRIMARY).count();
+        let leads = points.iter().filter(|point| point.value == crate::member::PRIMARY).count();
         (leads, points.len())
     });
     match leads {

@@ -9,9 +9,9 @@ use fathom_record::budget::{Budget, Layer};
 use fathom_stats::{Resampled, Seeded, bootstrap_sums, quantile};
 
 use super::rows::{IN_FLIGHT, Of, PING, PINGS, PROCESSOR, Rows, SECONDS, at, shard_at};
-use super::{fact, routers};
 use crate::Evidence;
 use crate::client::Client;
+use crate::member::{fact, routers};
 
 /// The layers in the order of the path.
 const LAYERS: [&str; 5] = ["schedule", "network", "router", "to_shards", "shards"];

@@ -2,9 +2,9 @@
 
 use fathom_record::Point;
 
-use super::{fact, is_router};
 use crate::Evidence;
 use crate::client::{Client, Kind, points};
+use crate::member::{fact, is_router};
 use crate::windows::{Window, apart, read_in, spread};
 
 /// Sums of a kind of operations.

@@ -3,12 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::fact;
 use crate::Evidence;
 use crate::client::points;
-
-/// The state of a primary (`rs.status()`).
-pub(crate) const PRIMARY: f64 = 1.0;
+use crate::member::{PRIMARY, fact};
 
 /// A set under one primary.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,8 +9,8 @@ use fathom_stats::{Interval, Seeded, bootstrap_sums};
 
 use super::router::{Path, value};
 use super::rows::{Of, at, shard_at};
-use super::{fact, name_of, whole_us};
 use crate::Evidence;
+use crate::member::{fact, name_of};
 
 const RESAMPLES: usize = 500;
 /// A share of the operations that lies above the fair one by this factor, with its whole interval, is uneven.
@@ -244,7 +244,7 @@ fn scattered(evidence: &Evidence, path: &Path, all: &Budget) -> Option<Finding> 
 fn router(evidence: &Evidence, path: &Path, all: &Budget) -> Option<Finding> {
     let layer = all.layers.iter().find(|layer| layer.name == "router").filter(|_| path.rows.waits)?;
     let (low_us, _) = layer.interval_us?;
-    if low_us / whole_us(all) <= ROUTER_SHARE || layer.mean_us < ROUTER_LEAST_US {
+    if low_us / all.whole_us() <= ROUTER_SHARE || layer.mean_us < ROUTER_LEAST_US {
         return None;
     }
     let member = path.routers.first()?;
@@ -261,7 +261,7 @@ fn router(evidence: &Evidence, path: &Path, all: &Budget) -> Option<Finding> {
     .evidence(format!(
         "Its own work takes {:.2} ms of {:.2} ms, {:.0} %.",
         layer.mean_us / 1000.0,
-        whole_us(all) / 1000.0,
+        all.whole_us() / 1000.0,
         100.0 * layer.share
     ))
     .evidence(format!(

@@ -5,8 +5,8 @@
 
 use fathom_record::{Confidence, Finding};
 
-use super::fact;
 use crate::Evidence;
+use crate::member::fact;
 
 /// From so many voters down on average the set was short of one for most of the time.
 const MIN_DOWN: f64 = 0.5;

@@ -10,8 +10,8 @@ use fathom_record::budget::{Budget, Layer};
 use fathom_stats::{Seeded, bootstrap_sums};
 
 use super::set::{Moment, Set, behind_us};
-use super::{fact, name_of};
 use crate::Evidence;
+use crate::member::{fact, name_of};
 
 /// Fewer moments at which anything was missing tell nothing.
 const FEWEST_MOMENTS: usize = 8;

@@ -222,7 +222,7 @@ fn probe_of_journal(evidence: &Evidence, member: &str) -> Option<String> {
 /// What a layer's share is of: the mean operation from its send. The wait to be sent follows from the layers below it, and would hide them; its own
 /// share is of the whole.
 fn whole_us(budget: &Budget, rule: &Rule) -> f64 {
-    let whole_us = cluster::whole_us(budget);
+    let whole_us = budget.whole_us();
     if rule.layers.contains(&"schedule") {
         return whole_us;
     }
@@ -261,7 +261,7 @@ fn judge(rule: &Rule, place: &Place<'_>) -> Option<Finding> {
         "all" => "operations",
         kind => kind,
     };
-    let is_of_part = whole_us < cluster::whole_us(budget);
+    let is_of_part = whole_us < budget.whole_us();
     let since = if is_of_part { " from the send" } else { "" };
     let names: Vec<String> = layers.iter().map(|layer| layer.name.replace('_', " ")).collect();
     let mut finding = Finding::new(rule.id, severity, rule.claim).confidence(confidence).evidence(format!(

@@ -358,7 +358,7 @@ pub(super) fn flow_control(place: &Place<'_>) -> Look {
         said.push(format!("It held writes back in {:.0} % of the looks at it.", 100.0 * share));
     }
     for member in
-        place.evidence.members().iter().filter(|member| crate::cluster::follows(place.evidence, member))
+        place.evidence.members().iter().filter(|member| crate::member::follows(place.evidence, member))
     {
         if let Some(lag_ms) = place.mean(&format!("server.{member}.replication.lag_ms")) {
             said.push(format!("Server {member} lags by {:.1} s on average.", lag_ms / 1000.0));

@@ -8,7 +8,7 @@ use fathom_record::Point;
 use super::columns::{COLUMNS, Column, OF_OPERATIONS, OF_SERVER, add, at};
 use crate::Evidence;
 use crate::client::{Client, Kind, points};
-use crate::cluster;
+use crate::member;
 use crate::windows::{Window, apart, read_in, spread};
 
 /// A series that covers less of the seconds than this is taken as absent rather than as a reason to drop them.
@@ -87,8 +87,8 @@ impl Frame {
             let cap = |kind: &str| evidence.series.get(&format!("device.{device}.cap.{kind}"));
             cap("read_iops").or_else(|| cap("read_bytes_per_s")).is_some()
         });
-        frame.is_alone = cluster::is_alone(evidence, member);
-        frame.behind_router = !cluster::routers(evidence).is_empty();
+        frame.is_alone = member::is_alone(evidence, member);
+        frame.behind_router = !member::routers(evidence).is_empty();
         frame.has_client = client.is_some();
         let operations = client.into_iter().flat_map(|client| &client.operations);
         frame.operations =
@@ -222,8 +222,8 @@ impl Draft {
             Some(total(&self.rows, [Column::ClientReads, Column::ClientWrites])).filter(|all| *all > 0.0);
         let wanted = of_server.into_iter().chain(of_client).fold(f64::INFINITY, f64::min);
         // What the others of its set copy from a member that follows stands among its reads.
-        let follows = cluster::follows(evidence, member);
-        if follows && !cluster::is_read(evidence, member) {
+        let follows = member::follows(evidence, member);
+        if follows && !member::is_read(evidence, member) {
             return None;
         }
         let scopes = if follows { &["collection."][..] } else { &["collection.", ""] };

@@ -14,13 +14,13 @@ mod shape;
 mod tail;
 
 use crate::client::Client;
-use crate::{Evidence, Judgement, causes, cluster, guard};
+use crate::{Evidence, Judgement, causes, cluster, guard, member};
 use frame::Frame;
 
 /// Budgets of every server that served operations, who makes their tail, and what to try.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let client = Client::of(evidence);
-    for member in evidence.members().into_iter().filter(|member| !cluster::is_router(evidence, member)) {
+    for member in evidence.members().into_iter().filter(|member| !member::is_router(evidence, member)) {
         let Some(frame) = Frame::of(evidence, &member, client.as_ref()) else { continue };
         let mut budgets = assemble::budgets(evidence, &frame);
         budgets.iter_mut().for_each(|budget| cluster::split(evidence, budget));

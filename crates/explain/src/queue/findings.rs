@@ -155,7 +155,7 @@ pub(crate) fn waiting_share(judgement: &Judgement, member: &str) -> Option<f64> 
     let budgets = judgement.budgets.iter().filter(|budget| budget.member == member);
     let (mut part, mut whole) = (0.0, 0.0);
     for budget in budgets {
-        let mean_us = budget.client_mean_us.unwrap_or(budget.server_mean_us);
+        let mean_us = budget.whole_us();
         let waits =
             budget.layers.iter().filter(|layer| matches!(layer.name.as_str(), "page_read" | "page_write"));
         part += budget.count * waits.map(|layer| layer.mean_us).sum::<f64>();

@@ -18,7 +18,7 @@ pub(super) fn ladders(evidence: &Evidence, member: &str) -> Vec<QueueLadder> {
     let grid = Grid::of(evidence);
     let mut stream = Seeded::from_seed(evidence.seed).split(3);
     let upper: Vec<_> = [
-        crate::cluster::meets_clients(evidence, member).then(|| connections(evidence, grid)).flatten(),
+        crate::member::meets_clients(evidence, member).then(|| connections(evidence, grid)).flatten(),
         tickets(evidence, grid, member, "read"),
         tickets(evidence, grid, member, "write"),
     ]

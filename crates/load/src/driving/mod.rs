@@ -14,6 +14,8 @@ mod link;
 #[cfg(feature = "official-driver")]
 mod official;
 mod recorder;
+#[cfg(not(feature = "official-driver"))]
+mod without_official;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,8 +30,10 @@ use fathom_stats::{Histogram, Seeded};
 pub use arrivals::Arrivals;
 pub use failures::{Failures, FailuresByKind};
 #[cfg(feature = "official-driver")]
-pub use official::run_by_driver;
+pub use official::{check_official_driver, run_by_driver};
 pub use recorder::Point;
+#[cfg(not(feature = "official-driver"))]
+pub use without_official::{check_official_driver, run_by_driver};
 
 use self::collector::Collector;
 use self::connector::{Mailbox, Opener, connect_all, reconnect};

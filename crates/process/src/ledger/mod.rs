@@ -233,11 +233,22 @@ pub fn state_folder() -> Result<PathBuf> {
     if let Some(folder) = absolute("XDG_STATE_HOME") {
         return Ok(folder.join("fathom"));
     }
-    let home = env::home_dir().filter(|home| home.is_absolute());
+    let home = absolute("HOME").or_else(|| {
+        // Where a service manager sets no HOME; the C library's own look-up would load modules of the host, which a static program cannot.
+        let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        home_of(rustix::process::getuid().as_raw(), &users)
+    });
     home.map(|home| home.join(".local/state/fathom")).ok_or_else(|| {
         let what = "there is no home folder to keep the undo journal in";
         Error::new(Kind::NotFound, what).advise("set FATHOM_STATE to a folder that can be written")
     })
+}
+
+/// The home folder of a user in a text like `/etc/passwd` (passwd(5)).
+fn home_of(user: u32, users: &str) -> Option<PathBuf> {
+    let mut users = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let fields = users.find(|fields| fields.get(2).is_some_and(|id| id.parse() == Ok(user)))?;
+    fields.get(5).map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
 /// The path without symbolic links in its folders, so that a later process with another working folder finds it.

@@ -1,12 +1,12 @@
 //! The ways to other members: one connection each for heartbeats, which comes back by itself, and one for each vote.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
-use fathom_client::{Address, Connection, Credential, Target};
+use fathom_client::{Address, Connection, Credential, LOOK_UP_TIMEOUT, Target, host_addresses};
 use fathom_query::{Code, Failure};
 use fathom_replication::messages::{HeartbeatReply, RequestVotesReply};
 use fathom_replication::{Host, ReplicaSetConfig};
@@ -196,7 +196,7 @@ fn is_own_address(instance: &Instance, host: &Host) -> bool {
         return false;
     }
     let name = name.trim_start_matches('[').trim_end_matches(']');
-    let Ok(addresses) = (name, 0).to_socket_addrs() else { return false };
+    let Ok(addresses) = host_addresses(name, 0, LOOK_UP_TIMEOUT) else { return false };
     // Only an address of this machine (or of this network namespace) can be bound.
     addresses.into_iter().any(|address| std::net::UdpSocket::bind(SocketAddr::new(address.ip(), 0)).is_ok())
 }

@@ -9,8 +9,8 @@ use fathom_errors::{Error, Kind};
 use rustix::process::Signal;
 
 use super::{Patience, Place, servers};
+use crate::outcome::Outcome;
 use crate::output;
-use crate::verbs::Outcome;
 
 /// Which servers.
 #[derive(Debug, Args)]

@@ -9,8 +9,8 @@ use fathom_errors::Error;
 
 use super::acts::TaggedArgs;
 use super::{Place, servers};
+use crate::outcome::Outcome;
 use crate::output;
-use crate::verbs::Outcome;
 
 /// What the command line of `partition` may say.
 #[derive(Debug, Args)]

@@ -12,8 +12,8 @@ use fathom_cluster::{
 use fathom_errors::{Error, Kind};
 
 use super::{Patience, Place, list, own, say};
+use crate::outcome::Outcome;
 use crate::output;
-use crate::verbs::Outcome;
 
 const EXAMPLES: &str = "\
 EXAMPLES:

@@ -8,8 +8,8 @@ use fathom_errors::{Error, Kind};
 use serde_json::{Value, json};
 
 use super::Place;
+use crate::outcome::Outcome;
 use crate::output;
-use crate::verbs::Outcome;
 
 /// What the command line of `list` may say.
 #[derive(Debug, Args)]

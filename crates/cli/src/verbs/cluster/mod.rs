@@ -21,7 +21,7 @@ use fathom_process::{Ledger, Signals};
 
 pub(crate) use words::plain;
 
-use super::Outcome;
+use crate::outcome::Outcome;
 use crate::output;
 
 const EXAMPLES: &str = "\

@@ -23,8 +23,8 @@ use fathom_record::disk::Entry;
 use fathom_record::{Manifest, RunLock, RunWriter, State};
 use serde_json::json;
 
-use super::Outcome;
 use crate::live::WIDTH;
+use crate::outcome::Outcome;
 use crate::{output, run_folders};
 
 const EXAMPLES: &str = "\

@@ -18,8 +18,8 @@ use fathom_process::Signals;
 use self::page::Place;
 use self::recording::Recording;
 use self::replay::Replay;
-use super::Outcome;
 use super::watch::follow::{Ended, Following};
+use crate::outcome::Outcome;
 use crate::watching::Judging;
 use crate::{explaining, output};
 

@@ -13,8 +13,8 @@ use fathom_report::printable;
 use fathom_units::Bytes;
 
 use super::Place;
+use crate::outcome::Outcome;
 use crate::output;
-use crate::verbs::Outcome;
 
 /// What the command line may say.
 #[derive(Debug, Args)]

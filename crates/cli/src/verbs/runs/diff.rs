@@ -10,8 +10,8 @@ use fathom_report::comparison_lines;
 use super::Place;
 use super::bundle::look_at;
 use crate::live::WIDTH;
+use crate::outcome::Outcome;
 use crate::output;
-use crate::verbs::Outcome;
 
 /// What the command line may say.
 #[derive(Debug, Args)]

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::Place;
 use crate::live::WIDTH;
+use crate::outcome::Outcome;
 use crate::output;
-use crate::verbs::Outcome;
 
 /// Which runs are meant.
 #[derive(Clone, Debug, Default, Args)]

@@ -17,7 +17,7 @@ use clap::{Args, Command, Subcommand};
 use fathom_errors::Error;
 use fathom_record::folders::Scan;
 
-use super::Outcome;
+use crate::outcome::Outcome;
 use crate::run_folders;
 
 pub(super) use bundle::look_at;

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::Place;
 use crate::live::WIDTH;
+use crate::outcome::Outcome;
 use crate::output;
-use crate::verbs::Outcome;
 
 /// What the command line may say.
 #[derive(Debug, Args)]

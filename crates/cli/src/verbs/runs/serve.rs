@@ -14,8 +14,9 @@ use fathom_record::folders::{Condition, RunFolder, Scan};
 use fathom_report::{ListedRun, RunsPage, problem_page, runs_page};
 
 use super::{Place, list, search};
+use crate::outcome::Outcome;
 use crate::output;
-use crate::verbs::{Outcome, report};
+use crate::verbs::report;
 use crate::web::{self, Request, Response, decoded};
 
 /// What every answer says: nothing is kept, framed, guessed or handed on.

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::Place;
 use super::list::{self, Filter};
 use crate::live::WIDTH;
+use crate::outcome::Outcome;
 use crate::output;
-use crate::verbs::Outcome;
 
 /// So many histories are shown where nobody asks for all.
 const SHOWN: usize = 10;

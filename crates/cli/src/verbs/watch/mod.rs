@@ -22,8 +22,8 @@ use fathom_record::State;
 use fathom_units::Nanos;
 
 use self::follow::Following;
-use super::Outcome;
 use crate::metrics::SeriesMetrics;
+use crate::outcome::Outcome;
 use crate::watching::{Judging, Session, SourceArgs};
 use crate::{output, probing};
 

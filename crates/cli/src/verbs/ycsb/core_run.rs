@@ -14,8 +14,8 @@ use fathom_process::Signals;
 use super::drive::{Drive, WatchTarget, Way};
 use super::find_max::Search;
 use super::{Config, Driver, check_export_file, environment, report_settings, warn};
+use crate::outcome::Outcome;
 use crate::output;
-use crate::verbs::Outcome;
 
 /// Checks everything, then loads or runs.
 pub(super) fn run(config: &Config, properties: &Properties, signals: Signals) -> Result<Outcome> {

@@ -15,8 +15,8 @@ use fathom_process::Signals;
 
 use super::drive::{Drive, WatchTarget, Way};
 use super::{Config, check_export_file, environment, report_settings, warn};
+use crate::outcome::Outcome;
 use crate::output;
-use crate::verbs::Outcome;
 
 /// Checks everything, prepares the collections, then loads or runs the phases.
 pub(super) fn run(

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::observe::Watcher;
 use super::{Config, Driver, document, environment, points, summary};
 use crate::metrics::LoadMetrics;
-use crate::verbs::Outcome;
+use crate::outcome::Outcome;
 use crate::watching::{Session, WatchPlan};
 use crate::{loading, output, probing};
 

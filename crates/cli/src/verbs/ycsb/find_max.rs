@@ -17,8 +17,8 @@ use fathom_units::{Nanos, count};
 use serde_json::json;
 
 use super::drive::Drive;
+use crate::outcome::Outcome;
 use crate::output;
-use crate::verbs::Outcome;
 
 /// The closed loop that says where to begin.
 const CLOSED: Duration = Duration::from_secs(5);

@@ -18,7 +18,7 @@ use anyhow::Result;
 use clap::{Args, Command, ValueEnum};
 use fathom_errors::{Error, Kind};
 use fathom_load::client_settings::ClientSettings;
-use fathom_load::driving::Arrivals;
+use fathom_load::driving::{Arrivals, check_official_driver};
 use fathom_load::properties::Properties;
 use fathom_load::ycsb_report::ReportSettings;
 use fathom_process::Signals;
@@ -27,7 +27,7 @@ use fathom_units::Nanos;
 
 pub(crate) use words::plain;
 
-use super::Outcome;
+use crate::outcome::Outcome;
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -155,6 +155,9 @@ pub(crate) fn command() -> Command {
 
 /// Loads or runs, and reports.
 pub(crate) fn run(config: Config) -> Result<Outcome> {
+    if config.driver == Driver::Official {
+        check_official_driver()?;
+    }
     let signals = Signals::install()?;
     let properties = config.properties()?;
     match &config.workload {

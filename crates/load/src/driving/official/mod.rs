@@ -55,6 +55,14 @@ struct Lane {
     gauge: Arc<Gauge>,
 }
 
+/// Whether [`run_by_driver`] can run: in this build it can.
+///
+/// # Errors
+/// None; a build without the driver refuses here.
+pub fn check_official_driver() -> Result<(), Error> {
+    Ok(())
+}
+
 /// [`super::run`] by the official driver, which reads the connection string `url` itself; what goes with reads and writes is the
 /// binding's. `source` makes the source of each connection, by its number.
 ///

@@ -46,7 +46,7 @@ pub(super) fn rows(look: Look<'_>, judgement: &Judgement) -> Vec<LoopRow> {
 }
 
 fn row(budget: &Budget) -> LoopRow {
-    let mean_us = budget.client_mean_us.unwrap_or(budget.server_mean_us);
+    let mean_us = budget.whole_us();
     let layers = budget.layers.iter().filter(|layer| layer.mean_us > 0.0);
     let mut parts: Vec<LoopPart> = layers
         .map(|layer| LoopPart {
