@@ -95,11 +95,12 @@ checkup: build ## what holds this machine's storage back (DIR=where, QUICK=1)
 	case $$code in 1|4) echo "make checkup: done; the verdict is above (exit code $$code of fathom)"; code=0;; esac; \
 	exit $$code
 
-package: dist ## a Debian package and a tarball of the program, in bin/, tried in an empty prefix
+package: dist ## a Debian package, a tarball and a Python wheel of the program, in bin/, each tried in an empty prefix
 	@setup/install.sh package
-	@rm -f bin/fathom_*.deb bin/fathom-*.tar.gz
+	@rm -f bin/fathom_*.deb bin/fathom-*.tar.gz bin/fathom-*.whl
 	@setup/package.sh bin/fathom bin deb
-	@for package in bin/fathom_*.deb bin/fathom-*.tar.gz; do setup/package_test.sh "$$package"; done
+	@python3 setup/wheel.py bin/package/bin/fathom bin
+	@for package in bin/fathom_*.deb bin/fathom-*.tar.gz bin/fathom-*.whl; do setup/package_test.sh "$$package"; done
 
 book: ## the pages of docs/ as a website, at bin/book
 	@mkdir -p bin

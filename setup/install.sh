@@ -47,6 +47,8 @@ bench              wanted  mkfs.ext4    e2fsprogs
 bench              wanted  mkfs.xfs     xfsprogs
 bench              wanted  losetup      mount
 package            needed  dpkg-shlibdeps dpkg-dev
+package            needed  python3      python3>=3.11
+package            needed  pip3         python3-pip
 test,package       needed  strip        binutils
 test,package       wanted  man          man-db
 test,package       wanted  zsh          zsh

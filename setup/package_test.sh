@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs a package into an empty prefix and uses it there as a stranger would: setup/package_test.sh FILE.deb|FILE.tar.gz.
+# Installs a package into an empty prefix and uses it there as a stranger would: setup/package_test.sh FILE.deb|FILE.tar.gz|FILE.whl.
 #
 # The prefix has nothing but the package and the shared libraries that the program names. As root the program runs with
 # the prefix as its root, so that it cannot lean on anything of this machine but the kernel; without root it runs from where
 # it lies, and that is said. A Debian package is put there by dpkg itself, and taken away again: nothing may be left.
 set -euo pipefail
 
-package=$(realpath "${1:?usage: setup/package_test.sh FILE.deb|FILE.tar.gz}")
+package=$(realpath "${1:?usage: setup/package_test.sh FILE.deb|FILE.tar.gz|FILE.whl}")
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
 export LC_ALL=C
@@ -32,6 +32,10 @@ case $package in
         else
             dpkg --extract "$package" "$prefix"
         fi
+        ;;
+    *.whl)
+        python3 -m pip install --quiet --no-index --no-deps --no-cache-dir --root-user-action=ignore --target "$prefix/usr" "$package" ||
+            fail "pip install"
         ;;
     *)
         mkdir -p "$prefix/usr"
@@ -80,6 +84,12 @@ if grep -q '^  demo ' <<<"$help"; then
     fathom 1 demo </dev/null >"$prefix/demo.txt" || fail "fathom demo"
     [ -s "$prefix/demo.txt" ] || fail "fathom demo says nothing"
     say "demo works"
+fi
+
+# A wheel has the program alone.
+if [ "${package%.whl}" != "$package" ]; then
+    say "passed"
+    exit 0
 fi
 
 # Every verb that help lists has its manual page, which renders without a complaint in 80 columns.

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::live::WIDTH;
-use crate::watching::notes_of;
+use crate::run_notes::notes_of;
 
 const SECOND_NS: f64 = 1e9;
 

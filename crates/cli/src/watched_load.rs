@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::live::{Live, WIDTH};
 use crate::watching::{self, Session, WatchPlan};
-use crate::{explaining, loading, output};
+use crate::{explaining, load_seconds, output};
 
 /// What was seen of a server under load, judged.
 #[derive(Debug)]
@@ -59,9 +59,9 @@ impl Beside {
 
     /// Takes what a second of the load measured, and what the samplers brought.
     pub(crate) fn second(&mut self, live: &mut Live, interval: &Interval<'_>, tag: &str, zero_ns: u64) {
-        live.keep(|run| loading::keep_second(run, interval, tag, zero_ns));
-        if let (Some(session), Some(window)) = (&mut self.session, loading::window(interval, zero_ns)) {
-            session.recent.readings(&loading::readings(interval, tag, window));
+        live.keep(|run| load_seconds::keep_second(run, interval, tag, zero_ns));
+        if let (Some(session), Some(window)) = (&mut self.session, load_seconds::window(interval, zero_ns)) {
+            session.recent.readings(&load_seconds::readings(interval, tag, window));
         }
         self.keep(live);
     }

@@ -9,10 +9,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::time::Duration;
 use std::{fs, slice};
 
-use hickory_resolver::config::LookupIpStrategy;
+use hickory_resolver::Hosts;
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RecordType};
-use hickory_resolver::{Hosts, TokioResolver};
+
+use crate::NameService;
 
 /// How long a server may look for the addresses of a name of its own.
 pub const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -28,7 +29,7 @@ pub fn host_addresses(host: &str, port: u16, timeout: Duration) -> io::Result<Ve
     let found = match of_hosts_file(host) {
         listed if !listed.is_empty() => listed,
         _ if is_localhost(host) => loopback(),
-        _ => match ask(host, timeout) {
+        _ => match NameService::system().addresses_of(host, timeout) {
             Err(_) if is_own_name(host) => loopback(),
             answer => answer?,
         },
@@ -72,27 +73,6 @@ fn of_hosts_file(host: &str) -> Vec<IpAddr> {
     listed
         .flat_map(|lookup| lookup.answers().iter().filter_map(|one| one.data.ip_addr()).collect::<Vec<_>>())
         .collect()
-}
-
-/// Asks the servers of `/etc/resolv.conf`.
-fn ask(host: &str, timeout: Duration) -> io::Result<Vec<IpAddr>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let mut builder = TokioResolver::builder_tokio().map_err(io::Error::other)?;
-        builder.options_mut().ip_strategy = LookupIpStrategy::Ipv6AndIpv4;
-        let resolver = builder.build().map_err(io::Error::other)?;
-        match tokio::time::timeout(timeout, resolver.lookup_ip(host)).await {
-            Ok(Ok(found)) => Ok(found.iter().collect()),
-            Ok(Err(cause)) if cause.is_no_records_found() => {
-                Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"))
-            }
-            Ok(Err(cause)) => Err(io::Error::other(cause)),
-            Err(_) => {
-                let what = format!("no answer from the name service within {timeout:?}");
-                Err(io::Error::new(io::ErrorKind::TimedOut, what))
-            }
-        }
-    })
 }
 
 /// Addresses with a route first, and of each kind one in turn, as RFC 8305 has it in section 4.

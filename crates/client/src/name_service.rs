@@ -1,17 +1,19 @@
-//! Asks the name service (DNS) for the SRV and TXT records behind `mongodb+srv://`.
+//! Asks the name service (DNS) for the addresses of hosts, and for the SRV and TXT records behind `mongodb+srv://`.
 //!
-//! The system's own `getaddrinfo` knows no such records, so this speaks to the servers of `/etc/resolv.conf` itself. The library
-//! for it is asynchronous; a runtime lives for as long as one look-up takes.
+//! The system's own `getaddrinfo` knows no such records, and a static program cannot have it, so this speaks to the servers of
+//! `/etc/resolv.conf` itself. The library for it is asynchronous; a runtime lives for as long as one look-up takes.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use fathom_errors::{Error, Kind, Result};
 use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{NameServerConfig, ResolverConfig};
+use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolverConfig};
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::{RData, RecordType};
+use hickory_resolver::system_conf::parse_resolv_conf;
 
 use crate::Address;
 use crate::seed_list::SeedList;
@@ -19,8 +21,18 @@ use crate::seed_list::SeedList;
 /// Where to ask.
 #[derive(Clone, Debug, Default)]
 pub struct NameService {
-    /// The system's servers if `None`.
-    server: Option<SocketAddr>,
+    source: Source,
+}
+
+#[derive(Clone, Debug, Default)]
+enum Source {
+    /// `/etc/resolv.conf`.
+    #[default]
+    System,
+    /// One server.
+    Server(SocketAddr),
+    /// A text like that file, and the port of its servers.
+    Text(String, u16),
 }
 
 /// What the name service says of a seed list.
@@ -39,7 +51,34 @@ impl NameService {
 
     /// One server of the name service, by UDP and TCP.
     pub fn at(server: SocketAddr) -> NameService {
-        NameService { server: Some(server) }
+        NameService { source: Source::Server(server) }
+    }
+
+    /// The servers, search domains and options of a text like `/etc/resolv.conf` (resolv.conf(5)), with the servers at `port`.
+    pub fn from_resolv_conf(text: &str, port: u16) -> NameService {
+        NameService { source: Source::Text(text.to_owned(), port) }
+    }
+
+    /// The addresses of a host, of IPv6 and of IPv4; a name with fewer dots than `ndots` is tried in the search domains first.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] for a name without addresses, [`io::ErrorKind::TimedOut`] where no answer comes within `timeout`.
+    pub fn addresses_of(&self, host: &str, timeout: Duration) -> io::Result<Vec<IpAddr>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let resolver = self.resolver().map_err(io::Error::other)?;
+            match tokio::time::timeout(timeout, resolver.lookup_ip(host)).await {
+                Ok(Ok(found)) => Ok(found.iter().collect()),
+                Ok(Err(cause)) if cause.is_no_records_found() => {
+                    Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"))
+                }
+                Ok(Err(cause)) => Err(io::Error::other(cause)),
+                Err(_) => {
+                    let what = format!("no answer from the name service within {timeout:?}");
+                    Err(io::Error::new(io::ErrorKind::TimedOut, what))
+                }
+            }
+        })
     }
 
     /// Looks up both kinds of records within `timeout`.
@@ -63,11 +102,26 @@ impl NameService {
     }
 
     fn resolver(&self) -> Result<TokioResolver, NetError> {
-        let Some(server) = self.server else { return TokioResolver::builder_tokio()?.build() };
-        let mut config = NameServerConfig::udp_and_tcp(server.ip());
-        config.connections.iter_mut().for_each(|connection| connection.port = server.port());
-        let config = ResolverConfig::from_name_servers(vec![config]);
-        TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()).build()
+        let mut builder = match &self.source {
+            Source::System => TokioResolver::builder_tokio()?,
+            Source::Server(server) => {
+                let mut config = NameServerConfig::udp_and_tcp(server.ip());
+                config.connections.iter_mut().for_each(|connection| connection.port = server.port());
+                let config = ResolverConfig::from_name_servers(vec![config]);
+                TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+            }
+            Source::Text(text, port) => {
+                let (config, options) = parse_resolv_conf(text)?;
+                let (domain, search, mut servers) = config.into_parts();
+                let connections = servers.iter_mut().flat_map(|server| &mut server.connections);
+                connections.for_each(|connection| connection.port = *port);
+                let config = ResolverConfig::from_parts(domain, search, servers);
+                TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+                    .with_options(options)
+            }
+        };
+        builder.options_mut().ip_strategy = LookupIpStrategy::Ipv6AndIpv4;
+        builder.build()
     }
 }
 

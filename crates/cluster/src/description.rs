@@ -10,7 +10,7 @@ use bson::Bson;
 use fathom_errors::{Error, Kind, Result};
 use serde::Deserialize;
 
-use crate::arguments::TlsArguments;
+use crate::tls_arguments::TlsArguments;
 use crate::topology::{
     Auth, CONFIG_SET, Member, ReplicaSet, ServerOptions, Shape, ShardedCollection, Topology,
 };

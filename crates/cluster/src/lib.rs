@@ -7,6 +7,7 @@ mod arguments;
 mod cluster;
 mod contact;
 mod description;
+mod escape;
 mod groups;
 mod launch;
 mod layout;
@@ -20,11 +21,12 @@ mod setup;
 mod shell_words;
 mod state;
 mod tags;
+mod tls_arguments;
 mod topology;
 mod version;
 mod wait;
 
-pub use arguments::{CommandLine, Given, Maker, Plan, Program, Secrets, TlsArguments, split_secrets};
+pub use arguments::{CommandLine, Given, Maker, Plan, Program, Secrets, split_secrets};
 pub use cluster::{Cluster, HeldCluster, Overrides, Stopping, Tools, Wish};
 pub use description::ROLES;
 pub use launch::{Launch, Launcher, Started, become_server, launch, let_begin};
@@ -37,6 +39,7 @@ pub use set_config::connection_string;
 pub use shell_words::quoted;
 pub use state::{Phase, STATE_FILE, Server, State};
 pub use tags::{Live, Selection, tags_of};
+pub use tls_arguments::TlsArguments;
 pub use topology::{
     Auth, CONFIG_SET, Limits, Member, ReplicaSet, ServerOptions, Shape, ShardedCollection, Topology,
 };

@@ -12,8 +12,8 @@ use bson::Bson;
 use fathom_errors::{Error, Kind, Result};
 use serde_json::{Map, Value};
 
-use crate::arguments::TlsArguments;
 use crate::shell_words::split;
+use crate::tls_arguments::TlsArguments;
 use crate::topology::{Auth, CONFIG_SET, ReplicaSet, ServerOptions, Shape, Topology};
 
 /// mlaunch's state file.

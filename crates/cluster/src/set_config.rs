@@ -2,6 +2,7 @@
 
 use bson::{Document, doc};
 
+use crate::escape;
 use crate::layout::{Node, Purpose};
 use crate::topology::{ReplicaSet, Shape, Topology};
 use crate::version::Version;
@@ -74,18 +75,10 @@ pub fn connection_string(topology: &Topology, nodes: &[Node]) -> String {
     let user = topology.auth.as_ref().and_then(|auth| Some((auth.user.as_ref()?, auth)));
     let login = user.map(|(user, auth)| {
         options.push(format!("authSource={}", auth.database));
-        format!("{}:<password>@", escaped(user))
+        format!("{}:<password>@", escape::escaped(user))
     });
     let options = if options.is_empty() { String::new() } else { format!("?{}", options.join("&")) };
     format!("mongodb://{}{}/{options}", login.unwrap_or_default(), hosts.join(","))
-}
-
-/// With what a connection string gives a meaning to written as percent signs.
-pub(crate) fn escaped(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }
 
 #[cfg(test)]

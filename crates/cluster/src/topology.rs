@@ -12,7 +12,7 @@ use fathom_units::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::arguments::TlsArguments;
+use crate::tls_arguments::TlsArguments;
 
 /// The name of the config servers' set (mlaunch's).
 pub const CONFIG_SET: &str = "configRepl";

@@ -7,19 +7,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Entry, Latency, Step, Stream};
+pub use crate::better::Better;
+use crate::disk::{Latency, Step, Stream};
+use crate::entry::Entry;
 use crate::load::Load;
 use crate::study::Study;
-
-/// Which way a figure is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Better {
-    /// More is better.
-    Higher,
-    /// Less is better.
-    Lower,
-}
 
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

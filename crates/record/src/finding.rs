@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::verdict::Cost;
+use crate::cost::Cost;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -14,12 +14,16 @@
 //! older schema still opens; one of a newer schema is refused by name. Nothing here judges or prints.
 
 pub mod amplification;
+mod better;
 pub mod budget;
 pub mod bundle;
 pub mod catalog;
 pub mod comparison;
+mod cost;
 pub mod disk;
+mod entry;
 pub mod figure;
+mod file_names;
 mod finding;
 pub mod folders;
 pub mod history;
@@ -36,6 +40,7 @@ mod run;
 mod run_lock;
 mod seal;
 mod series;
+mod series_lines;
 mod series_parts;
 mod series_set;
 mod series_writer;

@@ -10,12 +10,10 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_stats::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
 
-use crate::disk::Entry;
-use crate::writer::{FINDINGS, LATENCY, MANIFEST, RESULTS};
+use crate::entry::Entry;
+use crate::file_names::{FINDINGS, LATENCY, MANIFEST, MANIFEST_BYTES_MAX, RESULTS};
 use crate::{Finding, LatencyMap, Manifest, Point, Reading, SCHEMA, SeriesSet, plain, series_parts};
 
-/// The largest manifest that is read.
-pub(crate) const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 /// The largest file of findings.
 const MAX_FINDINGS_BYTES: u64 = 64 << 20;
 /// The largest file of results.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use fathom_errors::{Error, Kind, Result};
 
-use crate::writer::RESULTS;
+use crate::file_names::RESULTS;
 use crate::{Run, plain};
 
 /// A reader tests the lock for microseconds; a writer that meets one tries again this often, with this pause.

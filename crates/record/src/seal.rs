@@ -16,7 +16,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::record::RowAccessor;
 use parquet::schema::parser::parse_message_type;
 
-use crate::series_parts::{MAX_SERIES_BYTES, Take};
+use crate::series_lines::{MAX_SERIES_BYTES, Take};
 use crate::{Point, Reading, plain};
 
 const COLUMNS: &str = "message readings {

@@ -9,16 +9,12 @@ use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 
+use crate::series_lines::{MAX_SERIES_BYTES, Take};
 use crate::{Point, Reading, plain, seal};
 
-/// The largest file of readings that is read.
-pub(crate) const MAX_SERIES_BYTES: u64 = 16 << 30;
 const STEM: &str = "series";
 /// The extension of a Parquet file that is not yet whole.
 pub(crate) const HALF: &str = "new";
-
-/// What the reader of a series does with each reading: its name, its unit, its value with the window.
-pub(crate) type Take<'t> = &'t mut dyn FnMut(&str, &str, Point);
 
 /// One part: its lines while it is written, its Parquet file afterwards.
 pub(crate) struct Part {

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::figure::Better;
+use crate::better::Better;
 
 /// The result of a study, one line of its `results.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -11,15 +11,11 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_stats::Histogram;
 use serde::Serialize;
 
-use crate::disk::Entry;
+use crate::entry::Entry;
+use crate::file_names::{FINDINGS, LATENCY, MANIFEST, RESULTS};
 use crate::folders::discard;
 use crate::series_writer::SeriesWriter;
 use crate::{Finding, LatencyLog, Manifest, Reading, Run, RunLock, State};
-
-pub(crate) const MANIFEST: &str = "manifest.json";
-pub(crate) const RESULTS: &str = "results.jsonl";
-pub(crate) const FINDINGS: &str = "findings.json";
-pub(crate) const LATENCY: &str = "latency";
 
 /// A run folder being written. A new one in which nothing was measured is removed when the writer is dropped: nobody could learn
 /// anything from it, and verbs that take the newest run would take it.

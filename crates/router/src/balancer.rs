@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bson::doc;
@@ -22,13 +22,6 @@ use crate::locks;
 const PERIOD: Duration = Duration::from_secs(10);
 /// Between two moves of one round that found something to do.
 const SHORT: Duration = Duration::from_secs(1);
-
-/// What the balancer does of itself.
-#[derive(Debug, Default)]
-pub(crate) struct BalancerState {
-    in_round: AtomicBool,
-    rounds: AtomicU64,
-}
 
 /// Whether chunks are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bson::{RawDocument, RawDocumentBuf};
-use fathom_client::{Error, ReadMode, ReadPreference};
+use fathom_client::Error;
 use fathom_wire::{Code, Failure};
 
 use crate::Result;
 use crate::backend::{Backend, Lease};
 use crate::outgoing::Outgoing;
+use crate::sending::Sending;
 use crate::waits;
 
 /// How often a command is sent at most, as mongos does.
@@ -31,29 +32,6 @@ const NOT_PRIMARY: &[Code] = &[
 
 /// The label by which drivers know a write that may be sent again.
 const RETRYABLE: &str = "RetryableWriteError";
-
-/// How commands are sent.
-#[derive(Clone, Debug)]
-pub(crate) struct Sending {
-    /// Which member is asked.
-    pub(crate) preference: ReadPreference,
-    /// Whether it does no harm to send them twice.
-    pub(crate) idempotent: bool,
-    /// Whether the client has numbered them, so that it may send them again itself.
-    pub(crate) numbered: bool,
-}
-
-impl Sending {
-    /// Reads from primaries.
-    pub(crate) fn read() -> Sending {
-        Sending { preference: ReadMode::Primary.into(), idempotent: true, numbered: false }
-    }
-
-    /// Writes.
-    pub(crate) fn write() -> Sending {
-        Sending { preference: ReadMode::Primary.into(), idempotent: false, numbered: false }
-    }
-}
 
 /// Whether the reason of a failure may be gone at the next attempt; the backend is told to look again.
 fn may_retry(backend: &Backend, error: &Error, sending: &Sending) -> bool {

@@ -11,8 +11,8 @@ use fathom_wire::{Code, Failure};
 use parking_lot::{Mutex, RwLock};
 
 use crate::Result;
-use crate::call::Sending;
 use crate::cluster::Cluster;
+use crate::sending::Sending;
 
 /// How often the chunks of a collection are read that are being changed at the moment.
 const READS: u32 = 20;

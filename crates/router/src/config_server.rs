@@ -8,8 +8,9 @@ use fathom_wire::{Code, Failure};
 
 use crate::Result;
 use crate::backend::Backend;
-use crate::call::{self, Sending};
+use crate::call;
 use crate::outgoing::Outgoing;
+use crate::sending::Sending;
 
 /// The database that everything is in.
 pub(crate) const CONFIG: &str = "config";

@@ -2,7 +2,7 @@
 
 use fathom_service::{CommandCounter, Counter, Traffic};
 
-use crate::commands::{COMMANDS, Kind};
+use crate::request::Kind;
 use crate::waits::Waited;
 
 /// How long operations of a kind took here, and what of it they waited for shards.
@@ -48,8 +48,9 @@ pub(crate) struct Counters {
     each: Vec<CommandCounter>,
 }
 
-impl Default for Counters {
-    fn default() -> Self {
+impl Counters {
+    /// Of so many commands.
+    pub(crate) fn new(commands: usize) -> Counters {
         Counters {
             traffic: Traffic::default(),
             inserts: Counter::default(),
@@ -64,12 +65,10 @@ impl Default for Counters {
             reads: Times::default(),
             writes: Times::default(),
             admin: Times::default(),
-            each: COMMANDS.iter().map(|_| CommandCounter::default()).collect(),
+            each: (0..commands).map(|_| CommandCounter::default()).collect(),
         }
     }
-}
 
-impl Counters {
     /// The times of a kind of commands.
     pub(crate) fn times(&self, kind: Kind) -> &Times {
         match kind {

@@ -7,107 +7,15 @@ use bson::{RawBsonRef, RawDocument};
 use fathom_client::{ReadMode, ReadPreference};
 use fathom_service::parse::{self, Listed};
 use fathom_service::{Answer, Incoming, body_of, write_failure};
-use fathom_wire::limits::MAX_WRITE_BATCH;
-use fathom_wire::{Code, DocumentWriter, Failure, OpMsg};
+use fathom_wire::{Code, DocumentWriter, Failure};
 
 use crate::Result;
-use crate::call::Sending;
 use crate::client::Client;
-use crate::commands::{self, Command, Kind};
+use crate::commands::{self, Command};
 use crate::instance::Instance;
+use crate::operation::Operation;
+use crate::request::{Kind, Request};
 use crate::waits::{self, Waited};
-
-/// The surroundings of one command.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Operation<'a> {
-    pub(crate) instance: &'a Arc<Instance>,
-    pub(crate) client: &'a Arc<Client>,
-}
-
-/// A command with its arguments.
-#[derive(Debug)]
-pub(crate) struct Request<'a> {
-    pub(crate) command: &'static Command,
-    /// The first field's value: mostly the collection.
-    pub(crate) target: RawBsonRef<'a>,
-    pub(crate) database: &'a str,
-    /// The body's fields.
-    pub(crate) fields: &'a Listed<'a>,
-    message: Option<&'a OpMsg<'a>>,
-    pub(crate) preference: ReadPreference,
-    /// Whether it has a `txnNumber`, by which a set knows a write that comes twice.
-    pub(crate) is_numbered: bool,
-}
-
-impl<'a> Request<'a> {
-    /// The command as it came.
-    pub(crate) fn body(&self) -> &'a RawDocument {
-        self.fields.document()
-    }
-
-    /// `database.collection`.
-    pub(crate) fn namespace(&self) -> Result<String> {
-        parse::namespace(self.database, self.target)
-    }
-
-    /// The `database.collection` that an administrative command names whole.
-    pub(crate) fn named_namespace(&self) -> Result<&'a str> {
-        match self.target {
-            RawBsonRef::String(name)
-                if name.split_once('.').is_some_and(|(db, coll)| !db.is_empty() && !coll.is_empty()) =>
-            {
-                Ok(name)
-            }
-            _ => {
-                let what =
-                    format!("{} takes a namespace, such as \"database.collection\"", self.command.name);
-                Err(Failure::new(Code::InvalidNamespace, what))
-            }
-        }
-    }
-
-    /// A field of the body.
-    pub(crate) fn field(&self, name: &str) -> Option<RawBsonRef<'a>> {
-        parse::field(self.fields, name)
-    }
-
-    /// The database, and whether a cursor of this command lives until it is closed.
-    pub(crate) fn cursor_terms(&self) -> Result<(&'a str, bool)> {
-        Ok((self.database, parse::boolean(self.fields, "noCursorTimeout")?))
-    }
-
-    /// The documents of a field that may come beside the body.
-    pub(crate) fn documents(&self, name: &str) -> Result<Vec<&'a RawDocument>> {
-        if let Some(sequence) = self.message.and_then(|message| message.sequence(name)) {
-            if sequence.count() > MAX_WRITE_BATCH {
-                let what = format!(
-                    "Write batch sizes must be between 1 and {MAX_WRITE_BATCH}. Got {} operations.",
-                    sequence.count()
-                );
-                return Err(Failure::new(Code::InvalidLength, what));
-            }
-            return Ok(sequence.documents().collect());
-        }
-        parse::documents(self.fields, name)?.ok_or_else(|| parse::missing(name))
-    }
-
-    /// The documents that came beside the body.
-    pub(crate) fn sequence(&self) -> Option<(&'static str, Vec<&'a RawDocument>)> {
-        let sequence = self.message?.sequences().next()?;
-        let name = ["documents", "updates", "deletes"].into_iter().find(|name| *name == sequence.name())?;
-        Some((name, sequence.documents().collect()))
-    }
-
-    /// How it is sent to shards.
-    pub(crate) fn sending(&self) -> Sending {
-        match self.command.kind {
-            Kind::Read => Sending { preference: self.preference.clone(), ..Sending::read() },
-            Kind::Write | Kind::Admin => {
-                Sending { idempotent: self.is_numbered, numbered: self.is_numbered, ..Sending::write() }
-            }
-        }
-    }
-}
 
 /// Runs a request and appends its reply to `out`.
 pub(crate) fn run(
@@ -127,10 +35,10 @@ pub(crate) fn run(
         listed.as_ref().map_err(Failure::clone).and_then(|fields| request_of(instance, incoming, fields));
     let failure = match &request {
         Err(failure) => Some(failure.clone()),
-        Ok(request) => answer(op, request, out).err(),
+        Ok((command, request)) => answer(op, command, request, out).err(),
     };
-    if let Ok(request) = &request {
-        count(instance, request.command, begun, waits::take(), failure.is_some());
+    if let Ok((command, _)) = &request {
+        count(instance, command, begun, waits::take(), failure.is_some());
     }
     if client.one_shard_queries() == one_shard_queries {
         client.end_one_shard_queries();
@@ -141,7 +49,7 @@ pub(crate) fn run(
         write_failure(&mut DocumentWriter::new(out), failure, None);
     }
     match request {
-        Ok(request) if !request.command.secret => Answer::MayCompress,
+        Ok((command, _)) if !command.secret => Answer::MayCompress,
         _ => Answer::Plain,
     }
 }
@@ -156,8 +64,7 @@ pub(crate) fn count(instance: &Instance, command: &Command, begun: Instant, wait
     instance.counters.times(command.kind).add(took_us, waited);
 }
 
-fn answer(op: Operation<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> Result<()> {
-    let command = request.command;
+fn answer(op: Operation<'_>, command: &Command, request: &Request<'_>, out: &mut Vec<u8>) -> Result<()> {
     if command.admin_only && request.database != "admin" {
         let what = format!("{} may only be run against the admin database.", command.name);
         return Err(Failure::new(Code::Unauthorized, what));
@@ -175,12 +82,12 @@ fn answer(op: Operation<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-/// Reads what the router acts upon.
+/// The command's row, and what the router acts upon.
 pub(crate) fn request_of<'a>(
     instance: &Instance,
     incoming: &Incoming<'a>,
     fields: &'a Listed<'a>,
-) -> Result<Request<'a>> {
+) -> Result<(&'static Command, Request<'a>)> {
     let (message, query_database) = match incoming {
         Incoming::Message(message) => (Some(*message), None),
         Incoming::Query(query) => (None, query.command_database()),
@@ -193,7 +100,8 @@ pub(crate) fn request_of<'a>(
         Failure::new(Code::CommandNotFound, format!("no such command: '{name}'"))
     })?;
     let mut request = Request {
-        command,
+        name: command.name,
+        kind: command.kind,
         target,
         database: query_database.unwrap_or_default(),
         fields,
@@ -205,7 +113,7 @@ pub(crate) fn request_of<'a>(
     if request.database.is_empty() {
         return Err(Failure::new(Code(40571), "OP_MSG requests require a $db argument"));
     }
-    Ok(request)
+    Ok((command, request))
 }
 
 /// Reads the fields that the router acts upon; the others are the shards' matter, or the command's.

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use fathom_service::log::Log;
 use parking_lot::{Condvar, Mutex};
 
-use crate::balancer::BalancerState;
+use crate::balancer_state::BalancerState;
 use crate::catalog::Catalog;
 use crate::client::Clients;
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::cursors::CursorTable;
-use crate::relay::Relay;
+use crate::relay_loops::Relay;
 
 /// What a router is made of.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Instance {
     pub(crate) clients: Clients,
     pub(crate) counters: Counters,
     pub(crate) balancer: BalancerState,
-    pub(crate) relay: Relay,
+    pub(crate) relay: Relay<Instance>,
     pub(crate) started: Instant,
     /// The port that it really listens on.
     pub(crate) port: OnceLock<u16>,
@@ -36,13 +36,14 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    pub(crate) fn new(config: Config, log: Arc<Log>) -> Arc<Instance> {
+    /// A router that counts `commands` different commands.
+    pub(crate) fn new(config: Config, log: Arc<Log>, commands: usize) -> Arc<Instance> {
         Arc::new(Instance {
             cluster: Cluster::new(config.config_db.clone()),
             catalog: Catalog::default(),
             cursors: CursorTable::default(),
             clients: Clients::default(),
-            counters: Counters::default(),
+            counters: Counters::new(commands),
             balancer: BalancerState::default(),
             relay: Relay::default(),
             started: Instant::now(),

@@ -6,6 +6,7 @@
 mod admin;
 mod backend;
 mod balancer;
+mod balancer_state;
 mod call;
 mod catalog;
 mod client;
@@ -20,12 +21,19 @@ mod instance;
 mod locks;
 mod merge;
 mod network;
+mod operation;
 mod outgoing;
 mod pipeline;
 mod relay;
+mod relay_loops;
+mod request;
 mod route;
 mod router;
+mod sending;
+mod shard_reply;
+mod unique_index;
 mod upkeep;
+mod variables;
 mod waits;
 mod write;
 

@@ -10,8 +10,8 @@ use bson::{Bson, DateTime, doc, oid::ObjectId};
 use fathom_wire::{Code, Failure};
 
 use crate::Result;
-use crate::call::Sending;
 use crate::instance::Instance;
+use crate::sending::Sending;
 
 /// How long a router may be silent before its locks are anybody's.
 const SILENCE_MS: i64 = 60_000;

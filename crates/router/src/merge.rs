@@ -11,8 +11,9 @@ use fathom_wire::{Code, Failure};
 
 use crate::Result;
 use crate::backend::Backend;
-use crate::call::{self, Sending};
+use crate::call;
 use crate::outgoing::Outgoing;
+use crate::sending::Sending;
 
 /// One shard's part.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use fathom_sharding::ShardVersion;
 use fathom_wire::{Code, DocumentWriter, Failure, OpMsgWriter};
 
 use crate::Result;
-use crate::dispatch::Request;
+use crate::request::Request;
 
 /// Fields that belong to one hop: the router sets its own.
 const OF_THE_HOP: &[&str] = &["$db", "shardVersion", "databaseVersion", "$clusterTime", "$configServerState"];

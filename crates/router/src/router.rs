@@ -10,6 +10,7 @@ use fathom_errors::{Error, Kind};
 use fathom_service::log::{Log, Severity};
 use fathom_service::{Limits, Listener, bind};
 
+use crate::commands::COMMANDS;
 use crate::config::Config;
 use crate::instance::Instance;
 use crate::{balancer, relay, upkeep};
@@ -53,7 +54,7 @@ impl Router {
         log_start(log, &config);
         let limits = Limits { max_connections: config.max_connections, may_be_plain: true };
         let balances = config.balancer;
-        let instance = Instance::new(config, Arc::clone(log));
+        let instance = Instance::new(config, Arc::clone(log), COMMANDS.len());
         if let Some(address) = listeners.first().and_then(|listener| listener.local_addr().ok()) {
             let _ = instance.port.set(address.port());
         }

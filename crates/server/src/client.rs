@@ -14,6 +14,9 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::auth::Granted;
 use crate::sessions::{SessionId, SessionKey, SessionOwner};
 
+/// How a member names itself to others; such connections outlive a step-down.
+pub(crate) const REPLICATION_APP_NAME: &str = "fathom replication";
+
 /// As much of a running command as `currentOp` keeps.
 const KEPT_COMMAND_BYTES: usize = 1000;
 /// After how long the table of sessions hears again of a session that is used all the time.
@@ -217,7 +220,7 @@ impl Client {
 
     /// Whether it is another member of the set.
     pub(crate) fn is_member(&self) -> bool {
-        self.app_name().as_deref() == Some(crate::replication::APP_NAME)
+        self.app_name().as_deref() == Some(REPLICATION_APP_NAME)
     }
 
     /// Gives it its socket.

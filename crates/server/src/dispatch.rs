@@ -3,24 +3,24 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bson::{RawBsonRef, RawDocument};
+use bson::RawBsonRef;
 use fathom_engine::Session;
 use fathom_query::{Code, Failure};
 use fathom_service::{Answer, Incoming, body_of, write_failure};
-use fathom_wire::limits::MAX_WRITE_BATCH;
-use fathom_wire::{DocumentWriter, OpMsg};
+use fathom_wire::DocumentWriter;
 
 use crate::Result;
 use crate::auth::{Access, Conversation};
 use crate::client::{Beginning, Client};
-use crate::commands::{self, Command, GENERIC_FIELDS, Kind};
+use crate::command::{Command, GENERIC_FIELDS, Kind};
+use crate::commands;
 use crate::diagnostics::Finished;
 use crate::executor;
 use crate::instance::Instance;
 use crate::operation::Operation;
 use crate::parse::Listed;
 use crate::read_concern::ReadConcern;
-use crate::sessions::SessionId;
+use crate::request::{CLOSE_CONNECTION, Request};
 use crate::write_concern::WriteConcern;
 
 /// Where a request came in.
@@ -39,65 +39,6 @@ pub(crate) struct Ran {
     pub(crate) answer: Answer,
     /// Whether it was one that event loops run.
     pub(crate) brief: bool,
-}
-
-/// A command with its arguments.
-#[derive(Debug)]
-pub(crate) struct Request<'a> {
-    pub(crate) command: &'static Command,
-    /// The first field's value: mostly the collection.
-    pub(crate) target: RawBsonRef<'a>,
-    pub(crate) database: &'a str,
-    /// The body's fields.
-    pub(crate) fields: &'a Listed<'a>,
-    message: Option<&'a OpMsg<'a>>,
-    pub(crate) write_concern: WriteConcern,
-    pub(crate) max_time_ms: u64,
-    pub(crate) read_concern: ReadConcern,
-    /// The id in `lsid`.
-    pub(crate) session: Option<SessionId>,
-    /// `txnNumber`: a write that the driver may send again.
-    pub(crate) transaction: Option<i64>,
-    /// Whether it came by OP_QUERY, as old handshakes do.
-    pub(crate) legacy: bool,
-}
-
-impl<'a> Request<'a> {
-    /// The command as it came.
-    pub(crate) fn body(&self) -> &'a RawDocument {
-        self.fields.document()
-    }
-
-    /// `database.collection`.
-    pub(crate) fn namespace(&self) -> Result<String> {
-        crate::parse::namespace(self.database, self.target)
-    }
-
-    /// Bytes of the documents that it came as.
-    pub(crate) fn bytes(&self) -> usize {
-        self.message.map_or(self.body().as_bytes().len(), OpMsg::bytes)
-    }
-
-    /// A field of the body.
-    pub(crate) fn field(&self, name: &str) -> Option<RawBsonRef<'a>> {
-        crate::parse::field(self.fields, name)
-    }
-
-    /// The documents of a field that may come beside the body.
-    pub(crate) fn documents(&self, name: &str) -> Result<Vec<&'a RawDocument>> {
-        if let Some(sequence) = self.message.and_then(|message| message.sequence(name)) {
-            // Millions of empty documents fit into a message; nobody may have them listed.
-            if sequence.count() > MAX_WRITE_BATCH {
-                let what = format!(
-                    "Write batch sizes must be between 1 and {MAX_WRITE_BATCH}. Got {} operations.",
-                    sequence.count()
-                );
-                return Err(Failure::new(Code::InvalidLength, what));
-            }
-            return Ok(sequence.documents().collect());
-        }
-        crate::parse::documents(self.fields, name)?.ok_or_else(|| crate::parse::missing(name))
-    }
 }
 
 /// Runs a request and appends its reply to `out`.
@@ -124,7 +65,7 @@ pub(crate) fn run(
                 return Ran { answer: Answer::Unanswered, brief };
             }
             let failure = answer(&mut op, &request, conversation, out).err();
-            let failure = failure.map(|failure| crate::read_concern::labelled(failure, &request));
+            let failure = failure.map(|failure| crate::consistency::labelled(failure, &request));
             (Some(request), failure)
         }
     };
@@ -133,7 +74,7 @@ pub(crate) fn run(
         out.truncate(start);
         let mut reply = DocumentWriter::new(out);
         write_failure(&mut reply, failure, Some(CLOSE_CONNECTION));
-        crate::read_concern::write_times(&op, request.as_ref(), &mut reply);
+        crate::consistency::write_times(&op, request.as_ref(), &mut reply);
     }
     let command = request.as_ref().map(|request| request.command);
     let finished =
@@ -149,9 +90,6 @@ pub(crate) fn run(
     };
     Ran { answer, brief: brief && executor::was_brief(&op.figures) }
 }
-
-/// The label that a fail point puts on a failure to have the connection closed instead of answered.
-pub(crate) const CLOSE_CONNECTION: &str = "FathomCloseConnection";
 
 fn request_of<'a>(
     place: &Surroundings<'_>,
@@ -242,7 +180,7 @@ fn read_common_field<'a>(
         "writeConcern" if in_set => request.write_concern = WriteConcern::parse_for_set(value)?,
         "writeConcern" => request.write_concern = WriteConcern::parse(value)?,
         "readConcern" => request.read_concern = ReadConcern::parse(value, in_set)?,
-        "$clusterTime" if in_set => crate::read_concern::follow_cluster_time(instance, value),
+        "$clusterTime" if in_set => crate::consistency::follow_cluster_time(instance, value),
         "lsid" => request.session = Some(crate::sessions::read_id("OperationSessionInfo.lsid", value)?),
         "txnNumber" if in_set => {
             let number = crate::parse::integer_of(value);
@@ -302,20 +240,21 @@ fn answer(
         ));
     }
     op.limit(request.max_time_ms);
-    crate::read_concern::check_role(op, request)?;
-    crate::read_concern::before_read(op, request)?;
+    crate::consistency::check_role(op, request)?;
+    crate::consistency::before_read(op, request)?;
     let _inside = crate::sharding::check(op, request)?;
-    let injected = op.instance.fail_points.before(op, request)?;
+    let injected = op.instance.fail_points.before(op.client, request, || op.check_interrupt())?;
     // Writes of documents take theirs themselves, some of them several times.
     let changes_a_catalog =
         command.kind == Kind::Command && matches!(command.access, Access::Write | Access::DatabaseAdmin);
     let _ticket = changes_a_catalog.then(|| op.write_ticket()).transpose()?;
     let mut reply = DocumentWriter::new(out);
-    match command.run {
-        commands::Run::Plain(run) => run(op, request, &mut reply)?,
-        commands::Run::Login(run) => run(op, request, conversation, &mut reply)?,
+    match commands::run_of(command) {
+        Some(commands::Run::Plain(run)) => run(op, request, &mut reply)?,
+        Some(commands::Run::Login(run)) => run(op, request, conversation, &mut reply)?,
+        None => return Err(Failure::new(Code::InternalError, "the command has no function")),
     }
-    crate::read_concern::after_read(op, request)?;
+    crate::consistency::after_read(op, request)?;
     if let Some(set) = &op.instance.set {
         if command.kind == Kind::Write || changes_a_catalog || op.last.is_some() {
             set.finish_write(op, request, &mut reply);
@@ -326,16 +265,11 @@ fn answer(
     {
         op.instance.journal.wait_for_operation()?;
     }
-    op.instance.fail_points.after_write(op, request)?;
+    op.instance.fail_points.after_write(request, op.last.is_some())?;
     if let Some(injected) = &injected {
         injected.after(&mut reply);
     }
     reply.f64("ok", 1.0);
-    crate::read_concern::write_times(op, Some(request), &mut reply);
+    crate::consistency::write_times(op, Some(request), &mut reply);
     Ok(())
-}
-
-/// How long an operation took so far, in microseconds.
-pub(crate) fn elapsed_micros(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
 }

@@ -41,7 +41,8 @@ impl Harness {
         config.auth = auth;
         config.set_parameters.insert("enableTestCommands".to_owned(), "1".to_owned());
         let log = Arc::new(Log::quiet(&config.log_options()));
-        let (instance, _) = Instance::new(config, memory::open(), None, log).ok()?;
+        let (instance, _) =
+            Instance::new(config, memory::open(), None, log, crate::commands::COMMANDS.len()).ok()?;
         let client = instance.clients.add("127.0.0.1:1".to_owned());
         let session = instance.engine.session().ok()?;
         Some(Harness { instance, client, session, conversation: None, commands: 0, auth })

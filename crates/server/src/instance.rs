@@ -19,10 +19,10 @@ use crate::executor::Executor;
 use crate::fail_points::FailPoints;
 use crate::log::{Log, Severity};
 use crate::parameters::Parameters;
-use crate::replication::{self, ReplicaSet, SetTables};
+use crate::replication::{ReplicaSet, SetTables};
 use crate::sessions::Sessions;
 use crate::sharding::{ClusterRole, Sharding};
-use crate::storage::background::{Bell, CheckpointFigures};
+use crate::storage::bell::{Bell, CheckpointFigures};
 use crate::storage::{Catalog, Collection, DataDirectory, Journal, Tickets};
 use crate::write_gate::WriteGate;
 
@@ -62,27 +62,28 @@ pub(crate) struct Instance {
     oplog_bytes: std::sync::OnceLock<u64>,
     stopping: AtomicBool,
     /// Held while a checkpoint runs: one at a time.
-    checkpointing: Mutex<()>,
+    pub(crate) checkpointing: Mutex<()>,
     /// Held from reading to writing what the data say of themselves, which checkpoints and rollbacks both do.
     pub(crate) validity: Mutex<()>,
-    checkpoints: Mutex<CheckpointFigures>,
+    pub(crate) checkpoints: Mutex<CheckpointFigures>,
     /// Why the server had to stop.
     fatal: Mutex<Option<Error>>,
 }
 
 impl Instance {
-    /// A server over an open engine; the second value says which collections must be counted again.
+    /// A server over an open engine, which counts so many different commands; the second value says which collections must be counted again.
     pub(crate) fn new(
         config: Config,
         engine: Arc<dyn Engine>,
         directory: Option<DataDirectory>,
         log: Arc<Log>,
+        commands: usize,
     ) -> Result<(Arc<Instance>, Vec<Arc<Collection>>), Error> {
         let failed =
             |failure: fathom_wire::Failure| Error::new(Kind::Corruption, failure.message().to_owned());
         let tables = SetTables::new(config.replication.set_name.is_some());
         let (catalog, recount) = Catalog::open(&engine, tables).map_err(failed)?;
-        let parameters = Parameters::new(&config)?;
+        let parameters = Parameters::new(&config);
         let users = Users::open(&config, &engine, &catalog, &log)?;
         let instance = Arc::new_cyclic(|itself| Instance {
             itself: Weak::clone(itself),
@@ -96,7 +97,7 @@ impl Instance {
             cursors: CursorTable::default(),
             clients: Clients::default(),
             executor: Executor::new(config.net.service_executor),
-            counters: Counters::default(),
+            counters: Counters::new(commands),
             profiler: Profiler::new(&config),
             fail_points: FailPoints::new(&config),
             users,
@@ -177,38 +178,6 @@ impl Instance {
     /// Why the server had to stop, if it had to.
     pub(crate) fn take_fatal(&self) -> Option<Error> {
         self.fatal.lock().take()
-    }
-
-    /// Makes a checkpoint now; one at a time.
-    pub(crate) fn checkpoint(&self) -> Result<(), Error> {
-        let _alone = self.checkpointing.lock();
-        let begun = Instant::now();
-        let number = self.catalog.drops().begin_checkpoint();
-        self.note_replayed()?;
-        self.engine.checkpoint()?;
-        self.catalog.drops().checkpointed(number);
-        let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let mut figures = self.checkpoints.lock();
-        figures.count += 1;
-        figures.last_ms = took_ms;
-        figures.total_ms += took_ms;
-        drop(figures);
-        self.log.debug(1, "STORAGE", 22308, "Checkpointer", "Checkpoint made", || {
-            doc! { "durationMillis": i64::try_from(took_ms).unwrap_or(i64::MAX) }
-        });
-        Ok(())
-    }
-
-    /// Notes up to where the data have the oplog's entries, in what the checkpoint to come holds.
-    pub(crate) fn note_replayed(&self) -> Result<(), Error> {
-        let failed = |failure: fathom_wire::Failure| Error::new(Kind::Io, failure.message().to_owned());
-        let Some(set) = &self.set else { return Ok(()) };
-        let settled = set.oplog().clock().settled();
-        if set.oplog().collection().is_none() || settled == 0 {
-            return Ok(());
-        }
-        let applied = set.oplog().optime_of(settled);
-        replication::note_applied(self, applied).map_err(failed)
     }
 
     /// How large the oplog may grow: as `--oplogSize` says, or 5 % of the disk's free space, at least 990 MB and at most 50 GB.

@@ -15,11 +15,11 @@ use parking_lot::RwLockReadGuard;
 use crate::Result;
 use crate::buffers;
 use crate::client::Client;
-use crate::dispatch::Request;
 use crate::instance::Instance;
 use crate::replication::{
     Again, Change, ChangeKind, Checkout, Image, Logged, Statement, Unreplicated, difference, is_replicated,
 };
+use crate::request::Request;
 use crate::storage::{Collection, SharedState, Ticket, leading_record_id};
 
 /// What an operation did, for the log, the profile and explain.

@@ -88,7 +88,8 @@ impl Server {
                 return Err(error);
             }
         };
-        let (instance, uncounted) = Instance::new(config, engine, directory, Arc::clone(log))?;
+        let (instance, uncounted) =
+            Instance::new(config, engine, directory, Arc::clone(log), crate::commands::COMMANDS.len())?;
         parameters::apply_start(&instance)?;
         replication::recover(&instance)?;
         if let Some(address) = listeners.first().and_then(|listener| listener.local_addr().ok()) {

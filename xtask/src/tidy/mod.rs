@@ -19,6 +19,7 @@ mod links;
 mod machine_names;
 mod manifests;
 mod markdown;
+mod module_layers;
 mod modules;
 mod notes;
 mod rules;
@@ -71,6 +72,7 @@ static CHECKS: &[Check] = &[
     Check { name: "file length", run: file_length::check },
     Check { name: "function length", run: function_length::check },
     Check { name: "cycles", run: cycles::check },
+    Check { name: "module layers", run: module_layers::check },
     Check { name: "unreached files", run: unreached::check },
     Check { name: "unsafe code", run: unsafe_code::check },
     Check { name: "exits", run: exits::check },
@@ -102,6 +104,7 @@ pub fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
             writeln!(out, "{complaint} [{}]", check.name)?;
         }
     }
+    module_layers::write(&tree, &mut out)?;
     cycles::write(&tree, shows_edges, &mut out)?;
     writeln!(out, "tidy: {} files, {} checks, {complaints} complaints", tree.files.len(), CHECKS.len())?;
     Ok(complaints == 0)

@@ -155,6 +155,26 @@ impl ModuleGraph {
         })
     }
 
+    /// The top modules of the package whose first file is `root`, each with the others that its files use.
+    pub(super) fn used_modules(&self, root: &str) -> BTreeMap<String, BTreeSet<String>> {
+        let folder = root.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let top = |file: usize| {
+            let path = self.files[file].strip_prefix(folder).unwrap_or_default().trim_start_matches('/');
+            path.split('/').next().unwrap_or_default().trim_end_matches(".rs").to_owned()
+        };
+        let is_below_root = |file: &usize| self.files[*file] != root;
+        let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for file in (0..self.files.len()).filter(is_below_root) {
+            used.entry(top(file)).or_default();
+        }
+        for (from, to) in self.edges.iter().filter(|(from, to)| is_below_root(from) && is_below_root(to)) {
+            if top(*from) != top(*to) {
+                used.entry(top(*from)).or_default().insert(top(*to));
+            }
+        }
+        used
+    }
+
     /// Who uses whom among these files, by their paths.
     pub(super) fn edges_within(&self, group: &[usize]) -> Vec<(String, String)> {
         let within = self.edges.iter().filter(|(from, to)| group.contains(from) && group.contains(to));

@@ -22,6 +22,9 @@ pub(super) struct Floors {
     /// Files that may hold unsafe code, with the reason.
     #[serde(default)]
     pub(super) unsafe_code: BTreeMap<String, String>,
+    /// The layers of the modules of a package, the lowest first.
+    #[serde(default)]
+    pub(super) modules: BTreeMap<String, Vec<Vec<String>>>,
     /// Packages that may use a dependency, for the few that are not for everybody.
     #[serde(default)]
     pub(super) reserved: BTreeMap<String, Vec<String>>,

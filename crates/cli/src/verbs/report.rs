@@ -15,7 +15,7 @@ use fathom_report::{OverTime, PageSource, page, pair_page};
 
 use super::runs::look_at;
 use crate::outcome::Outcome;
-use crate::watching::notes_of;
+use crate::run_notes::notes_of;
 use crate::{explaining, output, run_folders};
 
 const EXAMPLES: &str = "\

@@ -6,12 +6,10 @@ use std::path::PathBuf;
 use fathom_errors::Result;
 use fathom_explain::Judgement;
 use fathom_monitor::Batch;
-use fathom_record::{Manifest, Reading, RunWriter, State};
+use fathom_record::{Reading, RunWriter, State};
 
+use crate::run_notes::NOTE;
 use crate::{explaining, output, run_folders};
-
-/// Notes stand in the manifest's environment under this word and a number.
-const NOTE: &str = "note.";
 
 /// A run folder that samplers write into.
 pub(crate) struct Kept {
@@ -73,17 +71,4 @@ pub(crate) fn write(run: &mut RunWriter, batch: &Batch) -> Result<()> {
             manifest.environment.insert(format!("{NOTE}{number:03}"), note.clone());
         }
     })
-}
-
-/// The notes of a run, in the order in which they came.
-pub(crate) fn notes_of(manifest: &Manifest) -> Vec<String> {
-    let from = manifest.environment.range(NOTE.to_owned()..);
-    let mut notes: Vec<String> = Vec::new();
-    for (_, note) in from.take_while(|(key, _)| key.starts_with(NOTE)) {
-        // Two servers of a run, watched one after the other, may have the same to say.
-        if !notes.contains(note) {
-            notes.push(note.clone());
-        }
-    }
-    notes
 }

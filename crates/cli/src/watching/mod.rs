@@ -18,7 +18,7 @@ use fathom_monitor::{Batch, Clock};
 use fathom_record::{Reading, RunWriter, State};
 
 pub(crate) use self::judging::Judging;
-pub(crate) use self::keeping::{Kept, notes_of, write};
+pub(crate) use self::keeping::{Kept, write};
 pub(crate) use self::recent::Recent;
 use self::source::Samplers;
 pub(crate) use self::source::{SourceArgs, WatchPlan};

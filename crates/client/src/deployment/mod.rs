@@ -5,6 +5,7 @@
 //! before a load begins.
 
 mod description;
+mod member;
 mod rank;
 mod read_preference;
 mod survey;
@@ -12,11 +13,12 @@ mod topology;
 
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use fathom_errors::{Error, Kind, Result};
 
 pub use description::Role;
+pub use member::{DeploymentKind, Member};
 pub use read_preference::{ReadMode, ReadPreference};
 
 use crate::tls::client_config;
@@ -24,37 +26,6 @@ use crate::{Address, Connection, NameService, Target};
 use rank::Rank;
 use survey::Enough;
 use topology::Topology;
-
-/// What kind of deployment it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DeploymentKind {
-    /// One server.
-    Standalone,
-    /// A replica set; with `directConnection=true`, one member of it.
-    ReplicaSet {
-        /// The set's name.
-        name: String,
-    },
-    /// Routers (mongos) in front of shards.
-    Sharded,
-}
-
-/// A server of the deployment, as it was when it was asked last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// The name that the replica set has for it, or the connection string.
-    pub address: Address,
-    /// What it is.
-    pub role: Role,
-    /// Its tags, name and value.
-    pub tags: Vec<(String, String)>,
-    /// How long hello took, if it answered.
-    pub round_trip: Option<Duration>,
-    /// Why it is of no use now.
-    pub fault: Option<String>,
-    /// Whether this machine knows the name.
-    pub is_resolvable: bool,
-}
 
 /// The servers behind a connection string.
 #[derive(Clone, Debug)]

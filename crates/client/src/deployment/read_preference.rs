@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use fathom_errors::{Error, Kind, Result};
 
-use super::{Member, Role};
+use super::description::Role;
+use super::member::Member;
 use crate::Target;
 
 /// Members that need at most so much longer than the nearest are as good (`localThresholdMS`; the drivers' default).

@@ -7,9 +7,9 @@ use std::cmp::Ordering;
 use fathom_errors::{Error, Kind, Result};
 
 use super::description::{Description, Role};
+use super::member::{DeploymentKind, Member};
 use super::rank::Rank;
 use super::survey::Answer;
-use super::{DeploymentKind, Member};
 use crate::{Address, Target};
 
 /// What the answers amount to.

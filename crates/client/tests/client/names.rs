@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use fathom_client::{Address, NameService, Target};
 
 /// The kinds of records, as the protocol numbers them.
+const A: u16 = 1;
+const AAAA: u16 = 28;
 const TXT: u16 = 16;
 const SRV: u16 = 33;
 const OPT: u16 = 41;
@@ -68,6 +70,10 @@ fn answer(query: &[u8], records: &[Record]) -> Vec<u8> {
 
 /// Serves `records` until the test's process ends.
 pub(crate) fn name_server(records: Vec<Record>) -> NameService {
+    NameService::at(serve(records))
+}
+
+fn serve(records: Vec<Record>) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address: SocketAddr = socket.local_addr().unwrap();
     thread::spawn(move || {
@@ -76,7 +82,7 @@ pub(crate) fn name_server(records: Vec<Record>) -> NameService {
             socket.send_to(&answer(&query[..length], &records), from).unwrap();
         }
     });
-    NameService::at(address)
+    address
 }
 
 fn some_records() -> Vec<Record> {
@@ -135,4 +141,50 @@ fn a_silent_name_service_is_given_up_in_time() {
     let error = resolve(&names, "mongodb+srv://c.example.com/?connectTimeoutMS=300").unwrap_err();
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     assert!(error.contains("mongodb+srv://c.example.com") && error.contains("300ms"), "{error}");
+}
+
+#[test]
+fn names_of_hosts_are_tried_in_search_domains_as_ndots_says() {
+    let four = |last: u8| vec![10, 0, 0, last];
+    let six = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1].to_vec();
+    let server = serve(vec![
+        ("db1.shop.example", A, four(1)),
+        ("db1.shop.example", AAAA, six),
+        ("db1.east.shop.example", A, four(2)),
+        ("db1.east", A, four(3)),
+        ("db.other.example", A, four(4)),
+        ("db.other.example.shop.example", A, four(5)),
+        ("named.shop.example", TXT, vec![1, b'x']),
+    ]);
+    let conf = |options: &str| {
+        let text = format!("nameserver 127.0.0.1\nsearch shop.example far.example\noptions {options}\n");
+        NameService::from_resolv_conf(&text, server.port())
+    };
+    let timeout = Duration::from_secs(10);
+    let found = |service: &NameService, host: &str| {
+        let mut found = service.addresses_of(host, timeout).unwrap();
+        found.sort();
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let kubernetes = conf("ndots:2");
+    assert_eq!(found(&kubernetes, "db1"), ["10.0.0.1", "2001:db8::1"]);
+    assert_eq!(found(&kubernetes, "db1.east"), ["10.0.0.2"]);
+    assert_eq!(found(&kubernetes, "db.other.example"), ["10.0.0.4"]);
+    assert_eq!(found(&kubernetes, "db1.east."), ["10.0.0.3"]);
+    assert_eq!(found(&conf("ndots:1"), "db1.east"), ["10.0.0.3"]);
+    for host in ["nobody", "named"] {
+        let error = kubernetes.addresses_of(host, timeout).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{host}: {error}");
+    }
+}
+
+#[test]
+fn a_name_service_that_is_silent_is_given_up_in_time() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let text = "nameserver 127.0.0.1\noptions timeout:60 attempts:5\n";
+    let service = NameService::from_resolv_conf(text, silent.local_addr().unwrap().port());
+    let begun = Instant::now();
+    let error = service.addresses_of("db1.example", Duration::from_millis(300)).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }

@@ -5,7 +5,6 @@
 
 mod options;
 mod pass_through;
-mod tls;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +20,6 @@ use crate::version::Version;
 
 pub(crate) use options::listed_options;
 pub use pass_through::{Given, Secrets, split_secrets};
-pub use tls::TlsArguments;
 
 /// The cache that a server gets where nobody says how much, in GiB (mlaunch's).
 const CACHE_GB: f64 = 1.0;
@@ -116,7 +114,7 @@ impl Plan<'_> {
         for (name, value) in &node.options.parameters {
             line.pair("--setParameter", format!("{name}={}", scalar(name, value)?));
         }
-        line.words.extend(self.topology.tls.server_arguments(program)?);
+        line.words.extend(self.topology.tls.server_arguments(program.version, &program.options)?);
         Ok(CommandLine { arguments: line.words, notes: line.notes })
     }
 

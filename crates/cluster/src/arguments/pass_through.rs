@@ -6,8 +6,9 @@
 
 use fathom_errors::{Error, Result};
 
-use super::{Line, Maker, Program, tls};
+use super::{Line, Maker, Program};
 use crate::layout::{Node, Purpose};
+use crate::tls_arguments;
 
 /// What mlaunch keeps from config servers.
 const NOT_FOR_CONFIG: [&str; 4] = ["--oplogSize", "--storageEngine", "--smallfiles", "--nojournal"];
@@ -177,7 +178,7 @@ fn taken_by(one: &Given, node: &Node, program: &Program) -> Option<Vec<String>> 
         return Some(one.words.clone());
     }
     // TLS options under the other version's name.
-    let (name, value) = tls::other_name(&one.name, one.value())?;
+    let (name, value) = tls_arguments::other_name(&one.name, one.value())?;
     has(&name).then(|| std::iter::once(name).chain(value).collect())
 }
 

@@ -6,11 +6,11 @@
 use fathom_record::{Confidence, Finding, Severity};
 use fathom_stats::mann_kendall;
 
-use super::set::{Set, behind_us};
-use super::waited::parts;
 use crate::Evidence;
 use crate::client::points;
 use crate::member::name_of;
+use crate::member::set::{Set, behind_us};
+use crate::member::waited::parts;
 
 /// Fewer moments tell nothing.
 const FEWEST_MOMENTS: usize = 10;

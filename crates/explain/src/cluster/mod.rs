@@ -6,16 +6,10 @@
 mod lag;
 mod router;
 mod rows;
-mod set;
 mod shards;
-mod voters_down;
-mod waited;
 
 use crate::client::Client;
 use crate::{Evidence, Judgement};
-
-pub(crate) use voters_down::name_down_voters;
-pub(crate) use waited::{name_it, split};
 
 /// What it is judged by.
 pub(crate) const NEEDS: &[&str] = &[

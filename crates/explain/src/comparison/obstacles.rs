@@ -3,7 +3,7 @@
 use fathom_record::disk::Entry;
 use fathom_record::folders::Condition;
 
-use super::ReadRun;
+use super::read_run::ReadRun;
 use crate::Fingerprint;
 
 /// Whether a fact makes another machine, and not another setting of the same.

@@ -7,6 +7,8 @@ use fathom_record::load::{Load, LoadOperation};
 use fathom_record::{Manifest, RunWriter, State};
 use fathom_stats::Histogram;
 
+use fathom_record::disk::Entry;
+
 use super::*;
 
 const SECOND_NS: u64 = 1_000_000_000;

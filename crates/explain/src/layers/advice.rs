@@ -12,7 +12,7 @@ use super::conditions::{
 };
 use super::frame::Frame;
 use crate::client::Client;
-use crate::{Evidence, cluster, guard};
+use crate::{Evidence, guard, member};
 
 /// One rule of a layer.
 struct Rule {
@@ -183,7 +183,7 @@ pub(crate) fn findings(
                 budget.layers.iter().filter(|one| rule.layers.contains(&one.name.as_str())).collect();
             let mut finding = judge(rule, &Place { evidence, client, frame, budget, layers })?;
             if rule.id == "replication-on-path" {
-                cluster::name_it(evidence, &budget.member, &mut finding);
+                member::name_it(evidence, &budget.member, &mut finding);
                 finding.evidence.extend(guard::followers_under_quota(evidence));
             }
             if finding.evidence.iter().any(|one| one == LOW_TRIGGERS) {
@@ -193,7 +193,7 @@ pub(crate) fn findings(
                 finding.command = probe_of_journal(evidence, &budget.member);
             }
             if finding.id == "replication-on-path" || finding.id == "flow-control-on-path" {
-                cluster::name_down_voters(evidence, &budget.member, &mut finding);
+                member::name_down_voters(evidence, &budget.member, &mut finding);
             }
             Some(finding)
         })

@@ -14,7 +14,7 @@ mod shape;
 mod tail;
 
 use crate::client::Client;
-use crate::{Evidence, Judgement, causes, cluster, guard, member};
+use crate::{Evidence, Judgement, causes, guard, member};
 use frame::Frame;
 
 /// Budgets of every server that served operations, who makes their tail, and what to try.
@@ -23,7 +23,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     for member in evidence.members().into_iter().filter(|member| !member::is_router(evidence, member)) {
         let Some(frame) = Frame::of(evidence, &member, client.as_ref()) else { continue };
         let mut budgets = assemble::budgets(evidence, &frame);
-        budgets.iter_mut().for_each(|budget| cluster::split(evidence, budget));
+        budgets.iter_mut().for_each(|budget| member::split(evidence, budget));
         for finding in advice::findings(evidence, client.as_ref(), &frame, &budgets) {
             // What a load that fills the machine does in vain is processor time, however long it waits for it.
             if causes::evicts_early(&finding) && guard::fills_the_machine(evidence) {

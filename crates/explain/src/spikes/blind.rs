@@ -9,8 +9,8 @@ use fathom_stats::{
     EventVerdict, FEWEST_EVENTS, LatencyReading, Periodicity, Rhythm, Seeded, find_period, paired_events,
 };
 
-use super::Subject;
 use super::checkpoint::{ALPHA, SMALLEST_EFFECT, evidence_of, severity, with_gain};
+use super::subject::Subject;
 use super::suspects::suspects;
 use super::syncdelay::{engine, is_followed_by, offer_test, stretches};
 

@@ -6,8 +6,8 @@
 use fathom_record::{Confidence, Finding, Gain, Severity};
 use fathom_stats::{EventCycle, EventEffect, EventVerdict, FEWEST_EVENTS, Seeded, mean, paired_events};
 
-use super::Subject;
 use super::dose::doses;
+use super::subject::Subject;
 use super::syncdelay::{engine, is_followed_by, moved, offer_test};
 
 /// The finding that checkpoints leave no calm.

@@ -10,6 +10,7 @@ mod dose;
 mod events;
 mod latency;
 mod rhythm;
+mod subject;
 mod superposed;
 mod suspects;
 mod syncdelay;
@@ -17,9 +18,9 @@ mod syncdelay;
 use std::collections::BTreeMap;
 
 use fathom_record::{Confidence, Finding};
-use fathom_stats::{EventCycle, EventVerdict, Seeded, paired_events};
+use fathom_stats::{EventVerdict, Seeded, paired_events};
 
-use crate::windows::in_ns;
+use self::subject::Subject;
 use crate::{Evidence, Judgement};
 
 pub(crate) use latency::Latency;
@@ -60,15 +61,6 @@ const WORK: [Work; 3] = [
         next_look: BY_BYTES,
     },
 ];
-
-/// What is judged: one server of a run, and the latency of its operations.
-pub(crate) struct Subject<'e> {
-    evidence: &'e Evidence,
-    member: &'e str,
-    latency: &'e Latency,
-    /// When its checkpoints ran.
-    checkpoints: &'e [(f64, f64)],
-}
 
 /// Judges each server of a run; without one, what the client saw.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
@@ -149,32 +141,5 @@ impl Subject<'_> {
         }
         finding = checkpoint::with_gain(finding, &effect, self.latency.of).next_look(work.next_look);
         Some(self.cite(finding, [self.name(work.series)], &effect.cycles))
-    }
-
-    /// The name of a series of this server.
-    fn name(&self, last: &str) -> String {
-        format!("server.{}.{last}", self.member)
-    }
-
-    /// ` on HOST` where there are several servers, for sentences.
-    fn at(&self) -> String {
-        if self.evidence.members().len() < 2 {
-            return String::new();
-        }
-        let host = self.evidence.environment.get(&format!("server.{}", self.member));
-        host.map_or_else(|| format!(" on server {}", self.member), |host| format!(" on {host}"))
-    }
-
-    /// Adds the series that exist, those of the latency, and the windows of the cycles.
-    fn cite(
-        &self,
-        finding: Finding,
-        names: impl IntoIterator<Item = String>,
-        cycles: &[EventCycle],
-    ) -> Finding {
-        let there: Vec<String> =
-            names.into_iter().filter(|name| self.evidence.series.get(name).is_some()).collect();
-        let finding = finding.series(self.latency.series.clone()).series(there);
-        cycles.iter().fold(finding, |finding, cycle| finding.window(in_ns(cycle.event_s)))
     }
 }

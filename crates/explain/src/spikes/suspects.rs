@@ -3,7 +3,7 @@
 //! A counter that rises with the spikes may be their cause, or may suffer the same; a clock with the same period is a
 //! hint. Both are ranked and named as suspects, no more.
 
-use super::Subject;
+use super::subject::Subject;
 use crate::client::points;
 
 /// A counter is a suspect if it is this much higher inside the spikes than outside.

@@ -171,3 +171,11 @@ fn names_differ_within_and_between_ledgers() {
         names[0] != names[1] && names[0] != names[2] && names.iter().all(|name| name.starts_with("fathom-"))
     );
 }
+
+#[test]
+fn the_home_folder_of_a_user_without_home_is_in_passwd() {
+    let users = "root:x:0:0:root:/root:/bin/sh\nbroken\nmongodb:x:103:65534::/home/mongodb:/usr/sbin/nologin\nnone:x:7:7:::\n";
+    assert_eq!(home_of(103, users), Some(PathBuf::from("/home/mongodb")));
+    assert_eq!(home_of(7, users), None);
+    assert_eq!(home_of(8, users), None);
+}

@@ -12,8 +12,8 @@ use zstd::stream::read::Decoder;
 
 use super::parts::{Summed, is_run_name};
 use super::{BundleList, FORMAT, LIST, LIST_BYTES_MAX, NAME_BYTES_MAX, refused};
+use crate::file_names::{LATENCY, MANIFEST};
 use crate::folders::{IMPORTING, is_record, look};
-use crate::writer::{LATENCY, MANIFEST};
 
 /// The most memory that reading may take, as a power of two: what our own level needs, and some.
 const WINDOW_LOG_MAX: u32 = 27;

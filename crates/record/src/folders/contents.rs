@@ -9,8 +9,8 @@ use std::time::SystemTime;
 
 use fathom_errors::{Error, Result};
 
+use crate::file_names::{FINDINGS, LATENCY, MANIFEST, RESULTS};
 use crate::series_parts::{self, HALF};
-use crate::writer::{FINDINGS, LATENCY, MANIFEST, RESULTS};
 
 /// The page that `fathom report` makes.
 const PAGE: &str = "report.html";

@@ -20,8 +20,8 @@ pub use self::contents::{Contents, RunFile};
 pub use self::moment::{Moment, days};
 pub(crate) use self::removal::discard;
 pub use self::removal::{Obstacle, clear_unfinished, obstacle, remove};
-use crate::run::MANIFEST_BYTES_MAX;
-use crate::writer::MANIFEST;
+use crate::file_names::MANIFEST;
+use crate::file_names::MANIFEST_BYTES_MAX;
 use crate::{Manifest, Run};
 
 /// A folder that is going away is called this and its old name.

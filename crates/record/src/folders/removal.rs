@@ -9,7 +9,7 @@ use std::path::Path;
 use fathom_errors::{Error, Kind, Result};
 
 use super::{Condition, Contents, IMPORTING, REMOVING, RunFolder};
-use crate::writer::{LATENCY, MANIFEST};
+use crate::file_names::{LATENCY, MANIFEST};
 
 /// Why a run folder is not removed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use fathom_wire::{Code, Failure};
 use super::note;
 use crate::Result;
 use crate::backend::Backend;
-use crate::call::Sending;
 use crate::instance::Instance;
 use crate::locks;
+use crate::sending::Sending;
 
 fn refused<T>(what: String) -> Result<T> {
     Err(Failure::new(Code::OperationFailed, what))

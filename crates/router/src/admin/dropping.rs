@@ -8,9 +8,9 @@ use fathom_wire::Code;
 
 use super::{note, tell_shards};
 use crate::Result;
-use crate::call::Sending;
 use crate::instance::Instance;
 use crate::locks;
+use crate::sending::Sending;
 
 /// Drops a sharded collection.
 pub(crate) fn drop_sharded(instance: &Arc<Instance>, namespace: &str) -> Result<()> {

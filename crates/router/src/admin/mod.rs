@@ -20,8 +20,8 @@ pub(crate) use remove_shard::{Removal, remove_shard};
 pub(crate) use shard_collection::{ShardCollection, shard_collection};
 
 use crate::Result;
-use crate::call::Sending;
 use crate::instance::Instance;
+use crate::sending::Sending;
 
 /// The time as `history` holds it.
 fn now() -> Timestamp {

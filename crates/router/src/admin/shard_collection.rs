@@ -13,10 +13,10 @@ use fathom_wire::{Code, Failure};
 use super::{note, now, tell_shards};
 use crate::Result;
 use crate::backend::Backend;
-use crate::call::Sending;
 use crate::catalog::DatabaseEntry;
 use crate::instance::Instance;
 use crate::locks;
+use crate::sending::Sending;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -168,7 +168,7 @@ fn prepare(
     let list = doc! { "listIndexes": collection };
     let mut indexes = primary.find_all(database, &list)?;
     for index in &indexes {
-        crate::commands::check_unique(&parse::raw_of(index)?, key.to_document())?;
+        crate::unique_index::check_unique(&parse::raw_of(index)?, key.to_document())?;
     }
     if !indexes.iter().any(|index| serves(index, key, unique)) {
         if !empty {

@@ -7,8 +7,9 @@ use super::everywhere::{ask, number};
 use super::{Reply, write_number};
 use crate::Result;
 use crate::call;
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
 use crate::outgoing::Outgoing;
+use crate::request::Request;
 
 /// What is summed of `collStats`.
 const OF_COLLECTIONS: &[&str] = &["count", "size", "storageSize", "totalIndexSize"];

@@ -11,8 +11,9 @@ use super::{Reply, pass_on, send_to, variables_of, write_number};
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
 use crate::outgoing::Outgoing;
+use crate::request::Request;
 use crate::route::Route;
 
 /// Counts.

@@ -6,9 +6,11 @@ use fathom_wire::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
-use crate::call::{self, Sending};
-use crate::dispatch::{Operation, Request};
+use crate::call;
+use crate::operation::Operation;
 use crate::outgoing::Outgoing;
+use crate::request::Request;
+use crate::sending::Sending;
 
 /// Lists what runs.
 pub(super) fn current(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

@@ -5,7 +5,8 @@ use fathom_wire::{Code, Failure};
 use super::{Reply, pass_on, send_to};
 use crate::Result;
 use crate::admin;
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
+use crate::request::Request;
 
 /// Drops a collection.
 pub(super) fn collection(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

@@ -10,8 +10,9 @@ use super::{Reply, number_of, pass_on, send_to};
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
 use crate::outgoing::Outgoing;
+use crate::request::Request;
 use crate::route::Route;
 
 /// `validate`: valid where it is valid on all shards.

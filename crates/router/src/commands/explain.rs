@@ -12,8 +12,9 @@ use super::everywhere::number;
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
 use crate::outgoing::Outgoing;
+use crate::request::Request;
 use crate::route::Route;
 
 /// Explains a command.

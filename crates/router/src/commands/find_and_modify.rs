@@ -6,7 +6,8 @@ use fathom_wire::{Code, Failure};
 
 use super::{Reply, pass_on, send_to, variables_of};
 use crate::Result;
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
+use crate::request::Request;
 use crate::route::Route;
 
 /// Runs it.

@@ -11,9 +11,10 @@ use super::{Reply, pass_cursor_on, send_to, variables_of, write_empty_cursor, wr
 use crate::Result;
 use crate::backend::Backend;
 use crate::cursors::Source;
-use crate::dispatch::{Operation, Request};
 use crate::merge::{Merge, Shape};
+use crate::operation::Operation;
 use crate::outgoing::Outgoing;
+use crate::request::Request;
 use crate::route::Route;
 
 /// Documents of the first batch when the client asks for no number.

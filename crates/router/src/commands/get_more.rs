@@ -8,8 +8,9 @@ use super::Reply;
 use crate::Result;
 use crate::call;
 use crate::cursors::{Cursor, Source};
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
 use crate::outgoing::{Outgoing, copy};
+use crate::request::Request;
 
 /// Writes the next batch.
 pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

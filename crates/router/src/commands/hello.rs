@@ -10,7 +10,8 @@ use fathom_wire::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
+use crate::request::Request;
 
 /// The most that a driver may say of itself, in bytes, as in mongos.
 const METADATA_BYTES: usize = 512;

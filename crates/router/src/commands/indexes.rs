@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{Bson, Document, RawDocument};
+use bson::{Bson, Document};
 use fathom_service::parse;
 use fathom_wire::{Code, Failure};
 
@@ -10,9 +10,11 @@ use super::{Reply, pass_on, send_to};
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
 use crate::outgoing::Outgoing;
+use crate::request::Request;
 use crate::route::Route;
+use crate::unique_index::check_unique;
 
 /// `createIndexes`; a unique one of a sharded collection must begin with the shard key.
 pub(super) fn create(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
@@ -34,27 +36,6 @@ pub(super) fn change(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply
         .instance
         .with_route(request.database, &namespace, |route| everywhere(op, request, route, reply))?;
     done.ok_or_else(|| Failure::new(Code::NamespaceNotFound, format!("ns not found {namespace}")))
-}
-
-/// Refuses what could not be kept unique over several shards.
-pub(crate) fn check_unique(index: &RawDocument, shard_key: &Document) -> Result<()> {
-    let Some(key) = parse::document(index, "key")? else { return Ok(()) };
-    let is_id = key.iter().flatten().map(|(name, _)| name.as_str().to_owned()).eq(["_id".to_owned()]);
-    if is_id || !parse::boolean(index, "unique")? {
-        return Ok(());
-    }
-    let names = key.iter().flatten().map(|(name, _)| name.as_str().to_owned());
-    let begins = shard_key
-        .keys()
-        .cloned()
-        .zip(names.chain(std::iter::repeat(String::new())))
-        .all(|(one, other)| one == other);
-    if begins && shard_key.values().all(|value| !matches!(value, Bson::String(_))) {
-        return Ok(());
-    }
-    let what =
-        format!("cannot create unique index over {} with shard key pattern {shard_key}", parse::owned(key)?);
-    Err(Failure::new(Code::CannotCreateIndex, what))
 }
 
 fn everywhere(op: Operation<'_>, request: &Request<'_>, route: &Route, reply: &mut Reply<'_>) -> Result<()> {

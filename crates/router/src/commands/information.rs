@@ -7,7 +7,8 @@ use fathom_wire::{Code, Failure};
 
 use super::{COMMANDS, Reply};
 use crate::Result;
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
+use crate::request::Request;
 
 /// `ping`.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]

@@ -11,8 +11,9 @@ use super::everywhere::number;
 use super::{Reply, variables_of};
 use crate::Result;
 use crate::call;
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
 use crate::outgoing::Outgoing;
+use crate::request::Request;
 
 /// Lists them.
 pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

@@ -4,6 +4,7 @@
 
 mod aggregate;
 mod collection_statistics;
+mod command;
 mod count;
 mod create;
 mod currentop;
@@ -28,80 +29,25 @@ mod writes;
 
 use std::sync::Arc;
 
-use bson::{Bson, DateTime, RawBsonRef, RawDocument};
-use fathom_query::{Expression, Variables};
+use bson::{RawBsonRef, RawDocument};
 use fathom_service::parse;
-use fathom_wire::DocumentWriter;
 
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
 use crate::cursors::{Cursor, Source};
-use crate::dispatch::{Operation, Request};
 use crate::instance::Instance;
+use crate::operation::Operation;
 use crate::outgoing::{Outgoing, copy, fields_of};
+use crate::request::Request;
 use crate::route::Route;
 
+use crate::shard_reply::OF_THE_HOP;
+pub(crate) use crate::shard_reply::pass_on;
+pub(crate) use crate::variables::variables_of;
+pub(crate) use command::{Command, Reply};
 pub(crate) use find_documents::shards_of;
-pub(crate) use indexes::check_unique;
 pub(crate) use table::{COMMANDS, find};
-
-/// The reply being written.
-pub(crate) type Reply<'a> = DocumentWriter<'a>;
-
-/// How a command is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// To the member that the client's read preference asks for, again if the connection breaks.
-    Read,
-    /// To primaries, once.
-    Write,
-    /// The same, and counted as a command.
-    Admin,
-}
-
-/// The function of a command.
-pub(crate) type Run = fn(Operation<'_>, &Request<'_>, &mut Reply<'_>) -> Result<()>;
-
-/// A row of the table.
-pub(crate) struct Command {
-    /// The name in MongoDB's own spelling.
-    pub(crate) name: &'static str,
-    /// Other spellings.
-    pub(crate) aliases: &'static [&'static str],
-    pub(crate) kind: Kind,
-    /// Whether it may be run against the database `admin` only.
-    pub(crate) admin_only: bool,
-    /// Whether its reply is never compressed.
-    pub(crate) secret: bool,
-    /// One sentence for `listCommands`.
-    pub(crate) help: &'static str,
-    pub(crate) run: Run,
-    /// Its place in the table.
-    row: usize,
-}
-
-impl Command {
-    /// Its place in the table.
-    pub(crate) fn row(&self) -> usize {
-        self.row
-    }
-}
-
-impl std::fmt::Debug for Command {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// Fields of a shard's reply that are about that one hop.
-const OF_THE_HOP: &[&str] =
-    &["ok", "$clusterTime", "operationTime", "$configServerState", "$gleStats", "lastCommittedOpTime"];
-
-/// Hands a shard's reply on.
-pub(crate) fn pass_on(answer: &RawDocument, reply: &mut Reply<'_>) {
-    copy(answer, reply, |name| !OF_THE_HOP.contains(&name));
-}
 
 /// Hands a shard's reply with a cursor on, under an id of the router's own if the shard has more; for the database and with the time-out
 /// of [`Request::cursor_terms`].
@@ -192,17 +138,6 @@ pub(crate) fn send_to<R>(
 pub(crate) fn for_shard<'a>(request: &Request<'a>, route: &Route, shard: &str) -> Result<Outgoing<'a>> {
     let command = Outgoing::forwarded(request, &[], |_| {})?;
     Ok(command.with_sequence_of(request).with_versions(route.versions(shard)))
-}
-
-/// The time, and what `let` names.
-pub(crate) fn variables_of(request: &Request<'_>) -> Result<Variables> {
-    let mut variables = Variables::at(DateTime::now());
-    let Some(named) = parse::document(request.fields, "let")? else { return Ok(variables) };
-    for (name, value) in fields_of(named) {
-        let value = Expression::parse(value)?.evaluate(parse::empty(), &variables)?;
-        variables.insert(name, value.unwrap_or(Bson::Null));
-    }
-    Ok(variables)
 }
 
 /// A number as mongod writes its counts: an int where it fits, a long where it does not.

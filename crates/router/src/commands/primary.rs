@@ -5,8 +5,9 @@ use fathom_wire::{Code, Failure};
 use super::{Reply, pass_cursor_on, pass_on, send_to, write_empty_cursor};
 use crate::Result;
 use crate::call;
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
 use crate::outgoing::Outgoing;
+use crate::request::Request;
 
 /// `listCollections`: the primary shard has each collection of its database, sharded or not.
 pub(super) fn list_collections(
@@ -68,6 +69,6 @@ pub(super) fn rename(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply
 
 /// `profile`, and what else is a matter of single servers.
 pub(super) fn only_on_shards(_: Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
-    let what = format!("{} is a matter of each shard: connect to it", request.command.name);
+    let what = format!("{} is a matter of each shard: connect to it", request.name);
     Err(Failure::new(Code::CommandNotSupported, what))
 }

@@ -6,10 +6,12 @@ use bson::{DateTime, doc};
 use fathom_service::{Counter, ProcessFigures};
 use fathom_wire::Compressor;
 
-use super::{COMMANDS, Kind, Reply};
+use super::{COMMANDS, Reply};
 use crate::Result;
-use crate::dispatch::{Operation, Request};
 use crate::instance::Instance;
+use crate::operation::Operation;
+use crate::request::Kind;
+use crate::request::Request;
 
 const MIB: u64 = 1 << 20;
 /// The size of a chunk above which it is to be moved in parts, as `config.settings` has it by default.

@@ -5,7 +5,8 @@ use fathom_wire::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
+use crate::request::Request;
 
 /// `startSession`: a new id.
 pub(super) fn start(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

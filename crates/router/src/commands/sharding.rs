@@ -8,8 +8,9 @@ use super::{Reply, write_number};
 use crate::Result;
 use crate::admin::{self, Removal, ShardCollection, Where};
 use crate::balancer::{self, Mode};
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
 use crate::outgoing::fields_of;
+use crate::request::Request;
 
 /// Fields that every command may have.
 const GENERIC: &[&str] = &[
@@ -35,7 +36,7 @@ fn only(request: &Request<'_>, known: &[&str]) -> Result<()> {
     let unknown =
         fields_of(request.body()).skip(1).find(|(name, _)| !known.contains(name) && !GENERIC.contains(name));
     match unknown {
-        Some((name, _)) => Err(parse::unknown_field(request.command.name, name)),
+        Some((name, _)) => Err(parse::unknown_field(request.name, name)),
         None => Ok(()),
     }
 }
@@ -43,7 +44,7 @@ fn only(request: &Request<'_>, known: &[&str]) -> Result<()> {
 fn text<'a>(request: &Request<'a>) -> Result<&'a str> {
     match request.target {
         RawBsonRef::String(text) if !text.is_empty() => Ok(text),
-        other => Err(parse::wrong_type(request.command.name, other, "string")),
+        other => Err(parse::wrong_type(request.name, other, "string")),
     }
 }
 
@@ -180,7 +181,7 @@ fn chunk_of(request: &Request<'_>) -> Result<Where> {
     match (given.next(), given.next()) {
         (Some(one), None) => Ok(one),
         _ => {
-            let what = format!("{} takes just one of find, bounds and middle", request.command.name);
+            let what = format!("{} takes just one of find, bounds and middle", request.name);
             Err(Failure::new(Code::BadValue, what))
         }
     }

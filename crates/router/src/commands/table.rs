@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::command::{Command, Run};
 use super::{
-    Command, Kind, Run, aggregate, collection_statistics, count, create, currentop, distinct, drop,
-    everywhere, explain, find_and_modify, find_documents, get_more, hello, indexes, information,
-    list_databases, primary, refused, server_status, sessions, sharding, writes,
+    aggregate, collection_statistics, count, create, currentop, distinct, drop, everywhere, explain,
+    find_and_modify, find_documents, get_more, hello, indexes, information, list_databases, primary, refused,
+    server_status, sessions, sharding, writes,
 };
+use crate::request::Kind;
 
 /// Name with other spellings, how it is sent, whether only against `admin`, function, help.
 type Row = (&'static [&'static str], Kind, bool, Run, &'static str);

@@ -2,7 +2,8 @@
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
+use crate::request::Request;
 use crate::write::{self, Verb};
 
 /// Inserts.

@@ -11,46 +11,11 @@ mod shards;
 
 use std::sync::Arc;
 
-use fathom_service::Unattended;
-use fathom_service::event_loop::EventLoops;
-
-use crate::client::Client;
 use crate::instance::Instance;
-
-/// After how many queries of one shard, one after the other, a connection is taken over. Giving it back costs a thread.
-const RUN: u32 = 16;
-
-/// The loops, as those see them who hand connections over.
-#[derive(Debug, Default)]
-pub(crate) struct Relay {
-    loops: EventLoops<Instance>,
-}
-
-impl Relay {
-    /// How many loops there are.
-    pub(crate) fn loops(&self) -> usize {
-        self.loops.all().len()
-    }
-
-    /// Whether a client's connection is to be taken over; where all loops are busy it keeps its thread.
-    pub(crate) fn wants(&self, client: &Client) -> bool {
-        client.one_shard_queries() >= RUN && self.loops.have_room()
-    }
-
-    /// Takes a connection over.
-    pub(crate) fn take(&self, connection: Unattended<Instance>) {
-        self.loops.take(connection);
-    }
-
-    /// Wakes all loops.
-    pub(crate) fn ring(&self) {
-        self.loops.ring();
-    }
-}
 
 /// Runs one of the loops until the router stops.
 pub(crate) fn run(instance: &Arc<Instance>, place: usize) {
-    let loops = instance.relay.loops.all();
+    let loops = instance.relay.all();
     if let Some(one) = loops.get(place) {
         let _ending = one.ending();
         let before = place.checked_sub(1).and_then(|before| loops.get(before));

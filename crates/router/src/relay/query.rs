@@ -6,16 +6,18 @@ use fathom_service::Incoming;
 use fathom_service::parse::Listed;
 
 use crate::backend::Backend;
-use crate::commands::{for_shard, shards_of};
-use crate::dispatch::{Request, request_of};
+use crate::commands::{Command, for_shard, shards_of};
+use crate::dispatch::request_of;
 use crate::instance::Instance;
 use crate::outgoing::Outgoing;
+use crate::request::Request;
 
 /// Requests above this could fill a socket and make the loop wait.
 const MOST_BYTES: usize = 8 << 10;
 
 /// A query for one shard.
 pub(super) struct Query<'a> {
+    pub(super) command: &'static Command,
     pub(super) request: Request<'a>,
     pub(super) backend: Arc<Backend>,
     pub(super) outgoing: Outgoing<'a>,
@@ -35,7 +37,7 @@ impl<'a> Query<'a> {
         if length > MOST_BYTES || fields.first()?.0 != "find" {
             return None;
         }
-        let request = request_of(instance, incoming, fields).ok()?;
+        let (command, request) = request_of(instance, incoming, fields).ok()?;
         if request.is_numbered {
             return None;
         }
@@ -45,6 +47,6 @@ impl<'a> Query<'a> {
         let [shard] = shards.as_slice() else { return None };
         let backend = instance.cluster.known_shard(shard)?;
         let outgoing = for_shard(&request, &route, shard).ok()?;
-        Some(Query { request, backend, outgoing, no_timeout })
+        Some(Query { command, request, backend, outgoing, no_timeout })
     }
 }

@@ -159,7 +159,7 @@ impl<'l> Sessions<'l> {
         let message = session.connection.command(length)?;
         let incoming = Incoming::Message(&message);
         let fields = Listed::of(body_of(&incoming).ok()?).ok()?;
-        let Query { request, backend, outgoing, no_timeout } =
+        let Query { command, request, backend, outgoing, no_timeout } =
             Query::read(self.instance, length, &incoming, &fields)?;
         let shard = self.shards.take((&backend, &request.preference), number, shard_number)?;
         let sent = Instant::now();
@@ -168,7 +168,7 @@ impl<'l> Sessions<'l> {
             self.shards.discard(shard);
             return None;
         }
-        let (command, database) = (request.command, request.database.to_owned());
+        let database = request.database.to_owned();
         session.asked = Some(Asked { command, shard, length, begun, sent, database, no_timeout });
         Some(())
     }

@@ -23,8 +23,9 @@ pub(crate) use statements::Verb;
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
-use crate::dispatch::{Operation, Request};
+use crate::operation::Operation;
 use crate::outgoing::Outgoing;
+use crate::request::Request;
 use crate::route::{Route, is_stale};
 
 /// After so many rounds without progress a batch is given up, as in mongos.
@@ -89,7 +90,7 @@ impl Run<'_, '_> {
             let command = command.with_versions(versions);
             let sending = self.request.sending();
             let answered = call::call(&primary, self.request.database, &command, &sending, |answer| {
-                crate::commands::pass_on(answer, reply);
+                crate::shard_reply::pass_on(answer, reply);
                 Ok(())
             });
             match answered {

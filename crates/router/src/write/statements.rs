@@ -10,8 +10,8 @@ use fathom_wire::Code;
 use super::with_id;
 use crate::Result;
 use crate::counters::Counters;
-use crate::dispatch::Request;
 use crate::outgoing::Outgoing;
+use crate::request::Request;
 
 /// What a batch does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl<'a> Batch<'a> {
             verb,
             statements: statements.collect(),
             ordered,
-            variables: crate::commands::variables_of(request)?,
+            variables: crate::variables::variables_of(request)?,
             first_number: parse::integer(request.fields, "stmtId")?.unwrap_or(0),
             numbered: request.is_numbered,
         })

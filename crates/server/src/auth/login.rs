@@ -10,9 +10,9 @@ use fathom_query::{Code, Failure};
 use fathom_wire::scram::{ClientFirst, Mechanism, ServerConversation, Step};
 
 use crate::Result;
-use crate::commands::Reply;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Reply;
 
 /// The longest message of a login, as mongod takes it.
 const PAYLOAD_BYTES: usize = 64 << 10;
@@ -55,8 +55,9 @@ pub(crate) fn start(
     let user = op.instance.users.get(database, first.user());
     let credentials = user.as_ref().and_then(|user| user.credentials(mechanism)).cloned();
     let (real, other_mechanisms) = (credentials.is_some(), user.is_some() && credentials.is_none());
-    let credentials =
-        credentials.unwrap_or_else(|| op.instance.users.pretend(op, mechanism, database, first.user()));
+    let credentials = credentials.unwrap_or_else(|| {
+        op.instance.users.pretend(&op.instance.parameters, mechanism, database, first.user())
+    });
     let (scram, step) =
         ServerConversation::start(mechanism, first, credentials, &nonce(), skip_empty_exchange);
     *conversation =

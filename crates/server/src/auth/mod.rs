@@ -3,6 +3,7 @@
 //! Without `--auth` and `--keyFile` everybody may do everything, and users can be made all the same. There are MongoDB's
 //! built-in roles and no others; no X.509, LDAP or Kerberos.
 
+mod access;
 mod granted;
 mod key_file;
 mod login;
@@ -13,8 +14,10 @@ mod refusal;
 mod rights;
 mod roles;
 mod user;
+mod user_changes;
 mod users;
 
+pub(crate) use access::Access;
 pub(crate) use granted::Granted;
 pub(crate) use login::{Conversation, speculate, start, step, write_mechanisms};
 pub(crate) use privilege::Place;
@@ -24,30 +27,9 @@ pub(crate) use user::{User, roles_array};
 pub(crate) use users::{SCHEMA_VERSION, Users};
 
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
+use crate::request::Request;
 use needs::Need;
-
-/// Who may run a command. What single commands need beyond that is in `needs`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Whoever is connected, logged in or not.
-    Nobody,
-    /// Whoever is logged in.
-    Anybody,
-    /// Who may read the command's database.
-    Read,
-    /// Who may write it.
-    Write,
-    /// Who may administer the database (validate, profile, drop it).
-    DatabaseAdmin,
-    /// Who may administer the users of the database.
-    UserAdmin,
-    /// Who may watch the server.
-    Monitor,
-    /// Who may manage the server.
-    Manage,
-}
 
 /// Refuses a command that the client may not run (13).
 pub(crate) fn authorize(op: &Operation<'_>, request: &Request<'_>) -> Result<()> {

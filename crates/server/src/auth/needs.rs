@@ -6,8 +6,8 @@ use super::Access;
 use super::pipelines;
 use super::privilege::Place;
 use super::rights::Rights;
-use crate::dispatch::Request;
 use crate::parse;
+use crate::request::Request;
 
 /// What must be allowed.
 #[derive(Debug, PartialEq, Eq)]

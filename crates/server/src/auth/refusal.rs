@@ -3,7 +3,7 @@
 use bson::{RawBsonRef, RawDocument};
 use fathom_query::{Code, Failure};
 
-use crate::dispatch::Request;
+use crate::request::Request;
 
 /// As much of a command as a refusal repeats.
 const SHOWN_BYTES: usize = 2000;

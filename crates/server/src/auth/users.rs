@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bson::{Bson, Document, doc};
+use bson::doc;
 use fathom_engine::Engine;
 use fathom_errors::Error;
-use fathom_query::{Code, Failure};
+use fathom_query::Failure;
 use fathom_wire::scram::{Credentials, Mechanism};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use sha2::{Digest, Sha256};
@@ -19,15 +19,14 @@ use super::key_file;
 use super::user::User;
 use crate::Result;
 use crate::config::Config;
-use crate::execution::{document_of, with_collection, write_transaction};
 use crate::log::Log;
-use crate::operation::Operation;
-use crate::storage::Catalog;
+use crate::parameters::Parameters;
+use crate::storage::{Catalog, document_of};
 
 /// Where users are kept.
 pub(crate) const USERS: &str = "admin.system.users";
 /// Where the form that they are kept in is noted, as tools that copy users want to know.
-const VERSION: &str = "admin.system.version";
+pub(super) const VERSION: &str = "admin.system.version";
 /// MongoDB's number of that form.
 pub(crate) const SCHEMA_VERSION: i32 = 5;
 
@@ -41,10 +40,10 @@ pub(crate) struct Users {
     member: Option<Arc<User>>,
     /// The key, with which this member logs in to others.
     key: Option<String>,
-    all: RwLock<BTreeMap<String, Arc<User>>>,
+    pub(super) all: RwLock<BTreeMap<String, Arc<User>>>,
     changes: Mutex<()>,
     /// Grows with each change, so that what connections remember of their users can be refreshed.
-    generation: AtomicU64,
+    pub(super) generation: AtomicU64,
 }
 
 impl Users {
@@ -147,7 +146,7 @@ impl Users {
     /// Credentials for a new password; `digested` is one that the client digested already, for SCRAM-SHA-1.
     pub(crate) fn derive(
         &self,
-        op: &Operation<'_>,
+        parameters: &Parameters,
         mechanism: Mechanism,
         name: &str,
         password: &str,
@@ -155,7 +154,7 @@ impl Users {
     ) -> Result<Credentials> {
         let mut salt = vec![0; mechanism.salt_bytes()];
         crate::random::fill(&mut salt);
-        let rounds = rounds(op, mechanism);
+        let rounds = rounds(parameters, mechanism);
         if digested {
             return Credentials::derive_digested(password, salt, rounds);
         }
@@ -166,7 +165,7 @@ impl Users {
     /// learn who exists.
     pub(crate) fn pretend(
         &self,
-        op: &Operation<'_>,
+        parameters: &Parameters,
         mechanism: Mechanism,
         database: &str,
         name: &str,
@@ -182,87 +181,15 @@ impl Users {
         let mut stored_key = vec![0; mechanism.hash_bytes()];
         crate::random::fill(&mut stored_key);
         let server_key = stored_key.clone();
-        Credentials { iterations: rounds(op, mechanism), salt, stored_key, server_key }
-    }
-
-    /// Writes a user, new or changed, durably. The caller holds [`Users::lock`].
-    pub(crate) fn put(&self, op: &mut Operation<'_>, user: User) -> Result<()> {
-        if self.is_empty() {
-            let version = doc! { "_id": "authSchema", "currentVersion": SCHEMA_VERSION };
-            write(op, VERSION, &"authSchema".into(), Some(&version))?;
-        }
-        write(op, USERS, &user.id().into(), Some(user.document()))?;
-        make_durable(op)?;
-        self.all.write().insert(user.id(), Arc::new(user));
-        self.generation.fetch_add(1, Ordering::Release);
-        Ok(())
-    }
-
-    /// Removes a user, durably; false if there is none. The caller holds [`Users::lock`].
-    pub(crate) fn remove(&self, op: &mut Operation<'_>, database: &str, name: &str) -> Result<bool> {
-        let id = format!("{database}.{name}");
-        if !self.all.read().contains_key(&id) {
-            return Ok(false);
-        }
-        write(op, USERS, &id.as_str().into(), None)?;
-        make_durable(op)?;
-        self.all.write().remove(&id);
-        self.generation.fetch_add(1, Ordering::Release);
-        Ok(true)
+        Credentials { iterations: rounds(parameters, mechanism), salt, stored_key, server_key }
     }
 }
 
 /// Rounds of new credentials, as `scramIterationCount` and `scramSHA256IterationCount` have it now.
-fn rounds(op: &Operation<'_>, mechanism: Mechanism) -> u32 {
-    let parameters = &op.instance.parameters;
+fn rounds(parameters: &Parameters, mechanism: Mechanism) -> u32 {
     let rounds = match mechanism {
         Mechanism::Sha1 => parameters.scram_iterations(),
         Mechanism::Sha256 => parameters.scram_sha256_iterations(),
     };
     u32::try_from(rounds).unwrap_or(u32::MAX).max(1)
-}
-
-/// Puts a document in the place of the one with its `_id`, or removes that one.
-fn write(op: &mut Operation<'_>, namespace: &str, id: &Bson, document: Option<&Document>) -> Result<()> {
-    let after = document.map(crate::parse::raw_of).transpose()?;
-    let length = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
-    with_collection(op, namespace, true, |op, found| {
-        let Some((collection, state)) = found else {
-            return Err(Failure::new(Code::InternalError, format!("{namespace} could not be made")));
-        };
-        let (records, bytes) = write_transaction(op, |op| {
-            let mut before = Vec::new();
-            let record = op.document_by_id(collection, id, &mut before)?;
-            let session = op.session();
-            match (record, &after) {
-                (None, None) => return Ok((0, 0)),
-                (None, Some(after)) => {
-                    collection.insert(session, state, after)?;
-                    op.note_insert(collection, after);
-                    return Ok((1, length(after.as_bytes().len())));
-                }
-                (Some(record), Some(after)) => {
-                    let document = document_of(&before)?;
-                    collection.replace(session, state, record, document, after, None)?;
-                    op.note_update(collection, document, after)?;
-                    return Ok((0, length(after.as_bytes().len()) - length(before.len())));
-                }
-                (Some(record), None) => {
-                    let document = document_of(&before)?;
-                    collection.remove(session, state, record, document)?;
-                    op.note_delete(collection, document)?;
-                }
-            }
-            Ok((-1, -length(before.len())))
-        })?;
-        collection.note(records, bytes);
-        Ok(())
-    })
-}
-
-fn make_durable(op: &Operation<'_>) -> Result<()> {
-    if op.instance.config.storage.journal {
-        op.instance.journal.wait_until_durable()?;
-    }
-    Ok(())
 }

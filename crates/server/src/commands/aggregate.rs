@@ -6,10 +6,10 @@ use fathom_query::{Code, Failure};
 use super::find::FIRST_BATCH;
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
-use crate::dispatch::Request;
 use crate::execution::{Aggregation, Batch, Planned, Producer, QueryCursor, time_left};
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Runs a pipeline and writes the first batch.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

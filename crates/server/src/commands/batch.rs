@@ -6,9 +6,9 @@ use fathom_wire::limits::MAX_WRITE_BATCH;
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Refuses a batch that is empty or too large.
 pub(super) fn check_batch(length: usize) -> Result<()> {

@@ -5,8 +5,8 @@
 use super::Reply;
 use crate::Result;
 use crate::config::{EngineName, version};
-use crate::dispatch::Request;
 use crate::operation::Operation;
+use crate::request::Request;
 
 /// Writes it.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]

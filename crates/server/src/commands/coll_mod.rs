@@ -5,9 +5,9 @@ use fathom_query::{Code, Failure, compare_documents};
 
 use super::{Reply, view_definition};
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 use crate::storage::{Collection, CollectionOptions, State};
 
 /// Changes a collection or view.

@@ -7,9 +7,9 @@ use fathom_query::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 use crate::storage::{Collection, IndexSpec, build_indexes};
 
 /// Lets the engine compact the tables of a collection. Reads and writes go on meanwhile.

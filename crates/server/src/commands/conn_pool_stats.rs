@@ -2,8 +2,8 @@
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
+use crate::request::Request;
 
 /// Writes that there are none.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]

@@ -4,9 +4,9 @@ use bson::doc;
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Tells.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

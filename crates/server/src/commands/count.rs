@@ -6,10 +6,10 @@ use fathom_query::{Code, Failure, Filter};
 use super::aggregate::one;
 use super::{Reply, hint_of, refuse_collation};
 use crate::Result;
-use crate::dispatch::Request;
 use crate::execution::{Aggregation, FindQuery, FindState, Planned, Taken};
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Counts.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

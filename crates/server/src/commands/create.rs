@@ -8,10 +8,10 @@ use fathom_query::{Code, Failure};
 
 use super::{Reply, refuse_collation, view_definition};
 use crate::Result;
-use crate::dispatch::Request;
 use crate::execution::Validator;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 use crate::storage::CollectionOptions;
 
 /// Sizes of capped collections are whole multiples of this many bytes.

@@ -12,9 +12,9 @@ use super::index_conflicts::{check_number, stands_already};
 use super::index_options::Unknown;
 use super::{Reply, index_options};
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 use crate::storage::{Collection, IndexSpec, State, build_indexes};
 
 /// What a `createIndexes` did.

@@ -4,12 +4,13 @@
 use bson::Document;
 use fathom_query::Filter;
 
-use super::{GENERIC_FIELDS, Reply};
+use super::Reply;
 use crate::Result;
+use crate::command::GENERIC_FIELDS;
 use crate::diagnostics::current_op::{Shown, current_operations};
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Writes one document for each operation that the conditions let through.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

@@ -5,9 +5,10 @@ use fathom_query::{Code, Failure};
 use super::Reply;
 use crate::Result;
 use crate::diagnostics::build::number;
-use crate::dispatch::{Request, elapsed_micros};
+use crate::elapsed::elapsed_micros;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Writes them from the counts that are kept anyway, exact or `estimate`.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

@@ -3,9 +3,9 @@
 use super::Reply;
 use super::coll_stats::scale;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Writes them; a database that there is not has zeros, as in mongod.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

@@ -8,10 +8,10 @@ use fathom_query::{Code, Failure, Filter};
 
 use super::{Reply, hint_of, refuse_collation};
 use crate::Result;
-use crate::dispatch::Request;
 use crate::execution::{Aggregation, FindQuery, FindState, Planned, Taken, Values, first_values, needed};
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Writes the values.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

@@ -6,10 +6,10 @@ use bson::RawDocumentBuf;
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::execution::{Batch, Producer, QueryCursor};
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Writes `cursor: {id, ns, firstBatch}`; what does not fit into the first batch waits for `getMore` under `namespace`.
 pub(super) fn write_cursor(

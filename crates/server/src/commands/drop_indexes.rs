@@ -5,9 +5,9 @@ use fathom_query::{Code, Failure, compare_documents};
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 use crate::storage::State;
 
 /// Drops indexes.

@@ -10,11 +10,11 @@ use fathom_query::{Code, Failure};
 use super::{Reply, read_let};
 use crate::Result;
 use crate::diagnostics::build;
-use crate::dispatch::Request;
 use crate::execution::explain::{Subject, Top, Verdict, empty_plan, find_stages, planner};
 use crate::execution::{Aggregation, FindQuery, Planned, Target};
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// How much is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

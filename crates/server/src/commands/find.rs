@@ -8,10 +8,10 @@ use fathom_query::{Code, Dialect, Failure, Filter, Projection, Sort};
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
 use crate::buffers;
-use crate::dispatch::Request;
 use crate::execution::{Batch, FindQuery, FindState, Planned, Producer, QueryCursor, document_of, time_left};
 use crate::operation::Operation;
 use crate::parse::{self, Fields};
+use crate::request::Request;
 use crate::storage::{Collection, SharedState};
 
 /// Documents of the first batch when the client asks for no number.

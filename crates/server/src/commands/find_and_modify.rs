@@ -6,11 +6,11 @@ use fathom_query::{Code, Dialect, Failure, Filter, Hint, Matched, Projection, So
 use super::batch::refuse_internal;
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
-use crate::dispatch::Request;
 use crate::execution::{Target, UpdateRequest, delete_one, update};
 use crate::operation::Operation;
 use crate::parse;
 use crate::replication::Again;
+use crate::request::Request;
 
 /// What is asked for.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use fathom_query::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// How long between two looks at whether writes that had begun are done.
 const LOOK: Duration = Duration::from_millis(2);

@@ -4,8 +4,8 @@ use bson::{Bson, Document};
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
+use crate::request::Request;
 
 /// Writes it.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]

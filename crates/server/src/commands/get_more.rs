@@ -9,10 +9,10 @@ use fathom_replication::OpTime;
 use super::Reply;
 use crate::Result;
 use crate::auth::{Place, Rights};
-use crate::dispatch::Request;
 use crate::execution::{Batch, Producer, QueryCursor};
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// How long a tailable cursor waits for new documents when the client gives no time.
 const AWAIT: Duration = Duration::from_secs(1);

@@ -7,10 +7,10 @@ use fathom_wire::limits::{MAX_DOCUMENT_BYTES, MAX_MESSAGE_BYTES, MAX_WRITE_BATCH
 use super::Reply;
 use crate::Result;
 use crate::auth::Conversation;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
 use crate::replication::majority_of;
+use crate::request::Request;
 
 /// The most that a driver may say of itself, in bytes, as in mongod.
 const METADATA_BYTES: usize = 512;

@@ -7,8 +7,8 @@ use rustix::process::{Resource, getrlimit};
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
+use crate::request::Request;
 
 const MIB: u64 = 1 << 20;
 

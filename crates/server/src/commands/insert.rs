@@ -6,10 +6,10 @@ use fathom_query::Failure;
 use super::Reply;
 use super::batch::{check_batch, is_ordered, refuse_internal, write_errors};
 use crate::Result;
-use crate::dispatch::Request;
 use crate::execution::insert_documents;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Inserts `documents`.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

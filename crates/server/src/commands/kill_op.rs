@@ -5,9 +5,9 @@ use fathom_query::{Code, Failure};
 use super::Reply;
 use crate::Result;
 use crate::diagnostics::current_op::kill_operation;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Asks; like mongod it does not say whether there was such an operation.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

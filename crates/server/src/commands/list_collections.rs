@@ -8,9 +8,9 @@ use fathom_query::Filter;
 use super::Reply;
 use super::documents::write_cursor;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 use crate::storage::{Collection, State};
 
 /// Lists collections and views by name.

@@ -3,8 +3,8 @@
 use super::{COMMANDS, Reply};
 use crate::Result;
 use crate::auth::Access;
-use crate::dispatch::Request;
 use crate::operation::Operation;
+use crate::request::Request;
 
 /// Writes them.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]

@@ -5,9 +5,9 @@ use fathom_query::Filter;
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Lists databases. Who is logged in and may list none of them all sees those that he may read, so that
 /// `authorizedDatabases` changes nothing for anybody else.

@@ -5,9 +5,9 @@ use fathom_query::{Code, Failure};
 use super::Reply;
 use super::documents::write_cursor;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Lists the indexes in the order they were made.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

@@ -11,10 +11,10 @@ use fathom_query::{Code, Failure};
 use super::Reply;
 use crate::Result;
 use crate::auth::User;
-use crate::dispatch::Request;
 use crate::execution::document_of;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Takes over the users; those that are there already stay as they are, unless `drop` says that only the new ones count.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {

@@ -74,23 +74,14 @@ mod whats_my_uri;
 use bson::RawBsonRef;
 
 use crate::Result;
-use crate::auth::{Access, Conversation};
-use crate::dispatch::Request;
+use crate::auth::Conversation;
+use crate::request::Request;
+
 use crate::operation::Operation;
+pub(crate) use crate::request::Reply;
 
 pub(crate) use coll_mod::apply as apply_coll_mod;
-pub(crate) use table::{COMMANDS, find};
-
-/// The reply being written.
-pub(crate) type Reply<'a> = fathom_wire::DocumentWriter<'a>;
-
-/// What an operation counts as in `opLatencies` and for tickets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Read,
-    Write,
-    Command,
-}
+pub(crate) use table::{COMMANDS, find, run_of};
 
 /// The function of a command.
 #[derive(Clone, Copy)]
@@ -100,69 +91,6 @@ pub(crate) enum Run {
     /// Those that carry a login from one message to the next.
     Login(fn(&mut Operation<'_>, &Request<'_>, &mut Option<Conversation>, &mut Reply<'_>) -> Result<()>),
 }
-
-/// A row of the table.
-pub(crate) struct Command {
-    /// The name in MongoDB's own spelling.
-    pub(crate) name: &'static str,
-    /// Other spellings.
-    pub(crate) aliases: &'static [&'static str],
-    pub(crate) kind: Kind,
-    /// Whether it may be run against the database `admin` only.
-    pub(crate) admin_only: bool,
-    /// Who may run it.
-    pub(crate) access: Access,
-    /// Whether its arguments or its reply hold secrets: never logged, never compressed.
-    pub(crate) secret: bool,
-    /// The fields it takes beside the generic ones.
-    pub(crate) fields: &'static [&'static str],
-    /// Whether it takes fields that nobody can list: the conditions of `currentOp`, sections of `serverStatus`, and those of
-    /// commands that are refused.
-    pub(crate) any_fields: bool,
-    /// One sentence for `listCommands`.
-    pub(crate) help: &'static str,
-    pub(crate) run: Run,
-    /// Its place in the table.
-    row: usize,
-}
-
-impl Command {
-    /// Its place in the table.
-    pub(crate) fn row(&self) -> usize {
-        self.row
-    }
-}
-
-impl std::fmt::Debug for Command {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// Fields that every command takes (server.md, 2.2).
-pub(crate) static GENERIC_FIELDS: &[&str] = &[
-    "lsid",
-    "$clusterTime",
-    "$readPreference",
-    "comment",
-    "apiVersion",
-    "apiStrict",
-    "apiDeprecationErrors",
-    "$audit",
-    "$client",
-    "$configServerState",
-    "$queryOptions",
-    "allowImplicitCollectionCreation",
-    "shardVersion",
-    "databaseVersion",
-    "stmtId",
-    "stmtIds",
-    "coordinator",
-    "$replData",
-    "$oplogQueryData",
-    "maxTimeMSOpOnly",
-    "rawData",
-];
 
 /// A command as the oplog has it: its name and its own fields, without those that every command takes.
 pub(crate) fn as_logged(request: &Request<'_>) -> Result<bson::Document> {

@@ -2,8 +2,8 @@
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
+use crate::request::Request;
 
 /// Answers.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]

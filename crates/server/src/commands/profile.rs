@@ -7,9 +7,9 @@ use fathom_query::{Code, Failure};
 use super::Reply;
 use crate::Result;
 use crate::diagnostics::slow::prepare_profile;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Answers with the settings as they were, and changes them; the level -1 only answers.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

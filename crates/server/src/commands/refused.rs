@@ -4,8 +4,8 @@ use fathom_query::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
+use crate::request::Request;
 
 const NOT_A_ROUTER: &str = "this server is not a router of a cluster";
 

@@ -7,9 +7,9 @@ use fathom_query::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Renames.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {

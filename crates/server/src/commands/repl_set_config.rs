@@ -11,10 +11,10 @@ use fathom_replication::{Host, NO_TERM, OpTime, ReplicaSetConfig};
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
 use crate::replication::{self, Change, ChangeKind, ReplicaSet};
+use crate::request::Request;
 
 /// How long other members may take to answer whether they are ready.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -9,9 +9,9 @@ use fathom_replication::messages::{HeartbeatArguments, RequestVotesArguments, Up
 use super::Reply;
 use super::repl_set_config::{body, set_of, write_all};
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::replication;
+use crate::request::Request;
 
 /// How long a vote may wait for this member to step down first.
 const STEP_DOWN: Duration = Duration::from_secs(10);

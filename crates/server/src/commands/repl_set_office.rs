@@ -8,10 +8,10 @@ use fathom_replication::coordinator::{ElectionOutcome, StepDownRequest};
 use super::Reply;
 use super::repl_set_config::{body, set_of, wait_until, write_all};
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
 use crate::replication;
+use crate::request::Request;
 
 /// Steps down, once another electable member has caught up.
 pub(super) fn step_down(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {

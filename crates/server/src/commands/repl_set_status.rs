@@ -5,9 +5,9 @@ use fathom_replication::coordinator::StatusContext;
 use super::Reply;
 use super::repl_set_config::{set_of, write_all};
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::replication::majority_of;
+use crate::request::Request;
 
 /// Shows the members as this one sees them.
 pub(super) fn run(op: &mut Operation<'_>, _request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

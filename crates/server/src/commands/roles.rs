@@ -7,9 +7,9 @@ use super::Reply;
 use super::users::read_role;
 use crate::Result;
 use crate::auth::{Role, built_in};
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Tells of roles: those that are named, or with `showBuiltinRoles` all of the command's database.
 pub(super) fn info(_op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

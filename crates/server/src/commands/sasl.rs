@@ -5,9 +5,9 @@ use fathom_query::{Code, Failure};
 use super::Reply;
 use crate::Result;
 use crate::auth::Conversation;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Begins a login.
 pub(super) fn start(

@@ -2,8 +2,8 @@
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
+use crate::request::Request;
 
 /// Writes the sections that are asked for.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

@@ -8,9 +8,9 @@ use fathom_query::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 use crate::sessions::{SessionKey, SessionOwner, TIMEOUT_MINUTES, read_id};
 
 /// The most sessions that one command lists, as in mongod.

@@ -7,8 +7,8 @@ use fathom_query::{Code, Failure};
 use super::Reply;
 use crate::Result;
 use crate::config::version;
-use crate::dispatch::Request;
 use crate::operation::Operation;
+use crate::request::Request;
 
 /// Takes the version that is set already.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {

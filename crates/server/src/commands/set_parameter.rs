@@ -3,12 +3,13 @@
 use bson::{Bson, doc};
 use fathom_query::{Code, Failure};
 
-use super::{GENERIC_FIELDS, Reply};
+use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
+use crate::command::GENERIC_FIELDS;
 use crate::operation::Operation;
 use crate::parameters;
 use crate::parse;
+use crate::request::Request;
 
 /// Changes them; the reply says what the first one was.
 pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {

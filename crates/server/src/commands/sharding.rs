@@ -8,9 +8,9 @@ use fathom_sharding::ShardVersion;
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 use crate::sharding::{self, Migration};
 
 fn named<'a>(request: &Request<'a>) -> Result<&'a str> {

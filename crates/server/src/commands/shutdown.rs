@@ -7,8 +7,8 @@ use fathom_query::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
-use crate::dispatch::Request;
 use crate::operation::Operation;
+use crate::request::Request;
 
 /// Asks the server to stop; the reply still goes out.
 pub(super) fn run(op: &mut Operation<'_>, _request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {

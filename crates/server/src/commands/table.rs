@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::{Command, Kind, Run};
+use super::Run;
 use crate::auth::Access;
+use crate::command::{Command, Kind};
 
-/// A row: its run is one of [`Run`]'s.
+/// A row: the command and its function.
 macro_rules! row {
     ($run:expr, $kind:ident, $access:ident, $help:literal, [$($field:literal),*], $name:literal $(| $alias:literal)* $(, $flag:ident)*) => {{
         #[allow(unused_mut, reason = "not every row has flags")]
@@ -20,11 +21,10 @@ macro_rules! row {
             any_fields: false,
             fields: &[$($field),*],
             help: $help,
-            run: $run,
             row: 0,
         };
         $(command.$flag = true;)*
-        command
+        (command, $run)
     }};
 }
 
@@ -50,9 +50,9 @@ macro_rules! refused {
     };
 }
 
-/// All commands.
-pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
-    let mut all = vec![
+/// All commands, and their functions in the same order.
+static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
+    let all = vec![
         command!(
             "_addShard",
             Command,
@@ -1017,9 +1017,18 @@ pub(crate) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
         ),
         command!("whatsmyuri", Command, Nobody, [], super::whats_my_uri::run, "the client's own address"),
     ];
-    all.iter_mut().enumerate().for_each(|(row, command)| command.row = row);
-    all
+    let (mut commands, runs): (Vec<Command>, Vec<Run>) = all.into_iter().unzip();
+    commands.iter_mut().enumerate().for_each(|(row, command)| command.row = row);
+    (commands, runs)
 });
+
+/// All commands.
+pub(crate) static COMMANDS: LazyLock<&'static [Command]> = LazyLock::new(|| &TABLE.0);
+
+/// The function of a command.
+pub(crate) fn run_of(command: &Command) -> Option<Run> {
+    TABLE.1.get(command.row).copied()
+}
 
 /// The command of a name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static Command> {

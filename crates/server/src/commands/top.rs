@@ -3,8 +3,8 @@
 use super::Reply;
 use crate::Result;
 use crate::diagnostics::build::counter;
-use crate::dispatch::Request;
 use crate::operation::Operation;
+use crate::request::Request;
 
 /// Writes every collection that is there.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]

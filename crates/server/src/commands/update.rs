@@ -6,10 +6,10 @@ use fathom_query::{Code, Failure, Filter, Update};
 use super::batch::{check_batch, each, is_ordered, refuse_internal, refuse_many, write_errors};
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
-use crate::dispatch::Request;
 use crate::execution::{Target, UpdateRequest, update};
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Fields of one item of `updates`.
 const FIELDS: &[&str] = &["q", "u", "c", "upsert", "multi", "collation", "arrayFilters", "hint"];

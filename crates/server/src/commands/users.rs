@@ -9,9 +9,9 @@ use fathom_wire::scram::{Credentials, Mechanism};
 use super::Reply;
 use crate::Result;
 use crate::auth::{Role, User};
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Makes a user.
 pub(super) fn create(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
@@ -228,7 +228,10 @@ fn hash(
         return Err(Failure::new(Code::BadValue, what));
     }
     let derive = |mechanism: &Mechanism| {
-        Ok((*mechanism, op.instance.users.derive(op, *mechanism, name, password, digested)?))
+        Ok((
+            *mechanism,
+            op.instance.users.derive(&op.instance.parameters, *mechanism, name, password, digested)?,
+        ))
     };
     mechanisms.iter().map(derive).collect()
 }

@@ -6,9 +6,9 @@ use fathom_query::{Code, Failure, Filter};
 use super::Reply;
 use crate::Result;
 use crate::auth::{Place, Rights, User, roles_array};
-use crate::dispatch::Request;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// Which users are asked for.
 enum Which<'a> {

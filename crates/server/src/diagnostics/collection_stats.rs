@@ -8,7 +8,7 @@ use fathom_wire::DocumentWriter;
 use super::build::{length, number, signed, statistics};
 use super::{LatencyHistogram, Usage};
 use crate::Result;
-use crate::commands::Kind;
+use crate::command::Kind;
 use crate::instance::Instance;
 use crate::storage::{Collection, State};
 

@@ -4,7 +4,7 @@ use fathom_service::{CommandCounter, Traffic};
 use fathom_wire::Code;
 
 use super::LatencyHistogram;
-use crate::commands::{COMMANDS, Kind};
+use crate::command::Kind;
 
 pub(crate) use fathom_service::Counter;
 
@@ -98,12 +98,13 @@ pub(crate) struct Counters {
     pub(crate) asserts: AssertCounters,
 }
 
-impl Default for Counters {
-    fn default() -> Self {
+impl Counters {
+    /// Of so many different commands.
+    pub(crate) fn new(commands: usize) -> Counters {
         Counters {
             operations: OperationCounters::default(),
             network: Traffic::default(),
-            commands: COMMANDS.iter().map(|_| CommandCounter::default()).collect(),
+            commands: (0..commands).map(|_| CommandCounter::default()).collect(),
             unknown_commands: Counter::default(),
             reads: LatencyHistogram::default(),
             writes: LatencyHistogram::default(),

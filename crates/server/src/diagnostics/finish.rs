@@ -5,8 +5,9 @@
 use fathom_query::Failure;
 
 use super::usage::Use;
-use crate::dispatch::{Request, elapsed_micros};
+use crate::elapsed::elapsed_micros;
 use crate::operation::Operation;
+use crate::request::Request;
 
 /// An operation that ended.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub(crate) fn finish(op: &mut Operation<'_>, finished: &Finished<'_>) {
     let Some(request) = finished.request else { return };
     let command = request.command;
     counters.latency(command.kind).record(micros);
-    if let Some(counter) = counters.command(command.row()) {
+    if let Some(counter) = counters.command(command.row) {
         counter.total.add(1);
         counter.failed.add(u64::from(finished.failure.is_some()));
     }

@@ -10,9 +10,9 @@ use bson::{Bson, DateTime, Document, RawDocument, doc};
 use super::Finished;
 use super::build::signed;
 use super::usage::Use;
-use crate::dispatch::Request;
 use crate::log::Severity;
 use crate::operation::Operation;
+use crate::request::Request;
 use crate::storage::CollectionOptions;
 
 /// As much of a command as a line holds (`maxLogSizeKB`).

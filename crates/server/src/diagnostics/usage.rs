@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::LatencyHistogram;
-use crate::commands::Kind;
+use crate::command::Kind;
 
 /// The kinds of use that `top` tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,12 +18,13 @@ mod validator;
 mod views;
 mod write;
 
+pub(crate) use crate::storage::document_of;
 pub(crate) use aggregate::{Aggregation, Planned, needed};
 pub(crate) use cursors::{Batch, CursorTable, Producer, QueryCursor, time_left};
 pub(crate) use distinct::{Values, distinct_index, first_values};
 pub(crate) use find::{FindQuery, FindState, Taken, gone, plan_summary};
 pub(crate) use retry::write_transaction;
-pub(crate) use scan::{Fetch, Flow, Scan, document_of};
+pub(crate) use scan::{Fetch, Flow, Scan};
 pub(crate) use validator::Validator;
 pub(crate) use write::{
     DeleteRequest, Target, UpdateRequest, delete, delete_one, delete_some, insert_capped, insert_documents,

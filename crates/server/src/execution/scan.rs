@@ -260,9 +260,3 @@ fn add_legs(access: &Access, state: &State, legs: &mut Vec<Leg>) -> Result<bool>
     }
     Ok(true)
 }
-
-/// Bytes that a table holds as a document.
-pub(crate) fn document_of(bytes: &[u8]) -> Result<&RawDocument> {
-    RawDocument::from_bytes(bytes)
-        .map_err(|error| Failure::new(Code::InvalidBSON, format!("a record is not a BSON document: {error}")))
-}

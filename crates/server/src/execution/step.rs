@@ -8,10 +8,11 @@ use fathom_engine::{Cursor, Key};
 use fathom_query::{Code, Failure, Filter, Matched, Range};
 use fathom_sharding::Ownership;
 
-use super::scan::{Fetch, Flow, Found, Pause, Tally, Visit, document_of};
+use super::scan::{Fetch, Flow, Found, Pause, Tally, Visit};
 use crate::Result;
 use crate::buffers;
 use crate::operation::Operation;
+use crate::storage::document_of;
 use crate::storage::{Collection, Index, IndexEntry};
 
 /// After how many keys the clock and the kill switch are looked at, as mongod does.

@@ -4,7 +4,7 @@ use bson::{Document, RawDocument, doc};
 use fathom_query::{Code, Failure, Filter};
 
 use crate::Result;
-use crate::operation::Operation;
+use crate::log::Log;
 
 /// A validator that is in force.
 #[derive(Debug)]
@@ -38,10 +38,11 @@ impl Validator {
         }))
     }
 
-    /// Refuses a document that does not pass (121), or says so in the log and takes it; `before` is what an update changes.
+    /// Refuses a document that does not pass (121), or says so in the log and takes it; `before` is what an update changes. The client is
+    /// named by its number.
     pub(crate) fn check(
         &self,
-        op: &Operation<'_>,
+        (log, client): (&Log, u64),
         namespace: &str,
         document: &RawDocument,
         before: Option<&RawDocument>,
@@ -58,8 +59,8 @@ impl Validator {
         if self.warn {
             let id = crate::parse::field(document, "_id").map(crate::parse::owned_value).transpose()?;
             let attributes = doc! { "namespace": namespace, "_id": id };
-            let context = format!("conn{}", op.client.id);
-            op.instance.log.warning("STORAGE", 20294, &context, "Document would fail validation", attributes);
+            let context = format!("conn{client}");
+            log.warning("STORAGE", 20294, &context, "Document would fail validation", attributes);
             return Ok(());
         }
         Err(Failure::new(Code::DocumentValidationFailure, "Document failed validation"))

@@ -1,10 +1,10 @@
 //! Which operations a loop may run: those that take microseconds and wait for nobody, as far as can be told from their words, and
 //! then from what they did.
 
-use crate::commands::Kind;
-use crate::dispatch::Request;
+use crate::command::Kind;
 use crate::instance::Instance;
 use crate::operation::Figures;
+use crate::request::Request;
 
 /// Documents that a brief query may return.
 const MOST_RETURNED: i64 = 100;

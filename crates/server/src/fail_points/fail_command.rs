@@ -6,9 +6,9 @@ use bson::{Bson, Document, RawBsonRef, RawDocument};
 use fathom_query::{Code, Failure};
 
 use crate::Result;
-use crate::dispatch::Request;
-use crate::operation::Operation;
+use crate::client::Client;
 use crate::parse;
+use crate::request::Request;
 
 /// The longest that a command can be blocked.
 const BLOCK_MS_MAX: u64 = 10 * 60 * 1000;
@@ -87,10 +87,10 @@ impl FailCommand {
     }
 
     /// Whether it is about this request.
-    pub(super) fn concerns(&self, op: &Operation<'_>, request: &Request<'_>) -> bool {
+    pub(super) fn concerns(&self, client: &Client, request: &Request<'_>) -> bool {
         let name = request.body().iter().next().and_then(Result::ok).map_or("", |(name, _)| name.as_str());
         self.commands.iter().any(|one| named(one, name, request.command.name))
-            && self.app_name.as_ref().is_none_or(|wanted| op.client.app_name().as_ref() == Some(wanted))
+            && self.app_name.as_ref().is_none_or(|wanted| client.app_name().as_ref() == Some(wanted))
             && self.namespace.as_ref().is_none_or(|wanted| request.namespace().as_ref() == Ok(wanted))
     }
 

@@ -14,10 +14,11 @@ use bson::{RawBsonRef, RawDocument};
 use fathom_query::{Code, Failure};
 
 use crate::Result;
-use crate::commands::{Kind, Reply};
+use crate::client::Client;
+use crate::command::Kind;
 use crate::config::Config;
-use crate::dispatch::{CLOSE_CONNECTION, Request};
-use crate::operation::Operation;
+use crate::request::Reply;
+use crate::request::{CLOSE_CONNECTION, Request};
 use fail_command::FailCommand;
 use mode::Mode;
 use point::FailPoint;
@@ -71,24 +72,34 @@ impl FailPoints {
 
     /// Fails, waits or closes the connection as the fail points say, before a command runs.
     #[inline]
-    pub(crate) fn before(&self, op: &Operation<'_>, request: &Request<'_>) -> Result<Option<Injected>> {
-        if self.command.is_set() { self.strike_command(op, request) } else { Ok(None) }
+    pub(crate) fn before(
+        &self,
+        client: &Client,
+        request: &Request<'_>,
+        check_interrupt: impl Fn() -> Result<()>,
+    ) -> Result<Option<Injected>> {
+        if self.command.is_set() { self.strike_command(client, request, check_interrupt) } else { Ok(None) }
     }
 
     /// Closes the connection of a write that a driver may send again, after it was done and before it is answered.
     #[inline]
-    pub(crate) fn after_write(&self, op: &Operation<'_>, request: &Request<'_>) -> Result<()> {
-        if self.write.is_set() { self.strike_write(op, request) } else { Ok(()) }
+    pub(crate) fn after_write(&self, request: &Request<'_>, wrote: bool) -> Result<()> {
+        if self.write.is_set() { self.strike_write(request, wrote) } else { Ok(()) }
     }
 
     #[cold]
-    fn strike_command(&self, op: &Operation<'_>, request: &Request<'_>) -> Result<Option<Injected>> {
+    fn strike_command(
+        &self,
+        client: &Client,
+        request: &Request<'_>,
+        check_interrupt: impl Fn() -> Result<()>,
+    ) -> Result<Option<Injected>> {
         if request.command.name == "configureFailPoint" {
             return Ok(None);
         }
-        let Some(data) = self.command.strike(|data| data.concerns(op, request)) else { return Ok(None) };
+        let Some(data) = self.command.strike(|data| data.concerns(client, request)) else { return Ok(None) };
         if let Some(block) = data.block {
-            wait(op, block)?;
+            wait(block, check_interrupt)?;
         }
         if data.close_connection {
             return Err(closing("failCommand"));
@@ -100,8 +111,8 @@ impl FailPoints {
     }
 
     #[cold]
-    fn strike_write(&self, op: &Operation<'_>, request: &Request<'_>) -> Result<()> {
-        let wrote = request.command.kind == Kind::Write && request.transaction.is_some() && op.last.is_some();
+    fn strike_write(&self, request: &Request<'_>, wrote: bool) -> Result<()> {
+        let wrote = request.command.kind == Kind::Write && request.transaction.is_some() && wrote;
         match self.write.strike(|_| wrote) {
             Some(data) if data.close_connection => Err(closing("onPrimaryTransactionalWrite")),
             _ => Ok(()),
@@ -115,10 +126,10 @@ fn closing(name: &str) -> Failure {
     Failure::new(Code::HostUnreachable, what).labelled(CLOSE_CONNECTION)
 }
 
-fn wait(op: &Operation<'_>, block: Duration) -> Result<()> {
+fn wait(block: Duration, check_interrupt: impl Fn() -> Result<()>) -> Result<()> {
     let until = std::time::Instant::now() + block;
     loop {
-        op.check_interrupt()?;
+        check_interrupt()?;
         let left = until.saturating_duration_since(std::time::Instant::now());
         if left.is_zero() {
             return Ok(());

@@ -6,7 +6,8 @@ use bson::{Bson, Document, doc};
 use fathom_query::{Code, Failure};
 
 use super::value::Shape;
-use super::{Parameter, When, milliseconds};
+use super::values::milliseconds;
+use super::{Parameter, When};
 use crate::Result;
 use crate::auth::SCHEMA_VERSION;
 use crate::config::{EngineName, integer_value, version};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bson::{doc, rawdoc};
 use fathom_query::{Code, Failure};
-use fathom_replication::coordinator::{ElectionOutcome, StepDownReason};
+use fathom_replication::coordinator::StepDownReason;
 use fathom_replication::{Action, Host, MemberState, OpTime, ReplicaSetConfig};
 
 use super::entry::{Change, Kind};
@@ -22,15 +22,6 @@ use crate::instance::Instance;
 
 /// How often the driver looks whether the server stops.
 const LOOK: Duration = Duration::from_millis(200);
-
-/// How the last election and the last step-down of this member ended, for the commands that wait for them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Outcomes {
-    pub(crate) elections: u64,
-    pub(crate) election: Option<ElectionOutcome>,
-    pub(crate) step_downs: u64,
-    pub(crate) refused: Option<Failure>,
-}
 
 /// Runs until the server stops.
 pub(super) fn run(instance: &Arc<Instance>) {

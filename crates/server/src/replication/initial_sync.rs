@@ -74,7 +74,7 @@ fn copy(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> Resul
     begin_oplog(instance, set, &begin)?;
     store::set_validity(instance, store::Validity { applied: at, minimum, copying: false })?;
     set.set_minimum(minimum);
-    set.transactions().reload(instance)?;
+    super::reload::reload_transactions(instance, set)?;
     instance.checkpoint().map_err(|error| Failure::new(Code::InternalError, error.to_string()))?;
     follow::set_position(set, at);
     follow::become_consistent(instance, set, at)?;

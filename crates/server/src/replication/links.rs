@@ -12,10 +12,8 @@ use fathom_replication::messages::{HeartbeatReply, RequestVotesReply};
 use fathom_replication::{Host, ReplicaSetConfig};
 
 use crate::Result;
+use crate::client::REPLICATION_APP_NAME;
 use crate::instance::Instance;
-
-/// How a member names itself to others; such connections outlive a step-down.
-pub(crate) const APP_NAME: &str = "fathom replication";
 
 /// How long an address may take to tell whether it is this server's.
 const IS_SELF: Duration = Duration::from_secs(3);
@@ -140,7 +138,7 @@ pub(crate) fn ask(
 pub(crate) fn connect(instance: &Instance, to: &Host, timeout: Duration) -> Result<Connection> {
     let address: Address = to.as_str().parse().map_err(|_| unreachable_host(to, "it is no address"))?;
     let mut target = Target::at(address.clone());
-    target.app_name = Some(APP_NAME.to_owned());
+    target.app_name = Some(REPLICATION_APP_NAME.to_owned());
     target.connect_timeout = timeout.min(Duration::from_secs(10)).max(Duration::from_millis(100));
     target.socket_timeout = Some(timeout);
     target.direct_connection = true;

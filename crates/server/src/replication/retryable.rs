@@ -17,7 +17,6 @@ use parking_lot::{Condvar, Mutex};
 use super::entry::{Entry, Kind, Statement, read_optime};
 use super::oplog::Oplog;
 use crate::Result;
-use crate::instance::Instance;
 
 /// Sessions end after so long without use.
 const KEPT_SECONDS: i64 = 30 * 60;
@@ -135,22 +134,20 @@ impl Transactions {
         }
     }
 
-    /// Learns all again from the oplog, after a start, a copy or a rollback.
-    pub(crate) fn reload(&self, instance: &Instance) -> Result<()> {
+    /// Forgets what is known, after a start, a copy or a rollback. Whoever has one checked out gives it back; what it had done may have been
+    /// rolled back.
+    pub(super) fn forget(&self) {
         let mut known = self.known.lock();
         known.retain(|_, known| known.busy);
-        // Whoever has one checked out gives it back; what it had done may have been rolled back.
         known.values_mut().for_each(|known| *known = Known { busy: true, ..Known::default() });
-        drop(known);
-        let Some(set) = &instance.set else { return Ok(()) };
-        if set.oplog().collection().is_none() {
-            return Ok(());
-        }
-        let session = instance.engine.session()?;
+    }
+
+    /// Learns all again from the oplog.
+    pub(super) fn learn_all(&self, oplog: &Oplog, session: &dyn Session) -> Result<()> {
         let since = bson::DateTime::now().timestamp_millis() / 1000 - KEPT_SECONDS;
         let mut from = u64::try_from(since).unwrap_or(0) << 32;
         loop {
-            let entries = set.oplog().after(&*session, from, READ_ENTRIES)?;
+            let entries = oplog.after(session, from, READ_ENTRIES)?;
             let Some(last) = entries.last() else { return Ok(()) };
             from = last.at.timestamp;
             self.learn(&entries);

@@ -112,7 +112,7 @@ fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> 
     store::set_validity(instance, store::Validity { copying: false, ..validity })?;
     checkpoint()?;
     set.set_minimum(minimum);
-    set.transactions().reload(instance)?;
+    super::reload::reload_transactions(instance, set)?;
     instance.users.load(&instance.engine, &instance.catalog, &instance.log)?;
     follow::set_position(set, common);
     let attributes = doc! {

@@ -44,7 +44,7 @@ fn open(instance: &Arc<Instance>, set: &Arc<ReplicaSet>) -> Result<()> {
     let rollback_id = store::rollback_id(instance)?;
     let is_config = instance.config.cluster_role == crate::ClusterRole::Config;
     set.restore(is_config, store::vote(instance)?, own, rollback_id);
-    set.transactions().reload(instance)
+    super::reload::reload_transactions(instance, set)
 }
 
 /// Applies what the oplog has after the last checkpoint.

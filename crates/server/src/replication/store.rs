@@ -177,7 +177,9 @@ mod tests {
         let mut config = Config::default();
         config.storage.engine = EngineName::Ephemeral;
         let log = Arc::new(Log::quiet(&config.log_options()));
-        let (instance, _) = Instance::new(config, fathom_engine::memory::open(), None, log).unwrap();
+        let (instance, _) =
+            Instance::new(config, fathom_engine::memory::open(), None, log, crate::commands::COMMANDS.len())
+                .unwrap();
         let at = |second: u32| OpTime::new(u64::from(second) << 32 | 1, 1);
         set_validity(&instance, Validity::default()).unwrap();
         let done = AtomicBool::new(false);

@@ -11,10 +11,10 @@ use super::gate::Inside;
 use super::known::Collection;
 use super::{ClusterRole, Identity};
 use crate::Result;
-use crate::commands::Kind;
-use crate::dispatch::Request;
+use crate::command::Kind;
 use crate::operation::Operation;
 use crate::parse;
+use crate::request::Request;
 
 /// How long a secondary waits to be told which shard it belongs to.
 const IDENTITY: Duration = Duration::from_secs(10);

@@ -11,11 +11,11 @@ use bson::oid::ObjectId;
 use bson::{Document, doc};
 use fathom_query::{Code, Failure};
 use fathom_sharding::Ownership;
-use parking_lot::Mutex;
 
 use super::Sharding;
 use super::commit::ownership;
-use super::ranges::{KeyRange, delete_range};
+use super::key_range::KeyRange;
+use super::ranges::delete_range;
 use crate::Result;
 use crate::client::Client;
 use crate::instance::Instance;
@@ -26,26 +26,6 @@ const READERS: Duration = Duration::from_secs(15 * 60);
 /// The same before a chunk comes back: the giver waits for it.
 const READERS_OF_THE_COMING: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// What keeps those apart that delete and that receive.
-#[derive(Debug, Default)]
-pub(super) struct Housekeeping {
-    /// Held while documents are deleted, and while a chunk begins to come.
-    alone: Mutex<()>,
-    /// Ranges of chunks that are coming.
-    coming: Mutex<Vec<(String, KeyRange)>>,
-}
-
-impl Housekeeping {
-    fn coming_to(&self, namespace: &str) -> Vec<KeyRange> {
-        let coming = self.coming.lock();
-        coming.iter().filter(|(name, _)| name == namespace).map(|(_, range)| range.clone()).collect()
-    }
-
-    fn forget(&self, namespace: &str, range: &KeyRange) {
-        self.coming.lock().retain(|(name, other)| name != namespace || !other.overlaps(range));
-    }
-}
 
 /// Makes room for a chunk that is coming: what is left of an earlier attempt goes. A chunk that the shard owns does not come.
 pub(crate) fn expect_range(

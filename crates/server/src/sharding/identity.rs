@@ -1,11 +1,13 @@
 //! Which shard of which cluster the server is: `shardIdentity` in `admin.system.version`, as `addShard` puts it there.
 
+use std::sync::Arc;
+
 use bson::{Document, RawBson, RawDocumentBuf, doc};
 use fathom_client::AddressList;
 use fathom_query::{Code, Failure, Filter, Update};
 
 use super::config_servers::ConfigServers;
-use super::{ClusterRole, Identity};
+use super::{ClusterRole, Identity, Sharding};
 use crate::Result;
 use crate::execution::{FindQuery, FindState, Taken, Target, UpdateRequest, update};
 use crate::instance::Instance;
@@ -52,6 +54,29 @@ pub(super) fn read(instance: &Instance) -> Result<Option<Identity>> {
     let mut op = Operation::new(&instance, &*session, &client);
     let found = find(&mut op)?;
     found.as_ref().map(of_document).transpose()
+}
+
+impl Sharding {
+    /// Which shard it is; none if it belongs to no cluster yet.
+    pub(crate) fn identity(&self, instance: &Instance) -> Result<Option<Arc<Identity>>> {
+        if instance.config.cluster_role != ClusterRole::Shard {
+            return Ok(None);
+        }
+        let mut held = self.identity.lock();
+        if held.is_none() {
+            *held = read(instance)?.map(Arc::new);
+        }
+        Ok(held.clone())
+    }
+
+    /// The same for what only a shard of a cluster can do.
+    pub(crate) fn must_be_shard(&self, instance: &Instance) -> Result<Arc<Identity>> {
+        let none = || {
+            let what = "Cannot accept sharding commands if not started with --shardsvr, or before it was added to a cluster";
+            Failure::new(Code::NoShardingEnabled, what)
+        };
+        self.identity(instance)?.ok_or_else(none)
+    }
 }
 
 /// Becomes a shard; one that is another's, or another shard of the same cluster, stays what it is.

@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 
 use super::Identity;
 use crate::Result;
-use crate::instance::Instance;
 
 /// A collection as the shard knows it.
 #[derive(Clone, Debug)]
@@ -32,14 +31,14 @@ impl Collection {
 
 /// A collection, and how often it was forgotten: what was read before it was forgotten is not kept after.
 #[derive(Debug, Default)]
-struct Entry {
-    known: Option<Collection>,
-    forgotten: u64,
+pub(super) struct Entry {
+    pub(super) known: Option<Collection>,
+    pub(super) forgotten: u64,
 }
 
 /// What was read of a collection, and may still be read by.
 #[derive(Debug, Default)]
-struct Issued {
+pub(super) struct Issued {
     last: u64,
     alive: Vec<(u64, Weak<Ownership>)>,
 }
@@ -47,54 +46,17 @@ struct Issued {
 /// What is known.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    collections: Mutex<HashMap<String, Entry>>,
-    databases: Mutex<HashMap<String, Option<Document>>>,
+    pub(super) collections: Mutex<HashMap<String, Entry>>,
+    pub(super) databases: Mutex<HashMap<String, Option<Document>>>,
     /// Ownerships that somebody may still read by, for each collection, numbered as they were read.
-    issued: Mutex<HashMap<String, Issued>>,
+    pub(super) issued: Mutex<HashMap<String, Issued>>,
     /// Whether no document that is not the shard's own can be here of a collection; one that is not listed may have any.
-    clean: Mutex<HashMap<String, bool>>,
+    pub(super) clean: Mutex<HashMap<String, bool>>,
 }
 
 impl Known {
-    /// A collection, read if it is not known.
-    pub(crate) fn collection(
-        &self,
-        instance: &Instance,
-        identity: &Identity,
-        namespace: &str,
-    ) -> Result<Collection> {
-        if let Some(known) = self.collections.lock().get(namespace).and_then(|entry| entry.known.clone()) {
-            return Ok(known);
-        }
-        self.read(instance, identity, namespace)
-    }
-
-    /// Reads a collection again.
-    pub(crate) fn read(
-        &self,
-        instance: &Instance,
-        identity: &Identity,
-        namespace: &str,
-    ) -> Result<Collection> {
-        let forgotten = self.collections.lock().get(namespace).map_or(0, |entry| entry.forgotten);
-        let table = identity.config.table(namespace)?;
-        let collection = match table {
-            None => Collection::Unsharded,
-            Some(table) => Collection::Sharded(self.issue(namespace, table.ownership(&identity.shard))),
-        };
-        let empty = instance.catalog.get(namespace).is_none_or(|found| found.records() == 0);
-        if empty && leads(instance) && matches!(collection, Collection::Sharded(_)) {
-            self.clean.lock().entry(namespace.to_owned()).or_insert(true);
-        }
-        let mut collections = self.collections.lock();
-        let entry = collections.entry(namespace.to_owned()).or_default();
-        if entry.forgotten == forgotten {
-            entry.known = Some(collection.clone());
-        }
-        Ok(collection)
-    }
-
-    fn issue(&self, namespace: &str, owned: Ownership) -> Arc<Ownership> {
+    /// Keeps an ownership among those that somebody may read by.
+    pub(super) fn issue(&self, namespace: &str, owned: Ownership) -> Arc<Ownership> {
         let owned = Arc::new(owned);
         let mut issued = self.issued.lock();
         let issued = issued.entry(namespace.to_owned()).or_default();
@@ -136,11 +98,6 @@ impl Known {
     /// Forgets a database.
     pub(crate) fn forget_database(&self, database: &str) {
         self.databases.lock().remove(database);
-    }
-
-    /// Whether there cannot be documents of a collection that are not the shard's own. Only who leads the shard is told of migrations.
-    pub(crate) fn is_clean(&self, instance: &Instance, namespace: &str) -> bool {
-        leads(instance) && self.clean.lock().get(namespace).copied().unwrap_or(false)
     }
 
     /// There can be such documents from now on.
@@ -198,11 +155,6 @@ impl Known {
         }
         Err(failure)
     }
-}
-
-/// Whether this server takes the shard's writes.
-fn leads(instance: &Instance) -> bool {
-    instance.set.as_ref().is_none_or(|set| set.is_writable())
 }
 
 /// Whether two `{uuid, lastMod}` are the same.

@@ -2,66 +2,19 @@
 
 use std::sync::Arc;
 
-use bson::{Document, RawDocument};
-use fathom_query::{Access, FieldKind, Filter, Plan, Range, Variables};
-use fathom_sharding::{Ownership, ShardKey};
+use bson::RawDocument;
+use fathom_query::{Filter, Variables};
+use fathom_sharding::Ownership;
 
+use super::key_range::KeyRange;
 use crate::Result;
 use crate::execution::{DeleteRequest, Fetch, Flow, Scan, Target, delete};
 use crate::operation::Operation;
 use crate::parse;
-use crate::storage::{Collection, State};
+use crate::storage::Collection;
 
 /// How many documents are looked for before they are deleted.
 const BATCH: usize = 500;
-
-/// A range of shard keys, as bytes.
-#[derive(Clone, Debug)]
-pub(super) struct KeyRange {
-    pub(super) key: ShardKey,
-    pub(super) min: Vec<u8>,
-    pub(super) max: Vec<u8>,
-}
-
-impl KeyRange {
-    /// Of the ends of a chunk.
-    pub(super) fn new(key: &ShardKey, min: &Document, max: &Document) -> Result<KeyRange> {
-        Ok(KeyRange { key: key.clone(), min: key.bound(min)?, max: key.bound(max)? })
-    }
-
-    /// Whether the two have any key in common.
-    pub(super) fn overlaps(&self, other: &KeyRange) -> bool {
-        self.min < other.max && other.min < self.max
-    }
-
-    /// Whether a document lies in it.
-    pub(super) fn holds(&self, document: &RawDocument) -> bool {
-        self.key.key_of(document).is_ok_and(|key| self.min <= key && key < self.max)
-    }
-
-    /// The way to its documents.
-    fn plan(&self, state: &State) -> Plan {
-        let fits = state.indexes.iter().position(|index| {
-            let info = index.info();
-            let fields = &self.key.pattern().fields;
-            let same = index.pattern().fields.iter().zip(fields).all(|(theirs, ours)| theirs == ours);
-            same && index.pattern().fields.len() >= fields.len()
-                && !info.sparse
-                && info.partial.is_none()
-                && !(index.pattern().is_id() && fields.iter().any(|field| field.kind == FieldKind::Hashed))
-        });
-        let access = match fits {
-            Some(index) => Access::Index {
-                index,
-                ranges: vec![Range { low: self.min.clone(), high: self.max.clone() }],
-                backwards: false,
-                bounds: Document::new(),
-            },
-            None => Access::Scan { backwards: false },
-        };
-        Plan { access, filter: false, sorted: false, covered: false }
-    }
-}
 
 /// Hands every document of a range over, in snapshots that are renewed now and then.
 pub(super) fn walk(

@@ -9,55 +9,11 @@ use std::time::{Duration, Instant};
 
 use bson::doc;
 use fathom_errors::Error;
-use parking_lot::{Condvar, Mutex};
 
 use crate::instance::Instance;
 
 /// How often the counts are written down, as mongod's sizeStorer.
 const COUNTS_SECONDS: u64 = 60;
-
-/// Wakes the background threads.
-#[derive(Debug, Default)]
-pub(crate) struct Bell {
-    rings: Mutex<u64>,
-    changed: Condvar,
-}
-
-impl Bell {
-    /// Wakes all that sleep.
-    pub(crate) fn ring(&self) {
-        *self.rings.lock() += 1;
-        self.changed.notify_all();
-    }
-
-    /// How often it has rung. Ask before looking at what a ring may be about, so that none in between is missed.
-    pub(crate) fn rings(&self) -> u64 {
-        *self.rings.lock()
-    }
-
-    /// Sleeps until `until` (for ever if none), or until it has rung more often than `heard`.
-    pub(crate) fn sleep_since(&self, heard: u64, until: Option<Instant>) {
-        let mut rings = self.rings.lock();
-        while *rings == heard {
-            match until {
-                None => self.changed.wait(&mut rings),
-                Some(until) => {
-                    if self.changed.wait_until(&mut rings, until).timed_out() {
-                        return;
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// What checkpoints did, for `serverStatus` and the tests.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct CheckpointFigures {
-    pub(crate) count: u64,
-    pub(crate) last_ms: u64,
-    pub(crate) total_ms: u64,
-}
 
 /// Starts the threads.
 pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<std::thread::JoinHandle<()>>, Error> {

@@ -31,7 +31,7 @@ fn open(engine: EngineName, path: &Path) -> Opened {
     let log = Arc::new(Log::quiet(&config.log_options()));
     std::fs::create_dir_all(path).unwrap();
     let engine = crate::engines::open(&config.storage, &log).unwrap();
-    Instance::new(config, engine, None, log).unwrap()
+    Instance::new(config, engine, None, log, crate::commands::COMMANDS.len()).unwrap()
 }
 
 fn with_operation<T>(instance: &Arc<Instance>, work: impl FnOnce(&mut Operation<'_>) -> T) -> T {
@@ -168,7 +168,14 @@ fn a_failed_sync_stops_the_server_and_says_why() {
         let mut config = Config::default();
         config.storage.engine = EngineName::Ephemeral;
         let log = Arc::new(Log::quiet(&config.log_options()));
-        let (instance, _) = Instance::new(config, Arc::clone(&engine) as Arc<dyn Engine>, None, log).unwrap();
+        let (instance, _) = Instance::new(
+            config,
+            Arc::clone(&engine) as Arc<dyn Engine>,
+            None,
+            log,
+            crate::commands::COMMANDS.len(),
+        )
+        .unwrap();
         insert(&instance, 0, 10);
         instance.journal.wait_until_durable().unwrap();
         engine.faults().fail(call, 1, Kind::Io);

@@ -10,7 +10,7 @@ use std::time::Instant;
 use fathom_engine::{Engine, Error};
 use parking_lot::{Condvar, Mutex};
 
-use crate::dispatch::elapsed_micros;
+use crate::elapsed::elapsed_micros;
 
 /// Syncs of the journal, grouped.
 #[derive(Debug)]

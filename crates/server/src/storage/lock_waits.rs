@@ -16,7 +16,7 @@ impl LockWaits {
         let begun = Instant::now();
         let waited = wait();
         self.count.fetch_add(1, Ordering::Relaxed);
-        self.total_us.fetch_add(crate::dispatch::elapsed_micros(begun), Ordering::Relaxed);
+        self.total_us.fetch_add(crate::elapsed::elapsed_micros(begun), Ordering::Relaxed);
         waited
     }
 

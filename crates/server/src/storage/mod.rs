@@ -4,15 +4,18 @@
 //! its own, and so are the counts. What an operation must not do twice (retry after a write conflict) happens above.
 
 pub(crate) mod background;
+pub(crate) mod bell;
 mod build;
 mod capped;
 mod catalog;
 mod catalog_entry;
 mod check;
+mod checkpoint;
 mod collection;
 #[cfg(test)]
 mod crash_tests;
 mod directory;
+mod document_bytes;
 mod index;
 mod journal;
 mod lock_waits;
@@ -40,6 +43,7 @@ pub(crate) use catalog_entry::{CollectionOptions, IndexSpec, truthy as is_true};
 pub(crate) use check::{Report, check};
 pub(crate) use collection::Collection;
 pub(crate) use directory::DataDirectory;
+pub(crate) use document_bytes::document_of;
 pub(crate) use index::{Index, IndexEntry, leading_record_id};
 pub(crate) use journal::Journal;
 pub(crate) use lock_waits::LockWaits;

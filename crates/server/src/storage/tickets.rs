@@ -71,7 +71,7 @@ impl Tickets {
         };
         self.state.fetch_sub(WAITER, Ordering::Relaxed);
         self.waited.fetch_add(1, Ordering::Relaxed);
-        self.waited_micros.fetch_add(crate::dispatch::elapsed_micros(begun), Ordering::Relaxed);
+        self.waited_micros.fetch_add(crate::elapsed::elapsed_micros(begun), Ordering::Relaxed);
         got.then(|| Ticket(self))
     }
 

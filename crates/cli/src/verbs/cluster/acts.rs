@@ -8,7 +8,7 @@ use fathom_cluster::{Cluster, Overrides, Selection, Stopping, signal};
 use fathom_errors::{Error, Kind};
 use rustix::process::Signal;
 
-use super::{Patience, Place, servers};
+use super::common::{ClusterFolder, TimeoutArgs, say, servers};
 use crate::outcome::Outcome;
 use crate::output;
 
@@ -19,7 +19,7 @@ pub(super) struct TaggedArgs {
     #[arg(value_name = "TAG")]
     pub(super) tags: Vec<String>,
     #[command(flatten)]
-    pub(super) place: Place,
+    pub(super) place: ClusterFolder,
 }
 
 /// What the command line of `start` and `restart` may say.
@@ -31,7 +31,7 @@ pub(super) struct StartArgs {
     #[arg(long, value_name = "PATH")]
     binarypath: Option<String>,
     #[command(flatten)]
-    patience: Patience,
+    patience: TimeoutArgs,
     /// Options for the servers, for this start only
     #[arg(last = true, value_name = "OPTION")]
     pass_through: Vec<String>,
@@ -46,7 +46,7 @@ pub(super) struct StopArgs {
     #[arg(long)]
     no_wait: bool,
     #[command(flatten)]
-    patience: Patience,
+    patience: TimeoutArgs,
 }
 
 /// What the command line of `kill` may say.
@@ -63,9 +63,9 @@ pub(super) struct KillArgs {
 #[derive(Debug, Args)]
 pub(super) struct DestroyArgs {
     #[command(flatten)]
-    place: Place,
+    place: ClusterFolder,
     #[command(flatten)]
-    patience: Patience,
+    patience: TimeoutArgs,
 }
 
 /// What the command line of `collect` may say.
@@ -75,7 +75,7 @@ pub(super) struct CollectArgs {
     #[arg(value_name = "FOLDER")]
     into: PathBuf,
     #[command(flatten)]
-    place: Place,
+    place: ClusterFolder,
 }
 
 impl TaggedArgs {
@@ -155,7 +155,7 @@ pub(super) fn collect(args: &CollectArgs) -> Result<Outcome> {
     let cluster = args.place.look()?;
     let missing = cluster.collect(&args.into)?;
     for sentence in &missing {
-        super::say(sentence);
+        say(sentence);
     }
     output::line(&format!(
         "logs and diagnostics of {} are in {}",
@@ -173,7 +173,7 @@ pub(super) fn destroy(args: &DestroyArgs) -> Result<Outcome> {
     output::line(&format!("{} destroyed, with their data", servers(count)))?;
     if let Some(first) = left.first() {
         let name = first.file_name().unwrap_or_default().to_string_lossy();
-        super::say(&format!("{} stays: it holds {name}, which is not the cluster's", folder.display()));
+        say(&format!("{} stays: it holds {name}, which is not the cluster's", folder.display()));
     }
     Ok(Outcome::Clean)
 }

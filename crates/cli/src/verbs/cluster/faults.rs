@@ -8,7 +8,7 @@ use fathom_cluster::{Cluster, Rules};
 use fathom_errors::Error;
 
 use super::acts::TaggedArgs;
-use super::{Place, servers};
+use super::common::{ClusterFolder, duration, servers};
 use crate::outcome::Outcome;
 use crate::output;
 
@@ -28,7 +28,7 @@ pub(super) struct DelayArgs {
     #[command(flatten)]
     tagged: TaggedArgs,
     /// How much longer a round trip takes; 0 as before
-    #[arg(long, value_name = "TIME", value_parser = super::duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     round_trip: Duration,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct DelayArgs {
 #[derive(Debug, Args)]
 pub(super) struct HealArgs {
     #[command(flatten)]
-    place: Place,
+    place: ClusterFolder,
 }
 
 /// The ports of the servers that are meant, whether they run or not.

@@ -11,7 +11,8 @@ use fathom_cluster::{
 };
 use fathom_errors::{Error, Kind};
 
-use super::{Patience, Place, list, own, say};
+use super::common::{ClusterFolder, TimeoutArgs, own, say};
+use super::list;
 use crate::outcome::Outcome;
 use crate::output;
 
@@ -120,9 +121,9 @@ pub(super) struct InitArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    place: ClusterFolder,
     #[command(flatten)]
-    patience: Patience,
+    patience: TimeoutArgs,
     /// Options for the servers
     #[arg(last = true, value_name = "OPTION")]
     pass_through: Vec<String>,

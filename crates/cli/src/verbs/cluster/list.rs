@@ -7,7 +7,7 @@ use fathom_cluster::{Cluster, Live, Node, Purpose, Selection, quoted, tags_of};
 use fathom_errors::{Error, Kind};
 use serde_json::{Value, json};
 
-use super::Place;
+use super::common::{ClusterFolder, say};
 use crate::outcome::Outcome;
 use crate::output;
 
@@ -18,7 +18,7 @@ pub(super) struct ListArgs {
     #[arg(value_name = "TAG")]
     only: Vec<String>,
     #[command(flatten)]
-    place: Place,
+    place: ClusterFolder,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -68,7 +68,7 @@ pub(super) fn run(args: &ListArgs) -> Result<Outcome> {
         output::line(&format!("network: {phrase}"))?;
     }
     if cluster.is_unfinished() {
-        super::say("the making of this cluster was broken off: do 'init' again, or destroy it");
+        say("the making of this cluster was broken off: do 'init' again, or destroy it");
     }
     Ok(Outcome::Clean)
 }

@@ -4,6 +4,7 @@
 //! signal or remove anything that it did not start.
 
 mod acts;
+mod common;
 mod faults;
 mod init;
 mod list;
@@ -11,18 +12,16 @@ mod words;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Result;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
-use fathom_cluster::{Cluster, Launcher, Tools, become_server, serve_proxy};
+use fathom_cluster::{become_server, serve_proxy};
 use fathom_errors::Error;
-use fathom_process::{Ledger, Signals};
 
+use common::ClusterFolder;
 pub(crate) use words::plain;
 
 use crate::outcome::Outcome;
-use crate::output;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -54,29 +53,6 @@ pub(crate) struct Config {
     no_progressbar: bool,
     #[arg(skip)]
     tls: Vec<(String, Option<String>)>,
-}
-
-/// Which cluster.
-#[derive(Clone, Debug, Args)]
-struct Place {
-    /// The cluster's folder
-    #[arg(long, value_name = "DIR", default_value = "./data")]
-    dir: PathBuf,
-}
-
-/// How long.
-#[derive(Clone, Debug, Args)]
-struct Patience {
-    /// How long servers may take to be ready, or to end
-    #[arg(long, value_name = "TIME", default_value = "90s", value_parser = duration)]
-    timeout: Duration,
-    /// Say more of what is done
-    #[arg(long)]
-    verbose: bool,
-}
-
-fn duration(text: &str) -> Result<Duration, Error> {
-    text.parse::<fathom_units::Nanos>().map(|nanos| Duration::from_nanos(nanos.0))
 }
 
 #[derive(Debug, Subcommand)]
@@ -112,7 +88,7 @@ enum Action {
     Launch(LaunchArgs),
     /// Stand before the servers of a cluster; for use by the other actions
     #[command(hide = true)]
-    Proxy(Place),
+    Proxy(ClusterFolder),
 }
 
 #[derive(Debug, Args)]
@@ -161,8 +137,8 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         Action::Partition(args) => faults::partition(&args),
         Action::Delay(args) => faults::delay(&args),
         Action::Heal(args) => faults::heal(&args),
-        Action::Proxy(place) => {
-            serve_proxy(&place.dir)?;
+        Action::Proxy(folder) => {
+            serve_proxy(&folder.dir)?;
             Ok(Outcome::Clean)
         }
         Action::Launch(args) => match args.words.split_first() {
@@ -170,41 +146,4 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
             None => Err(Error::usage("no program was named").into()),
         },
     }
-}
-
-/// This program, which becomes the servers.
-fn own() -> Result<PathBuf> {
-    Ok(std::env::current_exe().map_err(|cause| Error::io("find", "this program", cause))?)
-}
-
-impl Place {
-    fn open(&self) -> Result<Cluster> {
-        Ok(Cluster::open(&self.dir, &own()?)?)
-    }
-
-    fn look(&self) -> Result<Cluster> {
-        Ok(Cluster::look(&self.dir, &own()?)?)
-    }
-}
-
-/// What is said on the way, to standard error.
-fn say(text: &str) {
-    output::note(&format!("fathom: {text}"));
-}
-
-impl Patience {
-    fn tools(&self) -> Result<Tools<'static>> {
-        Ok(Tools {
-            ledger: Ledger::open()?,
-            launcher: Launcher::current()?,
-            signals: Signals::install()?,
-            timeout: self.timeout,
-            tell: if self.verbose { &say } else { &|_| () },
-        })
-    }
-}
-
-/// `3 servers`.
-fn servers(count: usize) -> String {
-    if count == 1 { "1 server".to_owned() } else { format!("{count} servers") }
 }

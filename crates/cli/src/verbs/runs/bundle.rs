@@ -12,7 +12,7 @@ use fathom_record::folders::{RunFolder, look};
 use fathom_report::printable;
 use fathom_units::Bytes;
 
-use super::Place;
+use super::folder::RunsFolder;
 use crate::outcome::Outcome;
 use crate::output;
 
@@ -50,7 +50,7 @@ pub(super) struct VerifyArgs {
 }
 
 /// Packs.
-pub(super) fn export(args: &ExportArgs, place: &Place) -> Result<Outcome> {
+pub(super) fn export(args: &ExportArgs, place: &RunsFolder) -> Result<Outcome> {
     let run = look_at(&place.find(&args.run)?)?;
     let file = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.tar.zst", run.name)));
     let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -83,14 +83,14 @@ fn readable_by_all(file: &std::fs::File) -> std::io::Result<()> {
 }
 
 /// Unpacks.
-pub(super) fn import(args: &ImportArgs, place: &Place) -> Result<Outcome> {
+pub(super) fn import(args: &ImportArgs, place: &RunsFolder) -> Result<Outcome> {
     let unpacked = bundle::unpack(&args.bundle, &place.parent()?, args.most.get())?;
     output::line(&unpacked.folder.display().to_string())?;
     Ok(Outcome::Clean)
 }
 
 /// Checks a bundle against its sums, or reads every part of a run.
-pub(super) fn verify(args: &VerifyArgs, place: &Place) -> Result<Outcome> {
+pub(super) fn verify(args: &VerifyArgs, place: &RunsFolder) -> Result<Outcome> {
     if args.subject.is_file() {
         let list = bundle::check(&args.subject, u64::MAX >> 1)?;
         let bytes = Bytes(list.bytes().unwrap_or(0));

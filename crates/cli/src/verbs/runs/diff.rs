@@ -7,8 +7,8 @@ use clap::Args;
 use fathom_explain::{ReadRun, compare};
 use fathom_report::comparison_lines;
 
-use super::Place;
 use super::bundle::look_at;
+use super::folder::RunsFolder;
 use crate::live::WIDTH;
 use crate::outcome::Outcome;
 use crate::output;
@@ -28,7 +28,7 @@ pub(super) struct DiffArgs {
 }
 
 /// Compares and shows.
-pub(super) fn run(args: &DiffArgs, place: &Place) -> Result<Outcome> {
+pub(super) fn run(args: &DiffArgs, place: &RunsFolder) -> Result<Outcome> {
     let read = |named| -> Result<ReadRun> { Ok(ReadRun::of(look_at(&place.find(named)?)?)?) };
     let comparison = compare(&read(&args.a)?, &read(&args.b)?);
     if args.json {

@@ -7,7 +7,7 @@ use fathom_record::folders::{Condition, Moment, RunFolder, Scan};
 use fathom_report::{Headline, printable, run_table};
 use serde_json::{Value, json};
 
-use super::Place;
+use super::folder::RunsFolder;
 use crate::live::WIDTH;
 use crate::outcome::Outcome;
 use crate::output;
@@ -51,7 +51,7 @@ fn state(text: &str) -> Result<Condition, String> {
 }
 
 /// Lists.
-pub(super) fn run(filter: &Filter, place: &Place, json: bool) -> Result<Outcome> {
+pub(super) fn run(filter: &Filter, place: &RunsFolder, json: bool) -> Result<Outcome> {
     let (folder, mut scan) = place.scan()?;
     let all = scan.runs.len();
     filter.apply(&mut scan.runs);

@@ -4,23 +4,21 @@
 
 mod bundle;
 mod diff;
+mod folder;
 mod list;
 mod prune;
 mod search;
 mod serve;
 mod trend;
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 use clap::{Args, Command, Subcommand};
 use fathom_errors::Error;
-use fathom_record::folders::Scan;
 
 use crate::outcome::Outcome;
-use crate::run_folders;
 
 pub(super) use bundle::look_at;
+use folder::RunsFolder;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -53,29 +51,7 @@ pub(crate) struct Config {
     #[arg(long, requires = "serve")]
     to_network: bool,
     #[command(flatten)]
-    place: Place,
-}
-
-/// Where run folders are.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Place {
-    /// Where run folders are [default: the state folder's runs/]
-    #[arg(long, value_name = "DIR", global = true)]
-    runs: Option<PathBuf>,
-}
-
-impl Place {
-    fn scan(&self) -> fathom_errors::Result<(PathBuf, Scan)> {
-        run_folders::scan(self.runs.as_deref())
-    }
-
-    fn find(&self, named: &std::path::Path) -> Result<PathBuf> {
-        run_folders::find(named, self.runs.as_deref())
-    }
-
-    fn parent(&self) -> fathom_errors::Result<PathBuf> {
-        run_folders::parent(self.runs.as_deref())
-    }
+    folder: RunsFolder,
 }
 
 #[derive(Debug, Subcommand)]
@@ -114,15 +90,15 @@ pub(crate) fn command() -> Command {
 
 /// Does what was asked.
 pub(crate) fn run(config: Config) -> Result<Outcome> {
-    let place = &config.place;
+    let folder = &config.folder;
     let has_own = !config.filter.is_empty() || config.json || config.serve.is_some();
     let Some(action) = config.action else {
         return match &config.serve {
             Some(_) if config.json || !config.filter.is_empty() => {
                 Err(Error::usage("--serve takes no filter; the page has its own").into())
             }
-            Some(address) => serve::run(address, config.to_network, place),
-            None => list::run(&config.filter, place, config.json),
+            Some(address) => serve::run(address, config.to_network, folder),
+            None => list::run(&config.filter, folder, config.json),
         };
     };
     if has_own {
@@ -130,13 +106,13 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         return Err(Error::usage(what).advise("write it behind, like fathom runs list --verb disk").into());
     }
     match action {
-        Action::List { filter, json } => list::run(&filter, place, json),
-        Action::Search(args) => search::run(&args, place),
-        Action::Diff(args) => diff::run(&args, place),
-        Action::Trend(args) => trend::run(&args, place),
-        Action::Export(args) => bundle::export(&args, place),
-        Action::Import(args) => bundle::import(&args, place),
-        Action::Verify(args) => bundle::verify(&args, place),
-        Action::Prune(args) => prune::run(&args, place),
+        Action::List { filter, json } => list::run(&filter, folder, json),
+        Action::Search(args) => search::run(&args, folder),
+        Action::Diff(args) => diff::run(&args, folder),
+        Action::Trend(args) => trend::run(&args, folder),
+        Action::Export(args) => bundle::export(&args, folder),
+        Action::Import(args) => bundle::import(&args, folder),
+        Action::Verify(args) => bundle::verify(&args, folder),
+        Action::Prune(args) => prune::run(&args, folder),
     }
 }

@@ -13,7 +13,7 @@ use fathom_report::{printable, took, wrapped};
 use fathom_units::{Bytes, Nanos};
 use serde_json::{Value, json};
 
-use super::Place;
+use super::folder::RunsFolder;
 use crate::live::WIDTH;
 use crate::outcome::Outcome;
 use crate::output;
@@ -51,7 +51,7 @@ struct Plan<'s> {
 }
 
 /// Shows what would go, asks, removes.
-pub(super) fn run(args: &PruneArgs, place: &Place) -> Result<Outcome> {
+pub(super) fn run(args: &PruneArgs, place: &RunsFolder) -> Result<Outcome> {
     if args.older.is_none() && args.larger_than.is_none() && args.total.is_none() && args.keep == 0 {
         let what = "prune needs to be told what may go";
         return Err(Error::usage(what)

@@ -7,7 +7,7 @@ use fathom_record::folders::RunFolder;
 use fathom_report::{printable, wrapped};
 use serde_json::{Value, json};
 
-use super::Place;
+use super::folder::RunsFolder;
 use super::list::{self, Filter};
 use crate::live::WIDTH;
 use crate::outcome::Outcome;
@@ -36,7 +36,7 @@ struct Match {
 }
 
 /// Searches.
-pub(super) fn run(args: &SearchArgs, place: &Place) -> Result<Outcome> {
+pub(super) fn run(args: &SearchArgs, place: &RunsFolder) -> Result<Outcome> {
     let (folder, mut scan) = place.scan()?;
     let all = scan.runs.len();
     args.filter.apply(&mut scan.runs);

@@ -13,7 +13,8 @@ use fathom_process::Signals;
 use fathom_record::folders::{Condition, RunFolder, Scan};
 use fathom_report::{ListedRun, RunsPage, problem_page, runs_page};
 
-use super::{Place, list, search};
+use super::folder::RunsFolder;
+use super::{list, search};
 use crate::outcome::Outcome;
 use crate::output;
 use crate::verbs::report;
@@ -30,7 +31,7 @@ const HEADS: &[&str] = &[
 ];
 
 /// Serves until somebody asks us to stop.
-pub(super) fn run(address: &str, to_network: bool, place: &Place) -> Result<Outcome> {
+pub(super) fn run(address: &str, to_network: bool, place: &RunsFolder) -> Result<Outcome> {
     let address = web::parse_address(address)?;
     if !address.ip().is_loopback() && !to_network {
         let what =
@@ -76,7 +77,7 @@ impl HostCheck {
     }
 }
 
-fn answer(request: &Request, place: &Place, names: HostCheck) -> Response {
+fn answer(request: &Request, place: &RunsFolder, names: HostCheck) -> Response {
     if !request.host.as_deref().is_some_and(|host| names.allows(host)) {
         let what = "this page is at an address, such as 127.0.0.1, and under no other name";
         return Response { heads: HEADS, ..Response::text("421 Misdirected Request", what) };

@@ -7,7 +7,7 @@ use fathom_record::history::{ChangeState, History};
 use fathom_report::{history_lines, printable};
 use serde_json::json;
 
-use super::Place;
+use super::folder::RunsFolder;
 use super::list::{self, Filter};
 use crate::live::WIDTH;
 use crate::outcome::Outcome;
@@ -38,7 +38,7 @@ pub(super) struct TrendArgs {
 }
 
 /// Follows and shows.
-pub(super) fn run(args: &TrendArgs, place: &Place) -> Result<Outcome> {
+pub(super) fn run(args: &TrendArgs, place: &RunsFolder) -> Result<Outcome> {
     let (folder, mut scan) = place.scan()?;
     args.filter.apply(&mut scan.runs);
     let words: Vec<String> =

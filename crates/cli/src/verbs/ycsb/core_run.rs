@@ -11,9 +11,9 @@ use fathom_load::properties::Properties;
 use fathom_load::servers::Servers;
 use fathom_process::Signals;
 
+use super::config::{Config, Driver, check_export_file, environment, report_settings, warn};
 use super::drive::{Drive, WatchTarget, Way};
 use super::find_max::Search;
-use super::{Config, Driver, check_export_file, environment, report_settings, warn};
 use crate::outcome::Outcome;
 use crate::output;
 

@@ -13,8 +13,8 @@ use fathom_load::properties::Properties;
 use fathom_load::servers::Servers;
 use fathom_process::Signals;
 
+use super::config::{Config, check_export_file, environment, report_settings, warn};
 use super::drive::{Drive, WatchTarget, Way};
-use super::{Config, check_export_file, environment, report_settings, warn};
 use crate::outcome::Outcome;
 use crate::output;
 

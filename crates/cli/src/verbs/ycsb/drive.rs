@@ -16,8 +16,9 @@ use fathom_process::Signals;
 use fathom_record::disk::Entry;
 use serde_json::{Value, json};
 
+use super::config::{Config, Driver, environment};
 use super::observe::Watcher;
-use super::{Config, Driver, document, environment, points, summary};
+use super::{document, points, summary};
 use crate::metrics::LoadMetrics;
 use crate::outcome::Outcome;
 use crate::watching::{Session, WatchPlan};

@@ -17,7 +17,7 @@ use fathom_record::{RunWriter, State};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::points::{HistogramFiles, Points};
-use crate::loading::keep_second;
+use crate::load_seconds::keep_second;
 use crate::metrics::LoadMetrics;
 use crate::watching::{self, Session};
 use crate::{output, run_folders};

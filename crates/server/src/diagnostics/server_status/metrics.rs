@@ -80,7 +80,7 @@ fn commands(instance: &Instance, commands: &mut DocumentWriter<'_>) {
     let counters = &instance.counters;
     counter(commands, "<UNKNOWN>", counters.unknown_commands.get());
     for command in COMMANDS.iter() {
-        let Some(counts) = counters.command(command.row()) else { continue };
+        let Some(counts) = counters.command(command.row) else { continue };
         let mut one = commands.begin_document(command.name);
         counter(&mut one, "failed", counts.failed.get());
         counter(&mut one, "total", counts.total.get());

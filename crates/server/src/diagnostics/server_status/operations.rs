@@ -5,7 +5,7 @@ use fathom_wire::DocumentWriter;
 
 use super::Context;
 use crate::Result;
-use crate::commands::Kind;
+use crate::command::Kind;
 use crate::diagnostics::LatencyHistogram;
 use crate::diagnostics::build::{counter, length, number};
 use crate::diagnostics::collection_stats::write_latency;

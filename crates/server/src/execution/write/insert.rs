@@ -99,7 +99,7 @@ fn insert_group(
     for document in documents {
         let document = prepare(document)?;
         if let (true, Some(validator)) = (validate, &state.validator) {
-            validator.check(op, collection.namespace(), &document, None)?;
+            validator.check((&op.instance.log, op.client.id), collection.namespace(), &document, None)?;
         }
         ready.push(document);
     }

@@ -143,7 +143,7 @@ fn change(
         owned.check_change(before, &after)?;
     }
     if let (true, Some(validator)) = (request.validate, &state.validator) {
-        validator.check(op, collection.namespace(), &after, Some(before))?;
+        validator.check((&op.instance.log, op.client.id), collection.namespace(), &after, Some(before))?;
     }
     if collection.limits().is_some() && after.as_bytes().len() != before.as_bytes().len() {
         return Err(Failure::new(

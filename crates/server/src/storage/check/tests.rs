@@ -18,7 +18,8 @@ fn with_collection(test: impl Fn(&mut Operation<'_>, &Collection)) {
     let mut config = Config::default();
     config.storage.engine = EngineName::Ephemeral;
     let log = Arc::new(Log::quiet(&config.log_options()));
-    let (instance, _) = Instance::new(config, Arc::clone(&engine), None, log).unwrap();
+    let (instance, _) =
+        Instance::new(config, Arc::clone(&engine), None, log, crate::commands::COMMANDS.len()).unwrap();
     let client = instance.clients.add("test".to_owned());
     let session = engine.session().unwrap();
     let mut op = Operation::new(&instance, &*session, &client);

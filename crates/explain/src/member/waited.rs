@@ -25,28 +25,28 @@ const MAIN: f64 = 0.5;
 
 /// A voter as its majority sees it.
 #[derive(Clone, Debug)]
-pub(super) struct Voter {
-    pub(super) member: String,
+pub(crate) struct Voter {
+    pub(crate) member: String,
     /// What a write needs to get into its journal, in microseconds.
-    pub(super) behind_us: f64,
+    pub(crate) behind_us: f64,
     /// The share of the moments at which it completed the majority, with its 95 % interval.
-    pub(super) completes: f64,
-    pub(super) interval: (f64, f64),
+    pub(crate) completes: f64,
+    pub(crate) interval: (f64, f64),
 }
 
 /// What the moments of a set say.
 #[derive(Clone, Debug)]
-pub(super) struct Waited {
-    pub(super) set: Set,
-    pub(super) voters: Vec<Voter>,
+pub(crate) struct Waited {
+    pub(crate) set: Set,
+    pub(crate) voters: Vec<Voter>,
     /// Moments at which the majority lacked something.
-    pub(super) waiting: usize,
-    pub(super) moments: usize,
+    pub(crate) waiting: usize,
+    pub(crate) moments: usize,
 }
 
 impl Waited {
     /// `None` where the primary was not asked often enough, or never waited.
-    pub(super) fn of(evidence: &Evidence, set: Set) -> Option<Waited> {
+    pub(crate) fn of(evidence: &Evidence, set: Set) -> Option<Waited> {
         let moments = set.moments(evidence);
         let writes_per_s = set.writes_per_s(evidence)?;
         let rows: Vec<Vec<f64>> = moments.iter().filter_map(|moment| completes(&set, moment)).collect();
@@ -81,12 +81,12 @@ impl Waited {
     }
 
     /// Who completes the majority in most moments, whether or not for sure.
-    pub(super) fn first(&self) -> Option<&Voter> {
+    pub(crate) fn first(&self) -> Option<&Voter> {
         self.voters.iter().max_by(|one, other| one.completes.total_cmp(&other.completes))
     }
 
     /// Who does for sure.
-    pub(super) fn named(&self) -> Option<&Voter> {
+    pub(crate) fn named(&self) -> Option<&Voter> {
         self.first().filter(|voter| voter.interval.0 > MOST)
     }
 }
@@ -107,17 +107,17 @@ fn completes(set: &Set, moment: &Moment) -> Option<Vec<f64>> {
 
 /// What takes the time of a write on its way into a member's journal, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Parts {
+pub(crate) struct Parts {
     /// What is done with a batch before it counts for a majority.
-    pub(super) batch: Batch,
-    pub(super) batch_us: f64,
-    pub(super) journal_us: Option<f64>,
-    pub(super) rest_us: f64,
+    pub(crate) batch: Batch,
+    pub(crate) batch_us: f64,
+    pub(crate) journal_us: Option<f64>,
+    pub(crate) rest_us: f64,
 }
 
 /// What a member does with a batch of entries before they count for a majority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Batch {
+pub(crate) enum Batch {
     /// Up to 7.x it applies them.
     Apply,
     /// From 8.0 on it writes them to its oplog (`metrics.repl.write`) and applies them later.
@@ -133,7 +133,7 @@ impl Batch {
     }
 
     /// The subject of a sentence.
-    pub(super) fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Batch::Apply => "applying a batch",
             Batch::Write => "writing a batch to its oplog",
@@ -143,7 +143,7 @@ impl Batch {
 
 /// An entry waits for half of the batch that is under way, if one is, and for its own; then for the journal's sync likewise, as
 /// `docs/explain.md` has it of the primary's journal. Together no more than the whole.
-pub(super) fn parts(evidence: &Evidence, member: &str, behind_us: f64) -> Option<Parts> {
+pub(crate) fn parts(evidence: &Evidence, member: &str, behind_us: f64) -> Option<Parts> {
     let seconds = evidence.window_ns.1.saturating_sub(evidence.window_ns.0) as f64 / 1e9;
     let sum = |tail: &str| evidence.sum(&format!("server.{member}.{tail}"));
     let wait = |count: f64, time_us: f64| {

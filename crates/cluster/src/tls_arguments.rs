@@ -1,13 +1,13 @@
 //! Table: MongoDB's TLS options: their names before and since 4.2, for servers and for our own connections.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use fathom_client::tls::ClientTls;
 use fathom_errors::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::Program;
+use crate::escape::escaped;
 use crate::version::Version;
 
 /// The first version with the newer names.
@@ -112,11 +112,15 @@ impl TlsArguments {
     }
 
     /// What a server of this version is given.
-    pub(super) fn server_arguments(&self, program: &Program) -> Result<Vec<String>> {
+    pub(crate) fn server_arguments(
+        &self,
+        version: Version,
+        options: &BTreeSet<String>,
+    ) -> Result<Vec<String>> {
         let mut words = Vec::new();
         for (newer, older, takes) in NAMES {
             let Some(value) = self.0.get(newer) else { continue };
-            let is_newer = program.version >= SINCE || program.options.contains(&format!("--{newer}"));
+            let is_newer = version >= SINCE || options.contains(&format!("--{newer}"));
             words.push(format!("--{}", if is_newer { newer } else { older }));
             match value {
                 Some(mode) if takes == Takes::Mode && !is_newer => words.push(mode.replace("TLS", "SSL")),
@@ -149,7 +153,7 @@ impl TlsArguments {
     pub(crate) fn client_options(&self) -> Vec<String> {
         let Some(tls) = self.client() else { return Vec::new() };
         let file = |name: &str, path: Option<PathBuf>| {
-            path.map(|path| format!("{name}={}", crate::set_config::escaped(&path.to_string_lossy())))
+            path.map(|path| format!("{name}={}", escaped(&path.to_string_lossy())))
         };
         let mut options = vec!["tls=true".to_owned()];
         options.extend(file("tlsCAFile", tls.ca_file));
@@ -186,7 +190,7 @@ fn newer_mode(name: &str, mode: &str) -> Result<String> {
 }
 
 /// The name, with dashes, that an option has in other versions, with its value there.
-pub(super) fn other_name(option: &str, value: Option<&str>) -> Option<(String, Option<String>)> {
+pub(crate) fn other_name(option: &str, value: Option<&str>) -> Option<(String, Option<String>)> {
     let name = option.strip_prefix("--")?;
     let pairs = NAMES.iter().map(|(newer, older, _)| (*newer, *older)).chain(PASSWORDS);
     let other = pairs.into_iter().find_map(|(newer, older)| match name {

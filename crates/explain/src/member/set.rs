@@ -9,23 +9,23 @@ use crate::member::{PRIMARY, fact};
 
 /// A set under one primary.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Set {
-    pub(super) name: String,
-    pub(super) primary: String,
+pub(crate) struct Set {
+    pub(crate) name: String,
+    pub(crate) primary: String,
     /// All members that were watched, the primary too.
-    pub(super) members: Vec<String>,
+    pub(crate) members: Vec<String>,
     /// Those that count for a majority.
-    pub(super) voters: Vec<String>,
+    pub(crate) voters: Vec<String>,
     /// How many of them must have a write.
-    pub(super) majority: usize,
+    pub(crate) majority: usize,
 }
 
 /// A moment: how many entries each member lacks, by its number.
-pub(super) type Moment = BTreeMap<String, f64>;
+pub(crate) type Moment = BTreeMap<String, f64>;
 
 impl Set {
     /// The sets whose members tell how far they are, each with who was its primary for most of the window.
-    pub(super) fn all(evidence: &Evidence) -> Vec<Set> {
+    pub(crate) fn all(evidence: &Evidence) -> Vec<Set> {
         let members = evidence.members();
         let mut sets: Vec<Set> = Vec::new();
         for member in &members {
@@ -53,12 +53,12 @@ impl Set {
     }
 
     /// The set that a server leads.
-    pub(super) fn led_by(evidence: &Evidence, member: &str) -> Option<Set> {
+    pub(crate) fn led_by(evidence: &Evidence, member: &str) -> Option<Set> {
         Set::all(evidence).into_iter().find(|set| set.primary == member)
     }
 
     /// What the primary knew of all of them at one moment, each time it was asked.
-    pub(super) fn moments(&self, evidence: &Evidence) -> Vec<Moment> {
+    pub(crate) fn moments(&self, evidence: &Evidence) -> Vec<Moment> {
         let mut moments: BTreeMap<u64, Moment> = BTreeMap::new();
         for member in &self.members {
             for point in points(evidence, &format!("server.{member}.replication.behind")) {
@@ -71,7 +71,7 @@ impl Set {
     }
 
     /// Documents that the primary wrote a second: entries of its oplog.
-    pub(super) fn writes_per_s(&self, evidence: &Evidence) -> Option<f64> {
+    pub(crate) fn writes_per_s(&self, evidence: &Evidence) -> Option<f64> {
         let (mut written, mut seconds) = (0.0, 0.0);
         for (at, kind) in ["inserted", "updated", "deleted"].into_iter().enumerate() {
             for point in points(evidence, &format!("server.{}.documents.{kind}", self.primary)) {
@@ -87,7 +87,7 @@ impl Set {
 
 /// The mean time in microseconds that a write needs to get into a member's journal: by Little's law the entries that it lacks on
 /// average over the rate at which they come.
-pub(super) fn behind_us(moments: &[Moment], member: &str, writes_per_s: f64) -> Option<f64> {
+pub(crate) fn behind_us(moments: &[Moment], member: &str, writes_per_s: f64) -> Option<f64> {
     let known: Vec<f64> = moments.iter().filter_map(|moment| moment.get(member)).copied().collect();
     Some(fathom_stats::mean(&known)? / writes_per_s * 1e6)
 }

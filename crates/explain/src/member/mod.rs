@@ -1,7 +1,14 @@
 //! A server of a run: its name, its role, its part in a set, and whether clients reach it.
 
+pub(crate) mod set;
+mod voters_down;
+pub(crate) mod waited;
+
 use crate::Evidence;
 use crate::client::points;
+
+pub(crate) use voters_down::name_down_voters;
+pub(crate) use waited::{name_it, split};
 
 /// The state of a primary, as `replSetGetStatus` counts states.
 pub(crate) const PRIMARY: f64 = 1.0;

@@ -1,0 +1,223 @@
+//! The command line of `fathom ycsb`, and what it makes of properties and settings.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use fathom_errors::{Error, Kind};
+use fathom_load::client_settings::ClientSettings;
+use fathom_load::driving::Arrivals;
+use fathom_load::properties::Properties;
+use fathom_load::ycsb_report::ReportSettings;
+use fathom_stats::Slo;
+use fathom_units::Nanos;
+
+use crate::output;
+
+/// Connections of a search, where nobody says how many.
+const FIND_MAX_THREADS: &str = "64";
+
+/// What the command line may say.
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    /// load the records, or run operations on them
+    #[arg(value_enum, value_name = "load|run")]
+    pub(super) phase: Option<Word>,
+    /// The binding: mongodb (mongodb-async is taken for it)
+    pub(super) binding: Option<String>,
+    /// A file of properties; may be repeated, later ones win
+    #[arg(short = 'P', value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+    /// One property; beats all files
+    #[arg(short = 'p', value_name = "NAME=VALUE", allow_hyphen_values = true)]
+    pub(super) properties: Vec<String>,
+    /// Connections, each with one operation under way (-threads)
+    #[arg(long, value_name = "N")]
+    pub(super) threads: Option<String>,
+    /// Operations a second over all of them (-target)
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(super) target: Option<String>,
+    /// Status lines on standard error
+    #[arg(short = 's')]
+    pub(super) status: bool,
+    /// What stands in front of each status line
+    #[arg(short = 'l', value_name = "LABEL", allow_hyphen_values = true)]
+    pub(super) label: Option<String>,
+    /// The binding's class, where no binding is named (-db)
+    #[arg(long, value_name = "CLASS")]
+    pub(super) db: Option<String>,
+    /// load, where no phase is named (-load)
+    #[arg(long)]
+    pub(super) load: bool,
+    /// run, where no phase is named (-t)
+    #[arg(long)]
+    pub(super) run: bool,
+    /// Who talks to the server. official is MongoDB's Rust driver, which shows what a driver
+    /// costs: closed loops and rates, but no pipelinedepth and no w=0
+    #[arg(long, value_enum, value_name = "WHO", default_value_t = Driver::Own, hide_possible_values = true)]
+    pub(super) driver: Driver,
+    /// Exit with 0 also when operations failed, as YCSB does
+    #[arg(long)]
+    pub(super) ycsb_exit_codes: bool,
+    /// A workload of any documents and commands (YAML) in place of YCSB's; see docs/workloads.md
+    #[arg(long, value_name = "FILE", conflicts_with = "find_max")]
+    pub(super) workload: Option<PathBuf>,
+    /// Find the highest rate that holds --slo: Poisson arrivals at rising rates
+    #[arg(long, requires = "slo", conflicts_with = "target")]
+    pub(super) find_max: bool,
+    /// A latency objective for --find-max, such as 'p99<10ms'
+    #[arg(long, requires = "find_max")]
+    pub(super) slo: Option<Slo>,
+    /// How long each step of --find-max is measured
+    #[arg(long, default_value = "30s", value_name = "TIME")]
+    pub(super) step: Nanos,
+    /// Serve what goes on as OpenMetrics: a port of the loopback, or ADDRESS:PORT
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) metrics: Option<String>,
+    /// Watch the servers and this host beside the load, into the same run folder, for fathom explain
+    #[arg(long, conflicts_with = "no_record")]
+    pub(super) watch: bool,
+    /// The directory of the data on this host, where the servers do not say it themselves
+    #[arg(long, value_name = "DIR", requires = "watch")]
+    pub(super) watch_dir: Option<PathBuf>,
+    /// Print one JSON document in place of YCSB's report
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Where run folders go [default: the state folder's runs/]
+    #[arg(long, value_name = "DIR")]
+    pub(super) runs: Option<PathBuf>,
+    /// Keep no run folder
+    #[arg(long)]
+    pub(super) no_record: bool,
+    /// Taken and without effect: there is no class path here (-cp)
+    #[arg(long, hide = true)]
+    pub(super) classpath: Option<String>,
+    /// Taken and without effect: there is no JVM here (-jvm-args)
+    #[arg(long, hide = true, allow_hyphen_values = true)]
+    pub(super) jvm_args: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Word {
+    Load,
+    Run,
+}
+
+/// Who talks to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Driver {
+    /// Event loops of our own
+    Own,
+    /// MongoDB's official driver for Rust
+    Official,
+}
+
+pub(super) fn warn(warnings: &[String]) {
+    warnings.iter().for_each(|warning| output::note(&format!("fathom: {warning}")));
+}
+
+/// How the report looks; where operations are due at a rate, the two clocks differ, and both are worth seeing.
+pub(super) fn report_settings(
+    properties: &Properties,
+    settings: &ClientSettings,
+) -> Result<(ReportSettings, Vec<String>)> {
+    let mut clocks = properties.clone();
+    if properties.get("measurement.interval").is_none() && settings.plan.arrivals != Arrivals::Closed {
+        clocks.set("measurement.interval", "both", "default");
+    }
+    Ok(ReportSettings::of(&clocks)?)
+}
+
+/// A report's file that cannot be written is better refused now than when there is something to write.
+pub(super) fn check_export_file(settings: &ClientSettings) -> Result<()> {
+    if let Some(file) = &settings.export_file {
+        let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
+        opened.map_err(|error| Error::io("write the report to", file, error))?;
+    }
+    Ok(())
+}
+
+/// A server that cannot be reached, refuses the login or speaks something else is the environment's fault, not an operation's.
+pub(super) fn environment(error: Error) -> Error {
+    match error.kind() {
+        Kind::Io | Kind::Malformed => error.with_kind(Kind::Unsupported),
+        _ => error,
+    }
+}
+
+impl Config {
+    /// The properties of all files and flags.
+    pub(super) fn properties(&self) -> Result<Properties> {
+        let mut properties = Properties::default();
+        for file in &self.files {
+            properties.add_file(file)?;
+        }
+        for pair in &self.properties {
+            properties.add_flag(pair)?;
+        }
+        for (name, value, flag) in [
+            ("threadcount", &self.threads, "-threads"),
+            ("target", &self.target, "-target"),
+            ("label", &self.label, "-l"),
+            ("db", &self.db, "-db"),
+        ] {
+            if let Some(value) = value {
+                properties.set(name, value, flag);
+            }
+        }
+        if self.find_max {
+            // A search has a time of its own, and needs connections for what is under way when a server stalls.
+            properties.set("operationcount", "0", "--find-max");
+            properties.set("maxexecutiontime", "3600", "--find-max");
+            if properties.get("threadcount").is_none() {
+                properties.set("threadcount", FIND_MAX_THREADS, "--find-max");
+            }
+        }
+        if self.status {
+            properties.set("status", "true", "-s");
+        }
+        self.phase(&mut properties)?;
+        self.check_binding(&properties)?;
+        Ok(properties)
+    }
+
+    /// How long a step of the search takes.
+    pub(super) fn step(&self) -> Result<Nanos> {
+        if !(Nanos::secs(1)..=Nanos::secs(86_400)).contains(&self.step) {
+            return Err(Error::usage(format!("--step {} makes no sense; take 1s to a day", self.step)).into());
+        }
+        Ok(self.step)
+    }
+
+    fn phase(&self, properties: &mut Properties) -> Result<()> {
+        let named = self.phase.map(|word| word == Word::Run);
+        let flagged = (self.load != self.run).then_some(self.run);
+        match named.or(flagged) {
+            Some(run) => properties.set("dotransactions", if run { "true" } else { "false" }, "the phase"),
+            None if self.load && self.run => {
+                return Err(Error::usage("-load and -t exclude each other").into());
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn check_binding(&self, properties: &Properties) -> Result<()> {
+        const CLASSES: [&str; 4] = [
+            "site.ycsb.db.MongoDbClient",
+            "com.yahoo.ycsb.db.MongoDbClient",
+            "site.ycsb.db.AsyncMongoDbClient",
+            "com.yahoo.ycsb.db.AsyncMongoDbClient",
+        ];
+        let refuse = |what: &str| {
+            let error = Error::new(Kind::Usage, format!("the binding {what} is not known"));
+            Err(error.advise("mongodb is").into())
+        };
+        match (self.binding.as_deref(), properties.text("db")) {
+            (Some("mongodb" | "mongodb-async"), _) | (None, None) => Ok(()),
+            (Some(other), _) => refuse(other),
+            (None, Some(class)) if CLASSES.contains(&class) => Ok(()),
+            (None, Some(class)) => refuse(class),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What background threads sleep on, and what checkpoints did.
+
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+
+/// Wakes the background threads.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    rings: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Bell {
+    /// Wakes all that sleep.
+    pub(crate) fn ring(&self) {
+        *self.rings.lock() += 1;
+        self.changed.notify_all();
+    }
+
+    /// How often it has rung. Ask before looking at what a ring may be about, so that none in between is missed.
+    pub(crate) fn rings(&self) -> u64 {
+        *self.rings.lock()
+    }
+
+    /// Sleeps until `until` (for ever if none), or until it has rung more often than `heard`.
+    pub(crate) fn sleep_since(&self, heard: u64, until: Option<Instant>) {
+        let mut rings = self.rings.lock();
+        while *rings == heard {
+            match until {
+                None => self.changed.wait(&mut rings),
+                Some(until) => {
+                    if self.changed.wait_until(&mut rings, until).timed_out() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What checkpoints did, for `serverStatus` and the tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct CheckpointFigures {
+    pub(crate) count: u64,
+    pub(crate) last_ms: u64,
+    pub(crate) total_ms: u64,
+}
