@@ -54,7 +54,7 @@ setup: ## install what building and `make test` want: Debian packages, pymongo, 
 wiredtiger = { [ -n "$${FATHOM_WIREDTIGER-}$${FATHOM_WIREDTIGER_DIR-}" ] || setup/wiredtiger.sh >/dev/null & }
 # A static program needs a target of its own, so that build scripts and macros, which run here, are not linked like it.
 ifneq ($(STATIC),0)
-triple := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+triple := $(or $(shell PATH="$$PATH:$(HOME)/.cargo/bin" rustc -vV 2>/dev/null | sed -n 's/^host: //p'),$(shell uname -m)-unknown-linux-gnu)
 static := --config 'target.$(triple).rustflags=["-C","target-feature=+crt-static","--cfg","getrandom_backend=\"custom\""]' --target $(triple)
 built := $(CARGO_TARGET_DIR)/$(triple)
 archives := setup/install.sh static
