@@ -29,7 +29,7 @@ stage() {
     mkdir -p "$into/bin" "$share"/{bash-completion/completions,zsh/site-functions,fish/vendor_completions.d,man/man1} \
         "$share"/fathom/{workloads,studies,grafana} "$share/doc/fathom/docs"
     install -m 755 "$binary" "$into/bin/fathom"
-    # Line tables are for whoever builds; names of functions stay, so that a panic can be reported.
+    # The packaged profile is stripped already; a debug build, which the tests pack, has line tables.
     strip --strip-debug "$into/bin/fathom"
     "$binary" man --output "$share/man/man1"
     gzip -n -9 "$share"/man/man1/*.1

@@ -4,7 +4,7 @@ use fathom_errors::Result;
 use fathom_load::driving::Interval;
 use fathom_record::{Reading, RunWriter};
 
-/// Writes what one second of a load measured: both clocks of each operation whole, and its figures as readings. `tag` stands in
+/// Writes one second of a load: the histograms of both clocks of each operation, and its figures as readings. `tag` stands in
 /// front of the names; `zero_ns` is when measuring began, by the folder's clock.
 pub(crate) fn keep_second(
     run: &mut RunWriter,

@@ -3,7 +3,6 @@
 use bson::{RawBsonRef, RawDocument};
 use fathom_client::ReadPreference;
 use fathom_service::parse::{self, Listed};
-use fathom_wire::limits::MAX_WRITE_BATCH;
 use fathom_wire::{Code, Failure, OpMsg};
 
 use crate::Result;
@@ -75,17 +74,7 @@ impl<'a> Request<'a> {
 
     /// The documents of a field that may come beside the body.
     pub(crate) fn documents(&self, name: &str) -> Result<Vec<&'a RawDocument>> {
-        if let Some(sequence) = self.message.and_then(|message| message.sequence(name)) {
-            if sequence.count() > MAX_WRITE_BATCH {
-                let what = format!(
-                    "Write batch sizes must be between 1 and {MAX_WRITE_BATCH}. Got {} operations.",
-                    sequence.count()
-                );
-                return Err(Failure::new(Code::InvalidLength, what));
-            }
-            return Ok(sequence.documents().collect());
-        }
-        parse::documents(self.fields, name)?.ok_or_else(|| parse::missing(name))
+        parse::documents_of_command(self.message, self.fields, name)
     }
 
     /// The documents that came beside the body.

@@ -1,9 +1,7 @@
 //! A command that a client sent, with its arguments.
 
 use bson::{RawBsonRef, RawDocument};
-use fathom_query::{Code, Failure};
 use fathom_wire::OpMsg;
-use fathom_wire::limits::MAX_WRITE_BATCH;
 
 use crate::Result;
 use crate::command::Command;
@@ -62,17 +60,6 @@ impl<'a> Request<'a> {
 
     /// The documents of a field that may come beside the body.
     pub(crate) fn documents(&self, name: &str) -> Result<Vec<&'a RawDocument>> {
-        if let Some(sequence) = self.message.and_then(|message| message.sequence(name)) {
-            // Millions of empty documents fit into a message; nobody may have them listed.
-            if sequence.count() > MAX_WRITE_BATCH {
-                let what = format!(
-                    "Write batch sizes must be between 1 and {MAX_WRITE_BATCH}. Got {} operations.",
-                    sequence.count()
-                );
-                return Err(Failure::new(Code::InvalidLength, what));
-            }
-            return Ok(sequence.documents().collect());
-        }
-        crate::parse::documents(self.fields, name)?.ok_or_else(|| crate::parse::missing(name))
+        crate::parse::documents_of_command(self.message, self.fields, name)
     }
 }

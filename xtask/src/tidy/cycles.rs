@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use super::Complaint;
 use super::function_length::RATCHET;
-use super::modules::{ModuleGraph, cycles};
+use super::modules::cycles;
 use super::tree::Tree;
 
 /// The circles of a package, the largest first.
@@ -103,10 +103,8 @@ fn list(sizes: &[usize]) -> String {
 }
 
 fn of_packages(tree: &Tree) -> Vec<Circles<'_>> {
-    let is_main = |root: &&String| root.ends_with("/src/lib.rs") || root.ends_with("/src/main.rs");
-    let of_product = tree.packages.iter().filter(|package| tree.floors.floors.contains_key(&package.name));
-    let found = of_product.filter_map(|package| {
-        let graph = ModuleGraph::read(tree, package.roots.iter().find(is_main)?);
+    let found = tree.packages.iter().filter_map(|package| {
+        let graph = tree.graph(&package.name)?;
         let mut groups: Vec<Circle> = cycles(graph.files.len(), &graph.edges)
             .iter()
             .map(|group| Circle { size: group.len(), edges: graph.edges_within(group) })

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::modules::ModuleGraph;
 use super::tree::Tree;
 use super::{Complaint, FLOORS};
 
@@ -16,7 +15,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
         let line = tree.line_with(FLOORS, &format!("{name} = ["));
         let mut complain =
             |what: String, advice: &str| complaints.push(Complaint::new(FLOORS, line, what, advice));
-        let Some(root) = root_of(tree, name) else {
+        let Some(graph) = tree.graph(name) else {
             complain(format!("there is no package {name}"), "remove its layers");
             continue;
         };
@@ -28,7 +27,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
                 }
             }
         }
-        let used = ModuleGraph::read(tree, root).used_modules(root);
+        let used = graph.used_modules();
         for (module, uses) in &used {
             let Some(layer) = layer_of.remove(module.as_str()) else {
                 complain(format!("{name}: the module {module} stands in no layer"), "add it to one");
@@ -56,12 +55,6 @@ pub(super) fn write(tree: &Tree, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{name}: {}", layers.join(" < "))?;
     }
     Ok(())
-}
-
-fn root_of<'t>(tree: &'t Tree, name: &str) -> Option<&'t str> {
-    let package = tree.packages.iter().find(|package| package.name == name)?;
-    let is_main = |root: &&String| root.ends_with("/src/lib.rs") || root.ends_with("/src/main.rs");
-    package.roots.iter().find(is_main).map(String::as_str)
 }
 
 #[cfg(test)]

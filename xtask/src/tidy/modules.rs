@@ -155,14 +155,16 @@ impl ModuleGraph {
         })
     }
 
-    /// The top modules of the package whose first file is `root`, each with the others that its files use.
-    pub(super) fn used_modules(&self, root: &str) -> BTreeMap<String, BTreeSet<String>> {
+    /// The top modules of the package, each with the others that its files use.
+    pub(super) fn used_modules(&self) -> BTreeMap<String, BTreeSet<String>> {
+        // The first file is the package's own.
+        let Some(root) = self.files.first() else { return BTreeMap::new() };
         let folder = root.rsplit_once('/').map_or("", |(folder, _)| folder);
         let top = |file: usize| {
             let path = self.files[file].strip_prefix(folder).unwrap_or_default().trim_start_matches('/');
             path.split('/').next().unwrap_or_default().trim_end_matches(".rs").to_owned()
         };
-        let is_below_root = |file: &usize| self.files[*file] != root;
+        let is_below_root = |file: &usize| *file != 0;
         let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for file in (0..self.files.len()).filter(is_below_root) {
             used.entry(top(file)).or_default();

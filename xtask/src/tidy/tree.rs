@@ -4,13 +4,14 @@
 //! would track; what is ignored is nobody's business.
 
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use super::modules::ModuleGraph;
 use super::rules::{Floors, Ratchet};
 use super::workspace::{self, Package};
 
@@ -75,6 +76,7 @@ pub(super) struct Tree {
     pub(super) ratchet: Ratchet,
     /// The ratchet as it was before its last change, where git remembers.
     pub(super) ratchet_before: Option<Ratchet>,
+    pub(super) graphs: OnceCell<BTreeMap<String, ModuleGraph>>,
 }
 
 impl Tree {
@@ -109,6 +111,19 @@ impl Tree {
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
         let files = files.iter().map(|(path, text)| SourceFile::new(path, text)).collect();
         Tree { files, ..Tree::default() }
+    }
+
+    /// The modules of a package of the product.
+    pub(super) fn graph(&self, package: &str) -> Option<&ModuleGraph> {
+        let graphs = self.graphs.get_or_init(|| {
+            let of_product =
+                self.packages.iter().filter(|package| self.floors.floors.contains_key(&package.name));
+            let graph = |package: &Package| {
+                Some((package.name.clone(), ModuleGraph::read(self, package.main_root()?)))
+            };
+            of_product.filter_map(graph).collect()
+        });
+        graphs.get(package)
     }
 
     pub(super) fn file(&self, path: &str) -> Option<&SourceFile> {

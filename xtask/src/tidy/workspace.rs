@@ -36,6 +36,14 @@ pub(super) struct Package {
     pub(super) member: bool,
 }
 
+impl Package {
+    /// The first file of its library, or of its program.
+    pub(super) fn main_root(&self) -> Option<&str> {
+        let is_main = |root: &&String| root.ends_with("/src/lib.rs") || root.ends_with("/src/main.rs");
+        self.roots.iter().find(is_main).map(String::as_str)
+    }
+}
+
 /// Asks cargo about the workspace and, where there is one, the fuzz package. Needs no network.
 pub(super) fn read(root: &Path) -> Result<Vec<Package>> {
     let mut packages = packages_of(root, "Cargo.toml", true)?;

@@ -29,7 +29,7 @@ pub(crate) fn follows(evidence: &Evidence, member: &str) -> bool {
     !states.is_empty() && states.iter().all(|point| point.value != PRIMARY)
 }
 
-/// Whether its set has nobody else to wait for: a majority is this member alone.
+/// Whether this member alone is a majority of its set, so that a write waits for no other.
 pub(crate) fn is_alone(evidence: &Evidence, member: &str) -> bool {
     fact(evidence, member, "majority") == Some("1")
 }

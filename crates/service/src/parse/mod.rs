@@ -4,6 +4,8 @@ mod fields;
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 use fathom_query::{Code, Failure, Filter, Variables};
+use fathom_wire::OpMsg;
+use fathom_wire::limits::MAX_WRITE_BATCH;
 
 use crate::Result;
 pub use fields::{Fields, Listed};
@@ -169,6 +171,26 @@ pub fn documents<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<Vec
         }
     }
     Ok(Some(documents))
+}
+
+/// The documents of a field that a command must have: in its body, or beside it in the message that it came in.
+pub fn documents_of_command<'d>(
+    message: Option<&'d OpMsg<'d>>,
+    body: impl Fields<'d>,
+    name: &str,
+) -> Result<Vec<&'d RawDocument>> {
+    let Some(sequence) = message.and_then(|message| message.sequence(name)) else {
+        return documents(body, name)?.ok_or_else(|| missing(name));
+    };
+    // A message has room for millions of empty documents: they are counted before they are listed.
+    if sequence.count() > MAX_WRITE_BATCH {
+        let what = format!(
+            "Write batch sizes must be between 1 and {MAX_WRITE_BATCH}. Got {} operations.",
+            sequence.count()
+        );
+        return Err(Failure::new(Code::InvalidLength, what));
+    }
+    Ok(sequence.documents().collect())
 }
 
 /// An empty document that lives as long as one wants.

@@ -14,7 +14,7 @@ use fathom_units::Nanos;
 
 use crate::output;
 
-/// Connections of a search, where nobody says how many.
+/// The number of connections of `--find-max` unless `-threads` gives another.
 const FIND_MAX_THREADS: &str = "64";
 
 /// What the command line may say.
