@@ -1,4 +1,4 @@
-"""Packs the static program as a Python wheel: setup/wheel.py PROGRAM FOLDER.
+"""Packs the program as a Python wheel: setup/wheel.py PROGRAM FOLDER.
 
 `pip install` and `uv tool install` then put `fathom` on the path, as they do with ruff and uv. The wheel holds no Python. The same
 program gives the same wheel: entries have the time of SOURCE_DATE_EPOCH, or of the last commit. (Format: PEP 427; the tags: PEP 600, PEP 656.)
@@ -8,13 +8,15 @@ import base64
 import hashlib
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import time
 import zipfile
 
-# A static program needs neither C library, so that it is of both kinds.
-TAGS = ["py3-none-manylinux_2_17_x86_64", "py3-none-musllinux_1_1_x86_64"]
+# A static program needs neither C library, so that it is of both kinds. Another one (STATIC=0) is for this machine and its like.
+STATIC_TAGS = ["py3-none-manylinux_2_17_x86_64", "py3-none-musllinux_1_1_x86_64"]
+DYNAMIC_TAGS = ["py3-none-linux_x86_64"]
 SUMMARY = "Tells whether storage holds a MongoDB back, proves it, and finds what to change"
 
 
@@ -22,7 +24,8 @@ def main(program: pathlib.Path, folder: pathlib.Path) -> None:
     said = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout
     version = said.split()[1]
     about = f"fathom-{version}.dist-info"
-    tag = "py3-none-" + ".".join(tag.rsplit("-", 1)[1] for tag in TAGS)
+    tags = STATIC_TAGS if is_static(program.read_bytes()) else DYNAMIC_TAGS
+    tag = "py3-none-" + ".".join(tag.rsplit("-", 1)[1] for tag in tags)
     readme = pathlib.Path("README.md").read_text()
     files = {
         f"fathom-{version}.data/scripts/fathom": program.read_bytes(),
@@ -32,7 +35,7 @@ def main(program: pathlib.Path, folder: pathlib.Path) -> None:
             f"Description-Content-Type: text/markdown\n\n{readme}"
         ).encode(),
         f"{about}/WHEEL": (
-            "Wheel-Version: 1.0\nGenerator: fathom\nRoot-Is-Purelib: false\n" + "".join(f"Tag: {tag}\n" for tag in TAGS)
+            "Wheel-Version: 1.0\nGenerator: fathom\nRoot-Is-Purelib: false\n" + "".join(f"Tag: {tag}\n" for tag in tags)
         ).encode(),
         f"{about}/LICENSE": pathlib.Path("LICENSE").read_bytes(),
     }
@@ -47,6 +50,15 @@ def main(program: pathlib.Path, folder: pathlib.Path) -> None:
             wheel.writestr(entry, content)
     path.with_suffix(".new").rename(path)
     print(f"package: {path}", file=sys.stderr)
+
+
+def is_static(program: bytes) -> bool:
+    """Whether an ELF program names no dynamic linker (a segment of type PT_INTERP)."""
+    PT_INTERP = 3
+    (first,) = struct.unpack_from("<Q", program, 32)
+    size, count = struct.unpack_from("<HH", program, 54)
+    types = (struct.unpack_from("<I", program, first + number * size)[0] for number in range(count))
+    return PT_INTERP not in types
 
 
 def digest(content: bytes) -> str:

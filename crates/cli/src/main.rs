@@ -2,22 +2,15 @@
 
 #[cfg(feature = "lab")]
 mod allocator;
+mod arguments;
+mod assessment_text;
 #[cfg(feature = "lab")]
 mod background;
-mod explaining;
-mod lab_server;
-mod live;
-mod load_seconds;
-mod loading;
 mod metrics;
 mod outcome;
 mod output;
-mod probing;
-mod run_folders;
-mod run_notes;
+mod result_printer;
 mod verbs;
-mod watched_load;
-mod watching;
 mod web;
 
 use std::process::ExitCode;

@@ -8,6 +8,9 @@ use std::io::{self, Write};
 use fathom_errors::{Error, Kind, Result};
 use serde::Serialize;
 
+/// Columns of the text of reports.
+pub(crate) const WIDTH: usize = 80;
+
 /// Writes `text` and a newline to standard output at once.
 pub(crate) fn line(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();

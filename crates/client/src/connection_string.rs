@@ -9,7 +9,7 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_wire::Compressor;
 use fathom_wire::scram::Mechanism;
 
-use crate::options::{Options, decoded};
+use crate::options::{Options, decoded, load_balanced};
 use crate::seed_list::SeedList;
 use crate::tls::ClientTls;
 use crate::{Address, Credential, Target};
@@ -76,11 +76,6 @@ fn refuse_contradictions(target: &Target, options: &mut Options) -> Result<()> {
         return Err(load_balanced());
     }
     Ok(())
-}
-
-/// A load balancer in front of routers wants service ids that we do not keep.
-pub(crate) fn load_balanced() -> Error {
-    Error::new(Kind::Unsupported, "loadBalanced=true is not supported").advise("name the routers themselves")
 }
 
 fn credential(

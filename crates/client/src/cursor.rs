@@ -4,6 +4,13 @@ use bson::{RawDocument, RawDocumentBuf, doc};
 
 use crate::{Command, Connection, Error, Result};
 
+impl Connection {
+    /// Runs a command that answers with a cursor, and goes through its documents.
+    pub fn cursor(&mut self, database: &str, command: &(impl Command + ?Sized)) -> Result<Cursor<'_>> {
+        Cursor::open(self, database, command)
+    }
+}
+
 /// The documents of a cursor. It asks for more when a batch is used up; a cursor that is not read to its end stays on the
 /// server until [`Cursor::close`], or until the server gives it up.
 #[derive(Debug)]
@@ -17,7 +24,7 @@ pub struct Cursor<'c> {
 }
 
 impl<'c> Cursor<'c> {
-    pub(crate) fn open(
+    fn open(
         connection: &'c mut Connection,
         database: &str,
         command: &(impl Command + ?Sized),

@@ -5,39 +5,32 @@
 //! ([`Deployment`]); nothing watches them in between.
 
 mod address;
-mod address_list;
-mod authentication;
-mod command;
 mod connection;
 mod connection_string;
+pub mod connection_text;
 mod cursor;
 mod deployment;
+mod discovery;
 mod error;
 mod handshake;
 mod host_addresses;
-mod interrupter;
 mod name_service;
 mod options;
-mod random;
 mod seed_list;
-mod stream;
 mod target;
 pub mod tls;
 mod transport;
 
 pub use address::Address;
-pub use address_list::AddressList;
-pub use command::Command;
-pub use connection::{Connection, Parts};
+pub use connection::{Command, Connection, Interrupter, Parts};
 pub use cursor::Cursor;
 pub use deployment::{Deployment, DeploymentKind, Member, ReadMode, ReadPreference, Role};
 pub use error::Error;
 pub use fathom_wire::{Code, Failure};
 pub use host_addresses::{LOOK_UP_TIMEOUT, host_addresses};
-pub use interrupter::Interrupter;
 pub use name_service::NameService;
 pub use seed_list::SeedList;
-pub use target::{Credential, Target};
+pub use target::{AddressList, Credential, Target};
 pub use transport::Transport;
 
 /// What every function of a connection returns.

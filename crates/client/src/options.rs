@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fathom_errors::{Error, Result};
+use fathom_errors::{Error, Kind, Result};
 
 /// The options that are not taken yet, in their order.
 pub(crate) struct Options(pub(crate) Vec<(String, String)>);
@@ -85,4 +85,9 @@ pub(crate) fn decoded(text: &str) -> Result<String> {
         bytes.extend_from_slice(rest.as_bytes());
     }
     String::from_utf8(bytes).map_err(|_| Error::usage("an escape in the connection string is not UTF-8"))
+}
+
+/// A load balancer in front of routers wants service ids that we do not keep.
+pub(crate) fn load_balanced() -> Error {
+    Error::new(Kind::Unsupported, "loadBalanced=true is not supported").advise("name the routers themselves")
 }

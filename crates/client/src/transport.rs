@@ -1,15 +1,24 @@
-//! A socket, in the clear or through TLS, for those who wait for it and for those who are told when it is ready.
+//! A socket, in the clear or through TLS, for those who wait for it and for those who are told when it is ready; and
+//! the frames that a connection cuts from its bytes.
 //!
-//! With [`Transport::set_nonblocking`] every call does what can be done now. Of TLS a write may be taken and not be sent yet,
-//! and what is read may want an answer: then [`Transport::wants_write`] says so until a `flush` succeeds. Reading never waits for sending, so that two sides that
-//! both have much to say do not wait for each other.
+//! With [`Transport::set_nonblocking`] every call does what can be done now. Of TLS a write may be taken and not be
+//! sent yet, and what is read may want an answer: then [`Transport::wants_write`] says so until a `flush` succeeds.
+//! Reading never waits for sending, so that two sides that both have much to say do not wait for each other.
 
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use fathom_errors::{Error, Kind, Result};
+use fathom_wire::Header;
+use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
+
+use crate::tls::{ClientTls, client_config};
+use crate::{Address, Target, host_addresses};
 
 /// A connected socket; with TLS, after the handshake.
 pub enum Transport {
@@ -117,4 +126,211 @@ fn send(conn: &mut ClientConnection, sock: &mut TcpStream) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// How much is asked of the socket at a time, so that small replies come in one read.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A connection's bytes.
+pub(crate) struct Stream {
+    transport: Transport,
+    address: Address,
+    timeout: Option<Duration>,
+    /// Bytes received and not used up yet: `buffer[start..end]`.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Stream {
+    /// Connects to `address`; until [`Stream::set_timeout`] every wait is limited by the target's connect time-out.
+    pub(crate) fn connect(address: &Address, target: &Target) -> Result<Stream> {
+        let socket = connect(address, target.connect_timeout)?;
+        let failed = |cause| connect_failed(address, cause);
+        // A request is written at once and whole: waiting for more to send would only add to its latency.
+        socket.set_nodelay(true).map_err(failed)?;
+        socket.set_read_timeout(Some(target.connect_timeout)).map_err(failed)?;
+        socket.set_write_timeout(Some(target.connect_timeout)).map_err(failed)?;
+        let transport = match &target.tls {
+            None => Transport::Plain(socket),
+            Some(tls) => Transport::Tls(Box::new(shake_hands(address, tls, socket)?)),
+        };
+        let timeout = Some(target.connect_timeout);
+        Ok(Stream {
+            transport,
+            address: address.clone(),
+            timeout,
+            buffer: vec![0; READ_BYTES],
+            start: 0,
+            end: 0,
+        })
+    }
+
+    /// Limits every further wait.
+    pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
+        let socket = self.transport.socket();
+        let failed = |cause| Error::new(Kind::Io, "cannot set a time-out").because(cause);
+        socket.set_read_timeout(timeout).map_err(failed)?;
+        socket.set_write_timeout(timeout).map_err(failed)?;
+        self.timeout = timeout;
+        Ok(())
+    }
+
+    /// Another handle of the socket.
+    pub(crate) fn socket(&self) -> Result<TcpStream> {
+        let socket = self.transport.socket().try_clone();
+        socket.map_err(|cause| Error::new(Kind::Io, "cannot take a second handle of a socket").because(cause))
+    }
+
+    /// The socket, and how many bytes were received and not used up.
+    pub(crate) fn into_transport(self) -> (Transport, usize) {
+        (self.transport, self.end - self.start)
+    }
+
+    /// Sends all of `frames`.
+    pub(crate) fn send(&mut self, frames: &[u8]) -> Result<()> {
+        let sent = self.transport.write_all(frames).and_then(|()| self.transport.flush());
+        sent.map_err(|cause| self.failed("send to", cause))
+    }
+
+    /// Whether calls do what can be done now, and nothing else.
+    pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> Result<()> {
+        let failed = |cause| Error::new(Kind::Io, "cannot change how a socket waits").because(cause);
+        self.transport.set_nonblocking(nonblocking).map_err(failed)
+    }
+
+    /// Reads until a frame is whole; false where the socket has no more now and does not wait.
+    pub(crate) fn has_frame(&mut self) -> Result<bool> {
+        loop {
+            let have = self.end - self.start;
+            let wanted = if have < Header::BYTES { Header::BYTES } else { self.length()? };
+            if have >= Header::BYTES && have >= wanted {
+                return Ok(true);
+            }
+            self.make_room(wanted);
+            let place = self.buffer.get_mut(self.end..).unwrap_or_default();
+            match self.transport.read(place) {
+                Ok(0) => return Err(self.closed()),
+                Ok(count) => self.end += count,
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(self.failed("receive from", cause)),
+            }
+        }
+    }
+
+    /// The length of the frame whose header has come.
+    fn length(&self) -> Result<usize> {
+        let header = self.buffer.get(self.start..).and_then(|bytes| bytes.first_chunk());
+        let header = header.map(Header::parse).transpose().map_err(|failure| {
+            let what = format!("{} does not speak MongoDB's protocol", self.address);
+            Error::new(Kind::Malformed, what).because(failure)
+        })?;
+        Ok(header.map_or(0, |header| header.length_bytes))
+    }
+
+    /// The next frame, whole.
+    pub(crate) fn receive(&mut self) -> Result<&[u8]> {
+        // A socket that waits has nothing now only when its time is up.
+        if !self.has_frame()? {
+            return Err(self.failed("receive from", io::ErrorKind::WouldBlock.into()));
+        }
+        let frame = self.start..self.start + self.length()?;
+        self.start = frame.end;
+        Ok(self.buffer.get(frame).unwrap_or_default())
+    }
+
+    /// Makes room for a frame of `wanted` bytes behind those that are there.
+    fn make_room(&mut self, wanted: usize) {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+    }
+
+    fn closed(&self) -> Error {
+        Error::new(Kind::Io, format!("{} closed the connection", self.address))
+    }
+
+    fn failed(&self, action: &str, cause: io::Error) -> Error {
+        match cause.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                let waited = self.timeout.unwrap_or_default();
+                Error::new(Kind::Io, format!("cannot {action} {}: no progress for {waited:?}", self.address))
+            }
+            // A closed pipe here is the server's end, not our own output.
+            _ => Error::new(Kind::Io, format!("cannot {action} {}", self.address)).because(cause),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.transport.as_fd()
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream")
+            .field("address", &self.address)
+            .field("transport", &self.transport)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Connects to the first of the host's addresses that answers, all within `timeout`. Each may take its share of the time that is left, so
+/// that one that does not answer leaves some for the next.
+fn connect(address: &Address, timeout: Duration) -> Result<TcpStream> {
+    let deadline = Instant::now() + timeout;
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut addresses = host_addresses(&address.host, address.port, timeout)
+        .map_err(|cause| unresolved(address, cause))?
+        .into_iter();
+    while let Some(socket_address) = addresses.next() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            last = io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {timeout:?}"));
+            break;
+        }
+        let shares = u32::try_from(addresses.len()).unwrap_or(u32::MAX).saturating_add(1);
+        match TcpStream::connect_timeout(&socket_address, left / shares) {
+            Ok(socket) => return Ok(socket),
+            Err(cause) => last = cause,
+        }
+    }
+    Err(connect_failed(address, last))
+}
+
+/// The TLS handshake, done at once so that what is wrong with certificates is said here.
+fn shake_hands(
+    address: &Address,
+    tls: &ClientTls,
+    socket: TcpStream,
+) -> Result<StreamOwned<ClientConnection, TcpStream>> {
+    let name = ServerName::try_from(address.host.clone())
+        .map_err(|cause| Error::usage(format!("'{}' is not a host name", address.host)).because(cause))?;
+    let failed = |cause: Box<dyn std::error::Error + Send + Sync>| {
+        Error::new(Kind::Io, format!("the TLS handshake with {address} failed")).because(cause)
+    };
+    let client = ClientConnection::new(Arc::clone(&client_config(tls)?), name)
+        .map_err(|cause| failed(cause.into()))?;
+    let mut stream = StreamOwned::new(client, socket);
+    while stream.conn.is_handshaking() {
+        stream.conn.complete_io(&mut stream.sock).map_err(|cause| failed(cause.into()))?;
+    }
+    Ok(stream)
+}
+
+/// The one error of connecting that is [`Kind::NotFound`].
+fn unresolved(address: &Address, cause: io::Error) -> Error {
+    let what = format!("cannot connect to {address}, whose name cannot be resolved");
+    Error::new(Kind::NotFound, what).because(cause).advise("check the name")
+}
+
+fn connect_failed(address: &Address, cause: io::Error) -> Error {
+    let advice = "check that the server runs and listens there";
+    Error::new(Kind::Io, format!("cannot connect to {address}")).because(cause).advise(advice)
 }

@@ -30,7 +30,13 @@ impl Launcher {
     /// The program that runs now.
     pub fn current() -> Result<Launcher> {
         let program = std::env::current_exe().map_err(|cause| Error::io("find", "this program", cause))?;
-        Ok(Launcher { program, words: ["cluster", "launch"].map(str::to_owned).to_vec() })
+        Ok(Launcher::new(&program))
+    }
+
+    /// A build of this program.
+    pub fn new(program: &Path) -> Launcher {
+        let words = ["cluster", "launch"].map(str::to_owned).to_vec();
+        Launcher { program: program.to_owned(), words }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use bson::{Document, doc};
 
-use crate::escape;
 use crate::layout::{Node, Purpose};
+use crate::tls_arguments;
 use crate::topology::{ReplicaSet, Shape, Topology};
 use crate::version::Version;
 
@@ -75,7 +75,7 @@ pub fn connection_string(topology: &Topology, nodes: &[Node]) -> String {
     let user = topology.auth.as_ref().and_then(|auth| Some((auth.user.as_ref()?, auth)));
     let login = user.map(|(user, auth)| {
         options.push(format!("authSource={}", auth.database));
-        format!("{}:<password>@", escape::escaped(user))
+        format!("{}:<password>@", tls_arguments::escaped(user))
     });
     let options = if options.is_empty() { String::new() } else { format!("?{}", options.join("&")) };
     format!("mongodb://{}{}/{options}", login.unwrap_or_default(), hosts.join(","))

@@ -7,7 +7,6 @@ use fathom_client::tls::ClientTls;
 use fathom_errors::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::escape::escaped;
 use crate::version::Version;
 
 /// The first version with the newer names.
@@ -204,4 +203,12 @@ pub(crate) fn other_name(option: &str, value: Option<&str>) -> Option<(String, O
         _ => value.to_owned(),
     });
     Some((format!("--{other}"), value))
+}
+
+/// With what a connection string gives a meaning to written as percent signs.
+pub(crate) fn escaped(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }

@@ -194,7 +194,7 @@ impl Hasher for AsIs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshots::NONE_OPEN;
+    use crate::store::NONE_OPEN;
 
     #[test]
     fn the_first_writer_wins_and_a_rollback_gives_back() {

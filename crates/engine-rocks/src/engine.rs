@@ -14,7 +14,7 @@ use crate::native::{Batch, Cache, Database, ReadOptions, Scan};
 use crate::options::Options;
 use crate::session::RocksSession;
 use crate::store::{Store, cannot_read};
-use crate::{keys, settings, statistics, tuning};
+use crate::{keys, options, statistics};
 
 /// RocksDB under the options of mongo-rocks.
 ///
@@ -38,8 +38,8 @@ impl RocksEngine {
     /// options that RocksDB does not take, [`Kind::Unsupported`] for a compression that it lacks.
     pub fn open(options: Options) -> Result<Self> {
         let home = Home::prepare(&options.dir)?;
-        let cache = tuning::cache(&options);
-        let native = tuning::native(&options, &cache, &home.log, home.create)?;
+        let cache = options::cache(&options);
+        let native = options::native(&options, &cache, &home.log, home.create)?;
         let database = Database::open(&home.data, native, options.journal).map_err(|status| {
             let what = format!("RocksDB cannot open {}", home.data.display());
             let error = Error::new(status.kind(), what).because(status);
@@ -158,7 +158,7 @@ impl Engine for RocksEngine {
     }
 
     fn reconfigure(&self, settings: &str) -> Result<()> {
-        settings::apply(settings, &self.cache, &self.store()?.database)
+        options::apply_settings(settings, &self.cache, &self.store()?.database)
     }
 
     fn statistics(&self) -> Result<Statistics> {

@@ -2,26 +2,23 @@
 //!
 //! All tables share one tree: a key is a prefix of four bytes and the table's own key (`keys`). RocksDB has no
 //! transactions of MongoDB's kind, so a transaction is a snapshot, a map of changes and a table of who writes which key
-//! (`transaction`, `snapshots`, `conflicts`). It refuses settings by table, which one tree cannot have, and a change of the
+//! (`transaction`, `store`, `conflicts`). It refuses settings by table, which one tree cannot have, and a change of the
 //! rate limit at run time, which the C interface cannot make.
 
 mod catalog;
 mod conflicts;
-mod cursor;
 mod drops;
 mod engine;
 mod home;
 mod keys;
 mod native;
+mod operations;
 mod options;
 mod session;
-mod settings;
-mod snapshots;
 mod statistics;
 mod store;
 mod sys;
 mod transaction;
-mod tuning;
 
 pub use engine::RocksEngine;
 pub use options::{Compression, Options, default_cache_bytes};

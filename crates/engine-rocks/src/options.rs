@@ -1,9 +1,29 @@
-//! What a person can choose: the options that `storage.rocksdb.*` of mongo-rocks has, under the same names and defaults.
+//! What a person can choose: the options that `storage.rocksdb.*` of mongo-rocks has, under the same names and
+//! defaults, in the words of today's RocksDB, and the settings that change at run time.
+//!
+//! From mongo-rocks 3.4 and 4.0 (server.md of the facts, section 6). What became of the old generation's options:
+//!
+//! - The soft and hard rate limits (2.5 and 3 times a level's size) are gone from RocksDB; its successors
+//!   `soft_pending_compaction_bytes_limit` and `hard_...` (64 and 256 GiB) keep RocksDB's defaults.
+//! - `max_background_compactions` and `max_background_flushes` still count, and make `max_background_jobs` of their sum.
+//! - The full bloom filter in table format 2 has its old layout; a table format from 5 on, by the config string, brings
+//!   the cache-friendly one.
+//! - mongo-rocks sends RocksDB's messages to mongod's log. The C interface cannot, and a `LOG` beside the data is worse
+//!   than none: Debian builds RocksDB 7.8 with its assertions, of which one ends the process when the `LOG` is written to
+//!   a second time on a full disk, before our write can fail properly. So only what opening says stands in `db/LOG`; the
+//!   config string `info_log_level=INFO_LEVEL` brings the rest.
+//!
+//! Settings come as `setParameter` hands them down: `name=value;name=value`. `cache_size` is ours; everything else is
+//! RocksDB's `SetOptions`. `max_write_mb_per_sec` is refused: the C interface has no call that changes a rate limiter,
+//! and RocksDB has no option by that meaning either.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use fathom_errors::{Error, Kind, Result};
+use fathom_units::Bytes;
+
+use crate::native::{Cache, Database, NativeOptions, Status};
 
 const GIB: u64 = 1 << 30;
 /// The share of memory, beyond the first GiB, that the cache gets: mongo-rocks' 30 %.
@@ -99,6 +119,112 @@ impl FromStr for Compression {
     }
 }
 
+const MIB: u64 = 1 << 20;
+/// 64 shards.
+const CACHE_SHARD_BITS: i32 = 6;
+const BLOCK_BYTES: usize = 16 << 10;
+const BLOOM_BITS_PER_KEY: f64 = 10.0;
+const TABLE_FORMAT: i32 = 2;
+
+/// The options that are plain settings. After a failed write RocksDB would try again by itself in the background, on files
+/// that it knows to be broken (Debian's build then aborts on an assertion); here the first failure stops the store.
+const DEFAULTS: &str = "write_buffer_size=67108864;max_write_buffer_number=4;level0_slowdown_writes_trigger=8;\
+    max_background_compactions=8;max_background_flushes=2;target_file_size_base=67108864;\
+    level_compaction_dynamic_level_bytes=true;max_bytes_for_level_base=536870912;max_open_files=-1;\
+    optimize_filters_for_hits=true;enable_thread_tracking=true;allow_concurrent_memtable_write=true;\
+    enable_write_thread_adaptive_yield=true;keep_log_file_num=4;info_log_level=FATAL_LEVEL;\
+    max_bgerror_resume_count=0;";
+
+/// The block cache of these options.
+pub(crate) fn cache(options: &Options) -> Cache {
+    Cache::new(usize::try_from(options.cache_bytes).unwrap_or(usize::MAX), CACHE_SHARD_BITS)
+}
+
+/// RocksDB's options: mongo-rocks' defaults, the person's choices, and the config string over both.
+///
+/// # Errors
+/// [`Kind::Usage`] for a rate out of bounds, or a config string that RocksDB does not take.
+pub(crate) fn native(options: &Options, cache: &Cache, log: &Path, create: bool) -> Result<NativeOptions> {
+    let rate = options.max_write_mb_per_sec;
+    if !(1..=WRITE_MB_PER_SEC_MAX).contains(&rate) {
+        let what = format!("maxWriteMBPerSec is {rate}, not between 1 and {WRITE_MB_PER_SEC_MAX}");
+        return Err(Error::usage(what));
+    }
+    let compression = options.compression.rocksdb_name();
+    // The last entry holds for all levels below.
+    let defaults = format!("{DEFAULTS}compression_per_level=kNoCompression:kNoCompression:{compression};");
+    let refused = |status: Status| {
+        Error::new(Kind::Unsupported, "this RocksDB does not take the defaults").because(status)
+    };
+    let mut native = NativeOptions::new().with_string(&defaults).map_err(refused)?;
+    native.set_home(create, log, options.counters).map_err(refused)?;
+    native.set_table(BLOCK_BYTES, BLOOM_BITS_PER_KEY, TABLE_FORMAT, cache);
+    native.set_rate_limit((u64::from(rate) * MIB).cast_signed());
+    if options.config_string.is_empty() {
+        return Ok(native);
+    }
+    native.with_string(&options.config_string).map_err(|status| {
+        let what = format!("RocksDB does not take the config string '{}'", options.config_string);
+        Error::new(Kind::Usage, what).because(status)
+    })
+}
+
+/// Changes what `settings` says; RocksDB's own settings are taken all or none.
+///
+/// # Errors
+/// [`Kind::Usage`] names what is not taken.
+pub(crate) fn apply_settings(settings: &str, cache: &Cache, database: &Database) -> Result<()> {
+    let mut capacity = None;
+    let mut native = Vec::new();
+    for (name, value) in split(settings)? {
+        match name.as_str() {
+            "cache_size" => {
+                let bytes: Bytes = value.parse()?;
+                let too_large = |e| Error::usage(format!("cache_size {value} is too large")).because(e);
+                capacity = Some(usize::try_from(bytes.0).map_err(too_large)?);
+            }
+            "max_write_mb_per_sec" => {
+                let what = "max_write_mb_per_sec cannot change while RocksDB runs: its C interface has no call for it";
+                return Err(Error::usage(what).advise("close and open with another maxWriteMBPerSec"));
+            }
+            _ => native.push((name, value)),
+        }
+    }
+    if !native.is_empty() {
+        database.set_options(&native).map_err(|status| {
+            let names: Vec<&str> = native.iter().map(|(name, _)| name.as_str()).collect();
+            let what = format!("RocksDB does not take '{}' at run time", names.join(", "));
+            let kind = if status.kind() == Kind::Unsupported { Kind::Usage } else { status.kind() };
+            Error::new(kind, what).because(status)
+        })?;
+    }
+    if let Some(bytes) = capacity {
+        cache.set_capacity(bytes);
+    }
+    Ok(())
+}
+
+/// The names and values; a semicolon within braces belongs to a value.
+fn split(settings: &str) -> Result<Vec<(String, String)>> {
+    let mut depth = 0usize;
+    let parts = settings.split(|c: char| {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ';' && depth == 0
+    });
+    parts
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .map(|part| match part.split_once('=') {
+            Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
+            None => Err(Error::usage(format!("'{part}' is not of the form name=value"))),
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,5 +242,15 @@ mod tests {
         assert_eq!("lz4hc".parse::<Compression>().unwrap(), Compression::Lz4Hc);
         let error = "brotli".parse::<Compression>().unwrap_err();
         assert!(error.to_string().contains("none, snappy, zlib, lz4, lz4hc, zstd"), "{error}");
+    }
+
+    #[test]
+    fn settings_split_at_semicolons_outside_braces() {
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(split("a=1; b={c=2;d=3};").unwrap(), [pair("a", "1"), pair("b", "{c=2;d=3}")]);
+        assert_eq!(split("").unwrap(), []);
+        let error = split("a=1;what").unwrap_err();
+        assert_eq!(error.kind(), Kind::Usage);
+        assert!(error.to_string().contains("what"), "{error}");
     }
 }

@@ -10,8 +10,7 @@ use fathom_engine::{Error, KeyKind, Kind, Result};
 
 use crate::conflicts::Claim;
 use crate::native::Batch;
-use crate::snapshots::View;
-use crate::store::{Store, cannot_read};
+use crate::store::{Store, View, cannot_read};
 
 /// The changes of a transaction by whole key.
 pub(crate) type Changes = BTreeMap<Vec<u8>, Change>;

@@ -13,7 +13,7 @@ use std::ffi::c_int;
 use fathom_engine::{Cursor, Error, Key, KeyKind, Result, Session, Table};
 use fathom_engine_wt_sys::{WT_ERROR, WT_NOTFOUND};
 
-use crate::cache::Kept;
+use crate::core::Kept;
 use crate::pack::{self, Scratch};
 use crate::session::{WtSession, raw_key};
 

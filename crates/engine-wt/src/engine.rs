@@ -1,18 +1,22 @@
-//! The engine: opening a database, its tables, and what is done to the whole of it.
+//! The engine: the directory of a database before WiredTiger opens it, opening it, its tables, and what is done to the
+//! whole of it.
+//!
+//! It refuses a directory that another engine filled: WiredTiger itself would just put its files beside them.
 
 use std::ffi::{CString, c_int};
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use fathom_engine::{Engine, Error, Kind, Result, Session, Statistics, Table, TableMetadata, TableSpec};
 use fathom_engine_wt_sys::{WT_ERROR, WT_NOTFOUND, WT_STAT_DSRC_BLOCK_REUSE_BYTES, WT_STAT_DSRC_BLOCK_SIZE};
 
-use crate::connection::{self, Connection, c_string};
+use crate::connection::{self, Connection, SessionHandle, c_string};
 use crate::events::{self, Events, Log};
 use crate::fault::Fault;
 use crate::options::Options;
 use crate::pool::Shared;
-use crate::session_handle::SessionHandle;
-use crate::{creation, home, statistics};
+use crate::{creation, statistics};
 
 /// A WiredTiger database that is open. Dropping the last use of it closes it with a checkpoint.
 #[derive(Debug)]
@@ -35,18 +39,18 @@ impl WiredTiger {
     /// # Errors
     /// As [`WiredTiger::open`].
     pub fn open_logged(options: Options, log: Option<Log>) -> Result<WiredTiger> {
-        home::prepare(&options)?;
+        prepare(&options)?;
         let events = Events::forever();
         if log.is_some() {
             events.set_log(log);
         }
         let fault = Fault::new(events);
-        if !options.journal && home::has_journal(&options) {
+        if !options.journal && has_journal(&options) {
             // As mongod does: recover with the journal once, then go on without it.
             let journaled = Options { journal: true, ..options.clone() };
             let connection = connect(&journaled, events, &fault)?;
             Shared::new(journaled, connection, events, Fault::new(events)).close()?;
-            home::remove_journal(&options)?;
+            remove_journal(&options)?;
         }
         let connection = connect(&options, events, &fault)?;
         Ok(WiredTiger { shared: Arc::new(Shared::new(options, connection, events, fault)) })
@@ -272,4 +276,67 @@ impl Engine for WiredTiger {
     fn close(&self) -> Result<()> {
         self.shared.close()
     }
+}
+
+/// The folder of the journal, as `path=journal` names it.
+const JOURNAL: &str = "journal";
+/// The file that says that a directory is WiredTiger's, and its first word.
+const MARKER: &str = "WiredTiger";
+
+/// Makes the directory and the journal's, and refuses one that is not ours.
+///
+/// # Errors
+/// `Kind::NotOurs` for files of another engine; the operating system's errors.
+pub(crate) fn prepare(options: &Options) -> Result<()> {
+    let dir = &options.dir;
+    fs::create_dir_all(dir).map_err(|error| Error::io("make the directory", dir, error))?;
+    let marker = dir.join(MARKER);
+    match fs::read(&marker) {
+        Ok(bytes) if bytes.starts_with(MARKER.as_bytes()) => {}
+        Ok(_) => {
+            let what = format!("{} was not written by WiredTiger", marker.display());
+            return Err(Error::new(Kind::NotOurs, what).advise("take another directory"));
+        }
+        Err(_) => refuse_others(dir)?,
+    }
+    let journal = dir.join(JOURNAL);
+    fs::create_dir_all(&journal).map_err(|error| Error::io("make the directory", &journal, error))
+}
+
+/// Refuses what MongoDB's other engines leave.
+fn refuse_others(dir: &Path) -> Result<()> {
+    let strangers = [("CURRENT", "RocksDB"), ("db/CURRENT", "RocksDB"), ("local.ns", "MMAPv1")];
+    for (file, engine) in strangers {
+        if dir.join(file).exists() {
+            let what = format!("{} holds a database of {engine}", dir.display());
+            return Err(Error::new(Kind::NotOurs, what).advise("take another directory, or that engine"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is a journal to recover before the database is opened without one.
+pub(crate) fn has_journal(options: &Options) -> bool {
+    fs::read_dir(options.dir.join(JOURNAL))
+        .is_ok_and(|entries| entries.flatten().any(|entry| is_journal(&entry)))
+}
+
+/// Removes the journal's files, after everything in them was recovered and a checkpoint made.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn remove_journal(options: &Options) -> Result<()> {
+    let folder = options.dir.join(JOURNAL);
+    let entries = fs::read_dir(&folder).map_err(|error| Error::io("read the directory", &folder, error))?;
+    for entry in entries.flatten().filter(is_journal) {
+        let path = entry.path();
+        fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
+    }
+    Ok(())
+}
+
+fn is_journal(entry: &fs::DirEntry) -> bool {
+    let name = entry.file_name();
+    let name = name.to_string_lossy();
+    ["WiredTigerLog.", "WiredTigerPreplog.", "WiredTigerTmplog."].iter().any(|start| name.starts_with(start))
 }

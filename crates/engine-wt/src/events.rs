@@ -15,6 +15,13 @@ use std::sync::Arc;
 use fathom_engine_wt_sys as sys;
 use parking_lot::Mutex;
 
+// Codes of a disk that is full or fails.
+pub(crate) const EIO: c_int = 5;
+pub(crate) const EFBIG: c_int = 27;
+pub(crate) const ENOSPC: c_int = 28;
+pub(crate) const EROFS: c_int = 30;
+pub(crate) const EDQUOT: c_int = 122;
+
 /// How many messages wait for a log that is set later.
 const WAITING_MAX: usize = 200;
 
@@ -149,12 +156,24 @@ pub(crate) fn take_last() -> Option<String> {
     LAST.with_borrow_mut(Option::take)
 }
 
+/// Whether a code is a disk that is full or fails.
+pub(crate) fn disk_failed(code: c_int) -> bool {
+    matches!(code, EIO | ENOSPC | EDQUOT | EFBIG | EROFS)
+}
+
 /// Whether an error means that the disk failed or the library gave up. WiredTiger's general error also stands for
 /// harmless things; of those only damaged pages count.
 fn ends_all_work(code: c_int, text: &str) -> bool {
     let damaged =
         code == sys::WT_ERROR && ["checksum", "fatal read error"].iter().any(|word| text.contains(word));
-    damaged || code == sys::WT_PANIC || code == sys::WT_TRY_SALVAGE || crate::fault::disk_failed(code)
+    damaged || code == sys::WT_PANIC || code == sys::WT_TRY_SALVAGE || disk_failed(code)
+}
+
+/// WiredTiger's words for a code.
+pub(crate) fn describe(code: c_int) -> String {
+    // SAFETY: the function takes any number; its string is static, or the C library's for this thread, and read at once.
+    let text = unsafe { CStr::from_ptr(sys::wiredtiger_strerror(code)) };
+    text.to_string_lossy().into_owned()
 }
 
 /// The text behind WiredTiger's prefix of time, process, session, category, function and line.

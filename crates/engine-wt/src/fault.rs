@@ -11,21 +11,15 @@ use fathom_engine::{Error, Kind, Result};
 use fathom_engine_wt_sys as sys;
 use parking_lot::Mutex;
 
-use crate::connection::describe;
-use crate::events::{self, Events};
+use crate::events::{self, EDQUOT, EFBIG, EIO, ENOSPC, EROFS, Events, describe, disk_failed};
 
-const EIO: c_int = 5;
 const ENOENT: c_int = 2;
 const EACCES: c_int = 13;
 const EPERM: c_int = 1;
 const EBUSY: c_int = 16;
 const EEXIST: c_int = 17;
 const EINVAL: c_int = 22;
-const EFBIG: c_int = 27;
-const ENOSPC: c_int = 28;
-const EROFS: c_int = 30;
 const ENOTSUP: c_int = 95;
-const EDQUOT: c_int = 122;
 
 /// Whether the engine goes on, and if not, why.
 #[derive(Debug)]
@@ -33,11 +27,6 @@ pub(crate) struct Fault {
     stopped: AtomicBool,
     cause: Mutex<String>,
     events: &'static Events,
-}
-
-/// Whether a code is a disk that is full or fails.
-pub(crate) fn disk_failed(code: c_int) -> bool {
-    matches!(code, EIO | ENOSPC | EDQUOT | EFBIG | EROFS)
 }
 
 impl Fault {

@@ -6,10 +6,9 @@
 //!
 //! It refuses what it cannot keep: a key of the wrong kind, an empty key, a directory that another engine filled.
 //!
-//! Unsafe code stands in the thin wrappers of WiredTiger's three handles (`connection`, `session_handle`, `cursor_handle`), in the
+//! Unsafe code stands in the thin wrappers of WiredTiger's three handles (`connection`, `cursor_handle`), in the
 //! callbacks (`events`) and where a lock outlives a function (`core`, `cursor`); everything else is safe.
 
-mod cache;
 mod connection;
 mod core;
 mod creation;
@@ -18,14 +17,12 @@ mod cursor_handle;
 mod engine;
 mod events;
 mod fault;
-mod home;
-mod modify;
 mod names;
+mod operations;
 mod options;
 mod pack;
 mod pool;
 mod session;
-mod session_handle;
 mod statistics;
 
 pub use engine::WiredTiger;

@@ -13,13 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fathom_engine::{Error, KeyKind, Kind, Result, Table};
 use parking_lot::Mutex;
 
-use crate::connection::{Connection, c_string};
+use crate::connection::Connection;
 use crate::core::Core;
-use crate::creation;
 use crate::events::{self, Events};
 use crate::fault::Fault;
 use crate::options::Options;
-use crate::session::WtSession;
 
 /// Numbers of tables are never used twice in a process, so that a table of one engine is never taken for another's.
 static NEXT_SLOT: AtomicU64 = AtomicU64::new(1);
@@ -66,8 +64,8 @@ impl Shared {
         }
     }
 
-    /// A session for use, kept or new.
-    pub(crate) fn checkout(self: &Arc<Self>) -> Result<WtSession> {
+    /// A session of the library for use, kept or new, until it is given back.
+    pub(crate) fn lend(&self) -> Result<Arc<Core>> {
         self.fault.check()?;
         let mut pool = self.pool.lock();
         if pool.closed {
@@ -85,7 +83,7 @@ impl Shared {
             }
         };
         pool.used += 1;
-        Ok(WtSession::new(Arc::clone(self), core))
+        Ok(core)
     }
 
     /// Takes a session back.
@@ -128,34 +126,6 @@ impl Shared {
         self.fault.error(code, action, object, true)
     }
 
-    /// Makes a checkpoint on a session of its own.
-    pub(crate) fn checkpoint(self: &Arc<Self>) -> Result<()> {
-        let session = self.checkout()?;
-        let entered = session.enter()?;
-        events::forget_last();
-        match entered.session().checkpoint(c"use_timestamp=false") {
-            0 => Ok(()),
-            code => Err(self.error(code, "make a checkpoint", "")),
-        }
-    }
-
-    /// The creation string of a table; none if there is no such table.
-    pub(crate) fn metadata(self: &Arc<Self>, ident: &str) -> Result<Option<String>> {
-        let session = self.checkout()?;
-        let entered = session.enter()?;
-        events::forget_last();
-        let failed = |code| self.error(code, "read the metadata of", ident);
-        // This cursor shows what a table was created with, the file's settings included.
-        let mut cursor = entered.session().open_cursor(c"metadata:create", None).map_err(failed)?;
-        let found = cursor.metadata(&c_string(&creation::uri(ident))?);
-        cursor.close();
-        match found {
-            Ok(text) => Ok(Some(text)),
-            Err(code) if code == fathom_engine_wt_sys::WT_NOTFOUND => Ok(None),
-            Err(code) => Err(failed(code)),
-        }
-    }
-
     /// Closes the connection with a last checkpoint; after a failure it is left as it is, until the process ends.
     pub(crate) fn close(&self) -> Result<()> {
         let mut pool = self.pool.lock();
@@ -174,7 +144,7 @@ impl Shared {
         // After a panic no transaction can be ended any more, and WiredTiger's close waits for all of them, for ever.
         let outcome = healthy.and_then(|()| {
             // SAFETY: no session is in use, so no cursor either, and `closed` lets none be made: whoever has a session holds
-            // it as used, and the whole is only reached through `checkout`.
+            // it as used, and the whole is only reached through `lend`.
             match unsafe { self.connection.close() } {
                 0 => Ok(()),
                 code => {

@@ -1,4 +1,4 @@
-//! Sessions: point reads and writes, and transactions on snapshots.
+//! Sessions: their cursors, their transactions on snapshots, and what the engine does on a session of its own.
 //!
 //! Two kinds of cursors serve a table. The strict one respects what is there and serves everything but `put`: an insert of a key that
 //! exists is a duplicate, a removal of one that does not is none. A write that meets another's is WiredTiger's rollback,
@@ -11,36 +11,32 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use fathom_engine::{Cursor, Durability, Error, Key, Result, Session, Splice, Statistics, Table};
-use fathom_engine_wt_sys::{WT_DUPLICATE_KEY, WT_NOTFOUND};
+use fathom_engine::{Error, Key, Result, Table};
+use fathom_engine_wt_sys::WT_NOTFOUND;
 
-use crate::cache::Kept;
 use crate::connection::c_string;
-use crate::core::{Core, Entered};
-use crate::creation;
-use crate::cursor::WtCursor;
+use crate::core::{Core, Entered, Kept};
 use crate::cursor_handle::CursorHandle;
-use crate::modify;
 use crate::pack::{self, Scratch};
 use crate::pool::Shared;
-use crate::statistics;
+use crate::{creation, events, statistics};
 
 /// One thread's way into the engine; gives its session of the library back to the pool at the end.
 #[derive(Debug)]
 pub(crate) struct WtSession {
-    shared: Arc<Shared>,
-    core: Arc<Core>,
-    in_transaction: Cell<bool>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) core: Arc<Core>,
+    pub(crate) in_transaction: Cell<bool>,
     /// Counts beginnings and ends of transactions: a position belongs to one of them.
-    epoch: Cell<u64>,
+    pub(crate) epoch: Cell<u64>,
     /// Counts writes outside a transaction: the library loses all positions of the session at their end.
     writes: Cell<u64>,
     /// Cursors that may stand on a key.
     cursors: Cell<usize>,
     /// Whether the library was used since the last operation ended.
-    used: Cell<bool>,
+    pub(crate) used: Cell<bool>,
     /// What the library counted for the operation before it was made to forget.
-    counted: Cell<statistics::OfSession>,
+    pub(crate) counted: Cell<statistics::OfSession>,
 }
 
 /// The key as the library stores it.
@@ -132,7 +128,7 @@ impl WtSession {
 
     /// A table's cursor in its place.
     #[inline]
-    fn kept<'e>(
+    pub(crate) fn kept<'e>(
         &self,
         entered: &'e mut Entered<'_>,
         table: &Table,
@@ -159,7 +155,7 @@ impl WtSession {
 
     /// One write of one key, in the open transaction or one of its own; WiredTiger's code, or an error.
     #[inline]
-    fn write(
+    pub(crate) fn write(
         &self,
         table: &Table,
         key: Key<'_>,
@@ -184,7 +180,7 @@ impl WtSession {
     /// Does a write in a transaction of its own, unless one is open. WiredTiger would do so by itself, but on a conflict it tries
     /// again until the other transaction ends.
     #[inline]
-    fn alone<'e>(
+    pub(crate) fn alone<'e>(
         &self,
         entered: &mut Entered<'e>,
         write: impl FnOnce(&mut Entered<'e>) -> Result<c_int>,
@@ -210,12 +206,12 @@ impl WtSession {
 
     /// The outcome of a write.
     #[inline]
-    fn written(&self, code: c_int, table: &Table) -> Result<()> {
+    pub(crate) fn written(&self, code: c_int, table: &Table) -> Result<()> {
         if code == 0 { Ok(()) } else { Err(self.error(code, "write to", table)) }
     }
 
     /// Ends the open transaction with a code of the library's; gives the lock back.
-    fn end(&self, finish: impl FnOnce(&Entered<'_>) -> c_int) -> c_int {
+    pub(crate) fn end(&self, finish: impl FnOnce(&Entered<'_>) -> c_int) -> c_int {
         let entered = self.enter_anyway();
         let code = finish(&entered);
         // A cursor that stays on a key after the transaction would hold its snapshot for whatever comes next. The library
@@ -231,7 +227,7 @@ impl WtSession {
     }
 
     /// Removes a range of stored keys; WiredTiger's code, or an error.
-    fn truncate_range(
+    pub(crate) fn truncate_range(
         &self,
         entered: &mut Entered<'_>,
         table: &Table,
@@ -266,152 +262,37 @@ impl WtSession {
     }
 }
 
-impl Session for WtSession {
-    fn begin(&self) -> Result<()> {
-        if self.in_transaction.get() {
-            return Err(Error::usage("a transaction is open already"));
-        }
-        let entered = self.enter()?;
-        match entered.session().begin() {
-            0 => {
-                self.in_transaction.set(true);
-                self.epoch.set(self.epoch.get() + 1);
-                entered.keep();
-                Ok(())
-            }
-            code => Err(self.shared.fault.error(code, "begin a transaction", "", false)),
-        }
+impl Shared {
+    /// A session for use.
+    pub(crate) fn checkout(self: &Arc<Self>) -> Result<WtSession> {
+        Ok(WtSession::new(Arc::clone(self), self.lend()?))
     }
 
-    fn in_transaction(&self) -> bool {
-        self.in_transaction.get()
-    }
-
-    fn commit(&self, durability: Durability) -> Result<()> {
-        if !self.in_transaction.get() {
-            return Err(Error::usage("there is no transaction to commit"));
-        }
-        if let Err(stopped) = self.shared.fault.check() {
-            self.rollback();
-            return Err(stopped);
-        }
-        let journal = self.shared.options.journal;
-        let sync = (durability == Durability::Durable && journal).then_some(c"sync=on");
-        match self.end(|entered| entered.session().commit(sync)) {
-            0 if durability == Durability::Durable && !journal => self.shared.checkpoint(),
+    /// Makes a checkpoint on a session of its own.
+    pub(crate) fn checkpoint(self: &Arc<Self>) -> Result<()> {
+        let session = self.checkout()?;
+        let entered = session.enter()?;
+        events::forget_last();
+        match entered.session().checkpoint(c"use_timestamp=false") {
             0 => Ok(()),
-            code => Err(self.shared.fault.error(code, "commit a transaction", "", false)),
+            code => Err(self.error(code, "make a checkpoint", "")),
         }
     }
 
-    fn rollback(&self) {
-        if self.in_transaction.get() {
-            // After a stop the library refuses; the connection's end rolls back.
-            let _ = self.end(|entered| entered.session().rollback());
+    /// The creation string of a table; none if there is no such table.
+    pub(crate) fn metadata(self: &Arc<Self>, ident: &str) -> Result<Option<String>> {
+        let session = self.checkout()?;
+        let entered = session.enter()?;
+        events::forget_last();
+        let failed = |code| self.error(code, "read the metadata of", ident);
+        // This cursor shows what a table was created with, the file's settings included.
+        let mut cursor = entered.session().open_cursor(c"metadata:create", None).map_err(failed)?;
+        let found = cursor.metadata(&c_string(&creation::uri(ident))?);
+        cursor.close();
+        match found {
+            Ok(text) => Ok(Some(text)),
+            Err(code) if code == WT_NOTFOUND => Ok(None),
+            Err(code) => Err(failed(code)),
         }
-    }
-
-    fn get(&self, table: &Table, key: Key<'_>, out: &mut Vec<u8>) -> Result<bool> {
-        let mut scratch = Scratch::default();
-        let raw = raw_key(table, key, &mut scratch)?;
-        let mut entered = self.enter()?;
-        let cursor = self.kept(&mut entered, table, true)?;
-        let code = match cursor.search(raw) {
-            0 => cursor.append_value(out),
-            code => code,
-        };
-        // What was read in a transaction is often changed next; the transaction's end resets the cursor.
-        if self.in_transaction.get() {
-            cursor.hold(self.epoch.get());
-        } else {
-            cursor.reset();
-        }
-        match code {
-            0 => Ok(true),
-            WT_NOTFOUND => Ok(false),
-            code => Err(self.error(code, "read from", table)),
-        }
-    }
-
-    fn insert(&self, table: &Table, key: Key<'_>, value: &[u8]) -> Result<()> {
-        match self.write(table, key, true, |cursor, raw| cursor.insert(raw, value))? {
-            WT_DUPLICATE_KEY => Err(self.error(WT_DUPLICATE_KEY, "insert a key into", table)),
-            code => self.written(code, table),
-        }
-    }
-
-    fn put(&self, table: &Table, key: Key<'_>, value: &[u8]) -> Result<()> {
-        let code = self.write(table, key, false, |cursor, raw| cursor.insert(raw, value))?;
-        self.written(code, table)
-    }
-
-    fn update(&self, table: &Table, key: Key<'_>, value: &[u8], splices: Option<&[Splice]>) -> Result<()> {
-        let mut buffer: [modify::Part<'_>; modify::PARTS_MAX] = [(0, 0, &[]); modify::PARTS_MAX];
-        let count = splices.and_then(|splices| modify::parts(splices, value.len(), &mut buffer)).unwrap_or(0);
-        let parts = buffer.get(..count).unwrap_or_default();
-        if parts.is_empty() {
-            return self.put(table, key, value);
-        }
-        match self.write(table, key, true, |cursor, raw| cursor.modify(raw, parts, self.epoch.get()))? {
-            WT_NOTFOUND => self.put(table, key, value),
-            code => self.written(code, table),
-        }
-    }
-
-    fn remove(&self, table: &Table, key: Key<'_>) -> Result<bool> {
-        match self.write(table, key, true, |cursor, raw| cursor.remove(raw))? {
-            0 => Ok(true),
-            WT_NOTFOUND => Ok(false),
-            code => Err(self.error(code, "remove from", table)),
-        }
-    }
-
-    fn truncate(&self, table: &Table, from: Option<Key<'_>>, to: Option<Key<'_>>) -> Result<()> {
-        let (mut first, mut last) = (Scratch::default(), Scratch::default());
-        let from = from.map(|key| raw_key(table, key, &mut first)).transpose()?;
-        let to = to.map(|key| raw_key(table, key, &mut last)).transpose()?;
-        // Stored keys order as keys do.
-        if to.is_some() && from > to {
-            return Ok(());
-        }
-        let mut entered = self.enter()?;
-        let code = self.alone(&mut entered, |entered| self.truncate_range(entered, table, from, to))?;
-        self.written(code, table)
-    }
-
-    fn cursor<'s>(&'s self, table: &Table) -> Result<Box<dyn Cursor + 's>> {
-        let mut entered = self.enter()?;
-        let kept = self.take(&mut entered, table)?;
-        Ok(Box::new(WtCursor::new(self, table, kept)))
-    }
-
-    fn operation_statistics(&self) -> Statistics {
-        let now = statistics::of_session(self.enter_anyway().session());
-        self.counted.get().plus(now).named()
-    }
-
-    fn end_operation(&self) {
-        if self.used.get() && !self.in_transaction.get() {
-            // As mongod does when it lays a session by.
-            let _ = self.enter_anyway().session().reset();
-            self.used.set(false);
-            self.counted.set(statistics::OfSession::default());
-        }
-    }
-
-    fn release(&self, table: Option<&Table>) {
-        let mut entered = self.enter_anyway();
-        match table {
-            Some(table) => entered.cache().close_table(table.slot()),
-            None => entered.cache().close_all(),
-        }
-    }
-}
-
-impl Drop for WtSession {
-    fn drop(&mut self) {
-        self.rollback();
-        self.end_operation();
-        self.shared.give_back(Arc::clone(&self.core));
     }
 }

@@ -5,8 +5,8 @@ use std::ffi::{CStr, c_int};
 use fathom_engine::Statistics;
 use fathom_engine_wt_sys::{self as sys, WT_NOTFOUND};
 
+use crate::connection::SessionHandle;
 use crate::names;
-use crate::session_handle::SessionHandle;
 
 /// All counters behind a statistics address.
 pub(crate) fn all(session: &SessionHandle, uri: &CStr, settings: &CStr) -> Result<Statistics, c_int> {

@@ -10,11 +10,13 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 /// The shorthand every library function returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Which family an error belongs to; it decides the exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Kind {
     /// The command line or a configuration value makes no sense.

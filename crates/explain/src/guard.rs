@@ -5,6 +5,7 @@
 //! together always wait a little, so the host must be busy too, where that was read.
 
 use fathom_record::{Confidence, Finding, Gain, Point, Severity};
+use fathom_stats::MAX_CLIENT_CPU_SHARE;
 
 use crate::client::{Client, points};
 use crate::standstill::gain_of_stops;
@@ -16,8 +17,6 @@ const MOST_WAIT_PCT: f64 = 5.0;
 /// The samplers' limit on a host with idle processors. The samplers wake up together once a second and wait for each other. A quota on their own
 /// control group makes them wait longer than this.
 const MAX_WAIT_WITH_IDLE_PCT: f64 = 20.0;
-/// Above this share of their processors the client's loops may be what limits a load (analysis.md A5).
-const MOST_CLIENT_SHARE: f64 = 0.7;
 /// Time that the hypervisor gave to other machines, above which the host is short, in percent.
 const MAX_STEAL_PCT: f64 = 5.0;
 /// Time that a control group was held back by its quota, above which a server is short of processors, in percent.
@@ -38,7 +37,7 @@ const OWN_QUOTA: &str = "monitor.throttled_us";
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let client = Client::of(evidence).map(|client| client_share(evidence, &client));
     let has_client = client.is_some();
-    if let Some((share, name)) = client.filter(|(share, _)| *share > MOST_CLIENT_SHARE) {
+    if let Some((share, name)) = client.filter(|(share, _)| *share > MAX_CLIENT_CPU_SHARE) {
         judgement
             .withheld
             .push(format!("the client's loops are busy for {:.0} % of their time.", 100.0 * share));
@@ -269,7 +268,7 @@ fn client_limited(share: f64, series: String, evidence: &Evidence) -> Finding {
         .evidence(format!(
             "The client's loops use {:.0} % of the processors they can have; above {:.0} % they measure themselves.",
             100.0 * share,
-            100.0 * MOST_CLIENT_SHARE
+            100.0 * MAX_CLIENT_CPU_SHARE
         ))
         .advice("Run the client on another host or with more loops, or offer less, before changing anything on the server.")
         .next_look("Compare the client's share of its processors at half the load.")

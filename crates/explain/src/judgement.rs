@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use fathom_record::amplification::Amplification;
 use fathom_record::budget::Budget;
+use fathom_record::disk::Entry;
 use fathom_record::members::MemberRow;
 use fathom_record::pictures::scaling::Scaling;
 use fathom_record::queue::QueueLadder;
@@ -34,6 +35,16 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// Its figures and its verdict as results of a run; the findings stand apart in a run folder.
+    pub fn results(&self) -> Vec<Entry> {
+        let mut results: Vec<Entry> = self.budgets.iter().cloned().map(Entry::Budget).collect();
+        results.extend(self.ladders.iter().cloned().map(Entry::Queue));
+        results.extend(self.amplifications.iter().cloned().map(Entry::Amplification));
+        results.extend(self.members.iter().cloned().map(Entry::Member));
+        results.extend(self.verdict.iter().cloned().map(|verdict| Entry::Judged(Box::new(verdict))));
+        results
+    }
+
     /// Adds a finding on the disk, or on another part of the path that waits for a processor lengthen as well: where such
     /// verdicts are withheld it is kept as what cannot be told, with the reason.
     pub fn add_unless_withheld(&mut self, mut finding: Finding) {

@@ -4,17 +4,14 @@
 //! The peak of a scaling law is refused, with the reason, unless six levels with three repeats each, one of them beyond it, bear
 //! it out and a plain cap does not fit as well. Loads whose client was busy itself say nothing about a server and are left out.
 
-mod scaling;
-
 use fathom_record::disk::Entry;
 use fathom_record::load::Load;
+use fathom_record::pictures::scaling::{Scaling, ScalingCurve};
 use fathom_record::{Confidence, Finding, Severity};
-use fathom_stats::{Comparison, Curve, LadderLevel, Level, fit, knee};
+use fathom_stats::{Comparison, Curve, Fit, LadderLevel, Level, fit, knee};
 use fathom_units::{Nanos, count, decimal};
 
 use crate::{Evidence, Judgement};
-
-pub(crate) use scaling::scalings;
 
 /// The fewest levels of a ladder.
 const FEWEST_LEVELS: usize = 3;
@@ -24,6 +21,8 @@ const APART: f64 = 1.05;
 const SLOWED: f64 = 2.0;
 /// A step shorter than two cycles of the usual checkpoint does not see what a checkpoint does.
 const CYCLES_S: f64 = 120.0;
+/// Points along a curve.
+const POINTS: usize = 60;
 
 /// The loads of one server and workload, with the laws of scaling as far as they can be fitted.
 struct Ladder<'e> {
@@ -43,8 +42,8 @@ impl<'e> Ladder<'e> {
 /// Adds what each ladder of loads shows.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     for ladder in groups(evidence).into_iter().map(Ladder::of) {
-        judgement.findings.extend(of_ladder(&ladder));
-        judgement.scalings.extend(scaling::of_ladder(&ladder));
+        judgement.findings.extend(finding_of(&ladder));
+        judgement.scalings.extend(scaling_of(&ladder));
     }
 }
 
@@ -79,7 +78,7 @@ fn levels(loads: &[&Load]) -> Vec<Level> {
     loads.iter().map(level).collect()
 }
 
-fn of_ladder(ladder: &Ladder<'_>) -> Option<Finding> {
+fn finding_of(ladder: &Ladder<'_>) -> Option<Finding> {
     let Ladder { all: group, usable, laws } = ladder;
     let connections = distinct(group.iter().map(|load| load.connections as f64));
     let rates = distinct(group.iter().map(|load| load.per_s));
@@ -251,6 +250,47 @@ fn of_rates(loads: &[&Load]) -> Option<Finding> {
         .next_look("'fathom ycsb run --find-max' finds the highest rate that holds an objective, to 3 %.")
         .source("facts: Lazowska and others, Quantitative System Performance, 1984, chapter 5"),
     )
+}
+
+/// The ladders of connections of a run; those too short for any law are left out.
+pub(crate) fn scalings(evidence: &Evidence) -> Vec<Scaling> {
+    groups(evidence).into_iter().filter_map(|group| scaling_of(&Ladder::of(group))).collect()
+}
+
+/// A ladder with the laws fitted to it, as a chart shows it.
+fn scaling_of(ladder: &Ladder<'_>) -> Option<Scaling> {
+    let (loads, laws) = (&ladder.usable, ladder.laws.as_ref()?);
+    if distinct(loads.iter().map(|load| load.connections as f64)) < FEWEST_LEVELS {
+        return None;
+    }
+    let first = loads.first()?;
+    let mut points: Vec<(f64, f64)> =
+        loads.iter().map(|load| (load.connections as f64, load.per_s)).collect();
+    points.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let highest = points.last()?.0;
+    let peak = match (&laws.peak, &laws.peak_refused) {
+        (Some(peak), _) => Ok((peak.concurrency, (peak.interval.low, peak.interval.high))),
+        (None, why) => Err(why.clone().unwrap_or_default()),
+    };
+    Some(Scaling {
+        of: format!("{} under {}", first.server, first.workload),
+        levels: points,
+        curves: curves(laws, highest),
+        peak,
+    })
+}
+
+/// The curves from 1 to `highest` connections, the best law first.
+fn curves(laws: &Comparison, highest: f64) -> Vec<ScalingCurve> {
+    let mut fits: Vec<_> = laws.fits.iter().collect();
+    fits.sort_by_key(|fit| (fit.model != laws.best, fit.model.parameters()));
+    let along = |at: usize| 1.0 + (highest - 1.0) * at as f64 / (POINTS - 1) as f64;
+    let curve = |fit: &&Fit| ScalingCurve {
+        law: fit.model.name(),
+        aicc: fit.aicc,
+        points: (0..POINTS).map(|at| (along(at), fit.curve.throughput_at(along(at)))).collect(),
+    };
+    fits.iter().map(curve).collect()
 }
 
 #[cfg(test)]

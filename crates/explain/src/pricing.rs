@@ -11,7 +11,7 @@ use crate::causes::{self, GainBase};
 use crate::cost::Load;
 use crate::removable::{Removable, Wait, removable};
 use crate::storage_class::{VERSION, WAKE_US};
-use crate::{Evidence, Judgement, member, stall_wait};
+use crate::{Evidence, Judgement, member, stalls};
 
 /// Prices all findings.
 pub(crate) fn price_all(evidence: &Evidence, findings: &mut [Finding], parts: &[Part]) {
@@ -88,7 +88,7 @@ pub(crate) fn parts(evidence: &Evidence, judgement: &Judgement) -> Vec<Part> {
             member: budget.member.clone(),
             weight: if count > 0.0 { budget.count / count } else { 0.0 },
             removable: removable(evidence, budgets, budget, &load),
-            stall_wait: stall_wait::of_findings(evidence, &judgement.findings, &budget.member),
+            stall_wait: stalls::wait_of_findings(evidence, &judgement.findings, &budget.member),
             load,
         }
     };

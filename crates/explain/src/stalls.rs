@@ -6,14 +6,19 @@
 //! says which seconds they are, what the mean is without them, and whose clockwork stood still with them. It does not say why.
 //! A few operations that are slow by themselves hold nobody up and are no stop: most of what was waited must be the wait to be
 //! sent. A client with connections enough for all that becomes due meanwhile does not wait there, and is not judged.
+//!
+//! If a device does not answer for a second, the operations that wait for it delay all operations that become due
+//! meanwhile. The clients' wait to be sent is then a wait for that device. A server counts a wait when it ends, that
+//! is, at the end of the stall.
 
 use fathom_record::{Finding, Gain, Severity};
 use fathom_stats::{LatencyReading, quantile};
 
 use crate::client::points;
+use crate::removable::Wait;
 use crate::spikes::Latency;
 use crate::windows::{Window, in_ns, neighbours_as_one, overlap};
-use crate::{Evidence, Judgement, stall_wait};
+use crate::{Evidence, Judgement};
 
 /// In fewer seconds the worst is no exception.
 const FEWEST_READINGS: usize = 15;
@@ -227,7 +232,7 @@ fn met(windows: &[Window], reading: &LatencyReading) -> bool {
 fn waited_for(evidence: &Evidence, finding: &Finding) -> Option<String> {
     let members = evidence.members();
     let [member] = members.as_slice() else { return None };
-    let (wait, share) = stall_wait::within(evidence, &finding.windows_ns, member)?;
+    let (wait, share) = wait_within(evidence, &finding.windows_ns, member)?;
     Some(format!(
         "Of their time at the server in those seconds operations waited {:.0} % for {}.",
         100.0 * share,
@@ -282,8 +287,45 @@ fn checkpoints(evidence: &Evidence, judgement: &Judgement, stalls: &[(f64, f64)]
     })
 }
 
+/// The least share of the operations' time at the server.
+const MIN_SHARE: f64 = 0.5;
+/// Findings that explain stalls by a server that served nothing.
+const STOPS: [&str; 2] = ["server-stood-still", "fsync-lock"];
+
+/// The largest wait in the windows of the finding `stalls`, and its share of the operations' time at the server. `None` if another finding explains
+/// the stalls, or if no wait takes half of that time.
+pub(crate) fn wait_of_findings(
+    evidence: &Evidence,
+    findings: &[Finding],
+    member: &str,
+) -> Option<(Wait, f64)> {
+    if findings.iter().any(|finding| STOPS.contains(&finding.id.as_str())) {
+        return None;
+    }
+    let stalls = findings.iter().find(|finding| finding.id == "stalls")?;
+    wait_within(evidence, &stalls.windows_ns, member)
+}
+
+/// The same for any windows.
+pub(crate) fn wait_within(evidence: &Evidence, windows: &[Window], member: &str) -> Option<(Wait, f64)> {
+    let sum = |tail: &str| -> f64 {
+        let points = points(evidence, &format!("server.{member}.{tail}")).iter();
+        let met = points
+            .filter(|point| windows.iter().any(|window| overlap(*window, (point.begin_ns, point.end_ns))));
+        met.map(|point| point.value).filter(|value| value.is_finite()).sum()
+    };
+    let time_us = sum("reads.latency_us") + sum("writes.latency_us");
+    let waits = Wait::ALL.into_iter().filter(|wait| *wait != Wait::CacheMiss);
+    let shares = waits.map(|wait| (wait, sum(&format!("wait.{}_us", wait.layer())) / time_us));
+    let (wait, share) =
+        shares.filter(|(_, share)| *share >= MIN_SHARE).max_by(|one, other| one.1.total_cmp(&other.1))?;
+    (time_us > 0.0).then_some((wait, share.min(1.0)))
+}
+
 #[cfg(test)]
 mod tests {
+    use fathom_record::{Point, SeriesSet, Severity};
+
     use super::*;
 
     /// Spikes every fifth second; in one of those the server stood still besides.
@@ -310,5 +352,34 @@ mod tests {
         assert_eq!(stalled.stalls, [(20.0, 21.0)]);
         let without: Vec<LatencyReading> = readings.into_iter().filter(|one| one.begin_s != 20.0).collect();
         assert!(Stalled::of(&without, &judgement).is_none());
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Thirty seconds; in the tenth, operations take a second each, of which that part is a wait for pages.
+    fn evidence(share: f64) -> Evidence {
+        let mut series = SeriesSet::default();
+        for second in 0..30 {
+            let (begin_ns, end_ns) = (second * SECOND, (second + 1) * SECOND);
+            let time_us = if second == 10 { 8e6 } else { 50_000.0 };
+            let wait_us = if second == 10 { share * time_us } else { 1000.0 };
+            for (name, value) in [("reads.latency_us", time_us), ("wait.page_read_us", wait_us)] {
+                series.add(&format!("server.0.{name}"), "us", Point { begin_ns, end_ns, value });
+            }
+        }
+        Evidence { series, window_ns: (0, 30 * SECOND), ..Evidence::default() }
+    }
+
+    #[test]
+    fn reads_that_no_device_answers_are_what_a_stall_waits_for() {
+        let stalls = Finding::new("stalls", Severity::Note, "x").window((10 * SECOND, 11 * SECOND));
+        let of = |share: f64, findings: &[Finding]| wait_of_findings(&evidence(share), findings, "0");
+        let (wait, share) = of(0.9, std::slice::from_ref(&stalls)).unwrap();
+        assert_eq!(wait, Wait::PageRead);
+        assert!((share - 0.9).abs() < 1e-9, "{share}");
+        assert_eq!(of(0.3, std::slice::from_ref(&stalls)), None);
+        let stopped = Finding::new("server-stood-still", Severity::Warning, "x");
+        assert_eq!(of(0.9, &[stalls, stopped]), None);
+        assert_eq!(of(0.9, &[]), None);
     }
 }

@@ -5,12 +5,11 @@
 //! it is looking at. Read from `sys/block` (torvalds/linux:Documentation/ABI/stable/sysfs-block).
 
 use std::fmt;
-use std::path::Path;
 use std::str::FromStr;
 
 use fathom_errors::Error;
 
-use crate::{Mount, Mounts, View};
+use crate::View;
 
 /// `major:minor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -146,20 +145,6 @@ impl BlockTree {
         self.devices.iter().find(|device| device.number == number)
     }
 
-    /// The device under a mounted file system: by number, or, for file systems with anonymous numbers (btrfs),
-    /// by what was mounted.
-    pub fn under(&self, mount: &Mount) -> Option<&Device> {
-        self.by_number(mount.number).or_else(|| self.by_name(&mount.source))
-    }
-
-    /// The device that takes what is written under a mount: for an overlay, the one under its upper directory.
-    pub fn written_under(&self, mount: &Mount, mounts: &Mounts) -> Option<&Device> {
-        match mount.option("upperdir").filter(|_| mount.fs_type == "overlay") {
-            None => self.under(mount),
-            Some(upper) => self.under(mounts.containing(Path::new(upper))?),
-        }
-    }
-
     /// `top` and everything it stands on, top first, each once.
     pub fn layers<'a>(&'a self, top: &'a Device) -> Vec<&'a Device> {
         let mut layers = vec![top];
@@ -191,6 +176,19 @@ fn kind_of(view: &View, folder: &str, name: &str) -> DeviceKind {
     } else {
         DeviceKind::Disk
     }
+}
+
+/// `host:channel:target:lun` of a SCSI disk; `None` for what is none.
+fn address(view: &View, device: &Device) -> Option<String> {
+    let folder = format!("sys/block/{}/device/scsi_disk", device.disk.as_deref().unwrap_or(&device.name));
+    view.list(&folder).into_iter().next()
+}
+
+/// The SCSI host's name (`host2`), where that host is an iSCSI initiator.
+pub(crate) fn iscsi_host(view: &View, device: &Device) -> Option<String> {
+    let address = address(view, device)?;
+    let host = format!("host{}", address.split(':').next()?);
+    view.list("sys/class/iscsi_host").contains(&host).then_some(host)
 }
 
 #[cfg(test)]

@@ -153,7 +153,7 @@ fn device_facts(view: &View, device: &Device, facts: &mut Facts) {
 
 /// How requests reach a disk: `iscsi`, or what NVMe calls it (`pcie`, `tcp`, `rdma`, `fc`); `None` where nothing says.
 fn transport(view: &View, device: &Device) -> Option<String> {
-    let iscsi = crate::scsi::iscsi_host(view, device).map(|_| "iscsi".to_owned());
+    let iscsi = crate::block::iscsi_host(view, device).map(|_| "iscsi".to_owned());
     iscsi.or_else(|| view.value(&format!("{}/device/transport", device.sysfs())))
 }
 

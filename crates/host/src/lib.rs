@@ -20,7 +20,6 @@ pub mod process;
 pub mod rates;
 pub mod run_queue;
 pub mod sched;
-mod scsi;
 mod view;
 
 pub use block::{BlockTree, Device, DeviceKind, DeviceNumber};

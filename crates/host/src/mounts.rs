@@ -1,10 +1,11 @@
-//! Mounted file systems from `/proc/self/mountinfo` (proc(5); torvalds/linux:Documentation/filesystems/proc.rst).
+//! Mounted file systems from `/proc/self/mountinfo` (proc(5); torvalds/linux:Documentation/filesystems/proc.rst), and the devices
+//! under them.
 
 use std::path::{Path, PathBuf};
 
 use fathom_errors::Result;
 
-use crate::{DeviceNumber, View};
+use crate::{BlockTree, Device, DeviceNumber, View};
 
 /// One mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +66,22 @@ impl Mounts {
     /// Every mount.
     pub fn iter(&self) -> impl Iterator<Item = &Mount> {
         self.0.iter()
+    }
+}
+
+impl BlockTree {
+    /// The device under a mounted file system: by number, or, for file systems with anonymous numbers (btrfs),
+    /// by what was mounted.
+    pub fn under(&self, mount: &Mount) -> Option<&Device> {
+        self.by_number(mount.number).or_else(|| self.by_name(&mount.source))
+    }
+
+    /// The device that takes what is written under a mount: for an overlay, the one under its upper directory.
+    pub fn written_under(&self, mount: &Mount, mounts: &Mounts) -> Option<&Device> {
+        match mount.option("upperdir").filter(|_| mount.fs_type == "overlay") {
+            None => self.under(mount),
+            Some(upper) => self.under(mounts.containing(Path::new(upper))?),
+        }
     }
 }
 

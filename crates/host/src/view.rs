@@ -3,10 +3,14 @@
 //! Paths are given without a leading slash (`proc/diskstats`). Symbolic links inside a saved copy are followed
 //! only as far as the copy holds them. A file that is not there is `None`, not an error: kernels differ.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
+
+/// No first line is longer; a longer one is cut.
+const LINE_BYTES_MAX: u64 = 256 << 10;
 
 /// Where facts are read from.
 #[derive(Clone, Debug)]
@@ -57,6 +61,14 @@ impl View {
     /// A one-value file without the white space around it; `None` also when empty.
     pub fn value(&self, path: &str) -> Option<String> {
         self.text(path).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// The first line of a file that may be long and slow to make (`numa_maps` walks a process's page tables).
+    pub(crate) fn first_line(&self, path: &str) -> Option<String> {
+        let mut line = String::new();
+        let file = File::open(self.root.join(path)).ok()?.take(LINE_BYTES_MAX);
+        BufReader::new(file).read_line(&mut line).ok()?;
+        Some(line.trim_end().to_owned()).filter(|line| !line.is_empty())
     }
 
     /// A one-number file.

@@ -3,6 +3,7 @@
 //! A level is tried on a bare setup when the file is read, so that a wrong one is refused with its line before anything runs.
 
 use fathom_errors::{Error, Result};
+use fathom_probe::{Durable, Engine, Pattern};
 use fathom_storage::{ArrayKind, CapLimits, Filesystem, NamedDisk, storage_class};
 use fathom_units::Bytes;
 use serde_yaml_ng::Value;
@@ -352,7 +353,7 @@ pub static FACTORS: &[Factor] = &[
         place: Place::Probe,
         levels: "randread, randwrite, randrw, append or checkpoint",
         put: |s, v| {
-            s.probe.pattern = one_of(v, &["randread", "randwrite", "randrw", "append", "checkpoint"])?;
+            s.probe.pattern = one_of(v, Pattern::WORDS)?.parse()?;
             Ok(())
         },
     },
@@ -370,7 +371,7 @@ pub static FACTORS: &[Factor] = &[
         place: Place::Probe,
         levels: "psync, io_uring or mmap",
         put: |s, v| {
-            s.probe.engine = one_of(v, &["psync", "io_uring", "mmap"])?;
+            s.probe.engine = one_of(v, Engine::WORDS)?.parse()?;
             Ok(())
         },
     },
@@ -406,8 +407,7 @@ pub static FACTORS: &[Factor] = &[
         place: Place::Probe,
         levels: "none, fdatasync or dsync",
         put: |s, v| {
-            s.probe.durable =
-                if v.is_null() { "none".to_owned() } else { one_of(v, &["none", "fdatasync", "dsync"])? };
+            s.probe.durable = if v.is_null() { Durable::None } else { one_of(v, Durable::WORDS)?.parse()? };
             Ok(())
         },
     },

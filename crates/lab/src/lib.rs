@@ -7,10 +7,8 @@
 
 mod answer;
 mod bench;
-mod contradictions;
-mod coverage;
-mod estimate;
 mod factors;
+mod feasibility;
 mod journal;
 mod level;
 mod metrics;
@@ -23,13 +21,12 @@ mod trial;
 
 pub use answer::{answer, fewest_blocks, planned_shortage};
 pub use bench::Bench;
-pub use coverage::planned_blindness;
-pub use estimate::{Estimate, estimate};
 pub use factors::{FACTORS, Factor, Place};
+pub use feasibility::{Estimate, estimate, planned_blindness};
 pub use journal::{Journal, Resumed, TrialRecord, TrialResult};
-pub use metrics::{METRICS, Metric};
+pub use metrics::{METRICS, Measures, Metric};
 pub use plan::{Plan, Trial};
 pub use run::{Ended, Progress, run};
 pub use setup::Setup;
 pub use shipped::{STUDIES, Shipped};
-pub use study::{Design, Measures, Study};
+pub use study::{Design, Study};

@@ -4,7 +4,7 @@
 //! The order depends on the seed alone, so that a study that was broken off goes on with the same plan.
 
 use fathom_errors::Result;
-use fathom_stats::experiment::block_orders;
+use fathom_stats::experiment::{self, block_orders, combinations};
 
 use crate::Study;
 
@@ -30,20 +30,12 @@ pub struct Plan {
     pub trials: Vec<Trial>,
 }
 
-/// Every combination of levels, the last factor counting fastest.
-pub(crate) fn combinations(shape: &[usize]) -> Vec<Vec<usize>> {
-    shape.iter().fold(vec![Vec::new()], |cells, levels| {
-        let more = |cell: Vec<usize>| (0..*levels).map(move |level| [cell.clone(), vec![level]].concat());
-        cells.into_iter().flat_map(more).collect()
-    })
-}
-
 impl Plan {
     /// The plan of a study.
     pub fn of(study: &Study) -> Result<Plan> {
         let mut cells = combinations(&study.shape());
         if study.design.fraction > 0 {
-            let kept = crate::answer::fraction(study)?;
+            let kept = fraction(study)?;
             cells.retain(|cell| kept.contains(cell));
         }
         let twins = usize::from(study.design.twin);
@@ -63,6 +55,11 @@ impl Plan {
         Ok(Plan { cells, trials })
     }
 
+    /// The labels of the levels of a cell.
+    pub fn labels(&self, study: &Study, cell: usize) -> Vec<String> {
+        self.cells.get(cell).map(|levels| study.labels(levels)).unwrap_or_default()
+    }
+
     /// Whether the trial at this place is the first of its block.
     pub(crate) fn begins_block(&self, at: usize) -> bool {
         let block = |at: usize| self.trials.get(at).map(|trial| trial.block);
@@ -70,14 +67,8 @@ impl Plan {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn combinations_are_all_of_them_once() {
-        assert_eq!(combinations(&[2, 3]).len(), 6);
-        assert_eq!(combinations(&[2, 3])[1], [0, 1]);
-        assert_eq!(combinations(&[1]), [[0]]);
-    }
+/// The cells of a fraction of the full factorial.
+fn fraction(study: &Study) -> Result<Vec<Vec<usize>>> {
+    let found = experiment::fraction(&study.shape(), study.design.fraction);
+    found.map(|fraction| fraction.cells).map_err(|error| study.refuse("fraction", &error.to_string()))
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fathom_probe::{Durable, Engine, Pattern};
 use fathom_storage::{ArrayKind, CapLimits, Filesystem, NamedDisk, QueueSettings};
 use fathom_units::Bytes;
 use serde_json::Value;
@@ -185,20 +186,20 @@ impl Default for Load {
 /// What the disk itself is asked (`fathom disk`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
-    /// `randread`, `randwrite`, `randrw`, `append` or `checkpoint`.
-    pub pattern: String,
+    /// Where requests go, and what they are.
+    pub pattern: Pattern,
     /// Bytes of a request.
     pub block: Bytes,
-    /// `psync`, `io_uring` or `mmap`.
-    pub engine: String,
+    /// Through which system calls.
+    pub engine: Engine,
     /// Requests in flight.
     pub depth: u32,
     /// Size of the test file.
     pub size: Bytes,
     /// How long it is measured.
     pub time: Duration,
-    /// `none`, `fdatasync` or `dsync`.
-    pub durable: String,
+    /// What makes a write durable.
+    pub durable: Durable,
     /// Whether it goes through the page cache.
     pub buffered: bool,
 }
@@ -206,13 +207,13 @@ pub struct Probe {
 impl Default for Probe {
     fn default() -> Probe {
         Probe {
-            pattern: "randread".to_owned(),
+            pattern: Pattern::RandRead,
             block: Bytes(4096),
-            engine: "io_uring".to_owned(),
+            engine: Engine::IoUring,
             depth: 32,
             size: Bytes(1 << 30),
             time: Duration::from_secs(10),
-            durable: "none".to_owned(),
+            durable: Durable::None,
             buffered: false,
         }
     }

@@ -5,7 +5,7 @@
 //! says nothing about a server: then there is no answer. It knows no server: who calls it runs the steps.
 
 use fathom_errors::Error;
-use fathom_stats::{Seeded, Slo, mann_kendall};
+use fathom_stats::{MAX_CLIENT_CPU_SHARE, Seeded, Slo, mann_kendall};
 
 /// The factor from step to step of the ladder.
 const CLIMB: f64 = 1.25;
@@ -20,8 +20,6 @@ const FAILED: f64 = 0.001;
 /// An upward trend of the schedule lag counts from this certainty and this slope on.
 const TREND_P: f64 = 0.01;
 const TREND_MS_PER_S: f64 = 1.0;
-/// Above this share of their processors the loops are the limit.
-const CLIENT_CPU: f64 = 0.7;
 /// The most steps of the ladder, and of the search after it.
 const STEPS: usize = 40;
 
@@ -100,7 +98,7 @@ pub fn judge(step: &Step, slo: &Slo) -> Verdict {
     let behind = step.achieved_per_s < step.offered_per_s * ACHIEVED - slack;
     let slow = step.quantile_ns.is_none_or(|quantile| !slo.holds(quantile));
     match () {
-        () if step.client_cpu_share > CLIENT_CPU => Verdict::ClientLimited,
+        () if step.client_cpu_share > MAX_CLIENT_CPU_SHARE => Verdict::ClientLimited,
         () if step.failed_share >= FAILED => Verdict::Fails,
         () if behind => Verdict::FallsBehind,
         () if grows => Verdict::LagGrows,

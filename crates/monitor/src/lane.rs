@@ -1,22 +1,99 @@
-//! One thread of samplers: deadlines that do not drift, and the price of each sample.
+//! One thread of samplers, and what it shares with the others: deadlines that do not drift, and the price of each sample.
 //!
 //! Deadlines are multiples of the period on the run's clock, so that windows of different samplers end together. A tick that
 //! was missed is skipped and counted, never made up for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::cost::SamplerCost;
-use crate::runner::{LaneEnd, Shared};
 use crate::{Batch, Clock, Sampler, Scheduled};
 
 /// How often readings are handed over and the cost is counted.
 const SECOND_NS: u64 = 1_000_000_000;
+
+/// What the threads share: whether it is time to stop, where batches go, and which threads there are.
+pub(crate) struct SharedState {
+    stopped: Mutex<bool>,
+    wake: Condvar,
+    /// Taken away at the end, so that a thread left behind does not keep the receiver waiting.
+    sink: Mutex<Option<Sender<Batch>>>,
+    /// Kernel ids of the samplers' threads.
+    threads: Mutex<Vec<i32>>,
+}
+
+/// A lock whose holder panicked guards plain values that are whole at any time.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SharedState {
+    /// Nothing is stopped, and batches go to `sink`.
+    pub(crate) fn new(sink: Sender<Batch>) -> SharedState {
+        SharedState {
+            stopped: Mutex::new(false),
+            wake: Condvar::new(),
+            sink: Mutex::new(Some(sink)),
+            threads: Mutex::default(),
+        }
+    }
+
+    /// Waits until `deadline_ns` on the clock; `false` when it is time to stop.
+    pub(crate) fn wait_until(&self, clock: Clock, deadline_ns: u64) -> bool {
+        let mut stopped = lock(&self.stopped);
+        loop {
+            let left_ns = deadline_ns.saturating_sub(clock.now_ns());
+            if *stopped || left_ns == 0 {
+                return !*stopped;
+            }
+            let waited = self.wake.wait_timeout(stopped, Duration::from_nanos(left_ns));
+            stopped = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Hands a batch over; `false` when nobody takes it any more.
+    pub(crate) fn send(&self, batch: Batch) -> bool {
+        lock(&self.sink).as_ref().is_some_and(|sink| sink.send(batch).is_ok())
+    }
+
+    /// The kernel ids of the samplers' threads.
+    pub(crate) fn threads(&self) -> Vec<i32> {
+        lock(&self.threads).clone()
+    }
+
+    /// Adds the calling thread to them.
+    pub(crate) fn register_thread(&self) {
+        lock(&self.threads).push(rustix::thread::gettid().as_raw_nonzero().get());
+    }
+
+    /// Hands over a sentence.
+    pub(crate) fn note(&self, clock: Clock, what: String) {
+        let mut batch = Batch::new(clock);
+        batch.notes.push(what);
+        self.send(batch);
+    }
+
+    /// Tells all threads that it is time to stop.
+    pub(crate) fn stop(&self) {
+        *lock(&self.stopped) = true;
+        self.wake.notify_all();
+    }
+
+    /// Lets the receiver of batches go.
+    pub(crate) fn close(&self) {
+        drop(lock(&self.sink).take());
+    }
+}
+
+/// What a thread tells at its end.
+pub(crate) struct LaneEnd {
+    pub(crate) lane: usize,
+    pub(crate) samplers: Vec<SamplerCost>,
+}
 
 /// A sampler, when it is due, and what it cost.
 struct Slot {
@@ -40,7 +117,7 @@ pub(crate) struct LaneRun {
     /// Cost of samplers that were given up.
     ended: Vec<SamplerCost>,
     clock: Clock,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     cpu_ns: Arc<AtomicU64>,
 }
 
@@ -49,7 +126,7 @@ impl LaneRun {
         index: usize,
         samplers: Vec<Scheduled>,
         clock: Clock,
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedState>,
         cpu_ns: &Arc<AtomicU64>,
     ) -> LaneRun {
         let slot = |one: Scheduled| {
@@ -192,4 +269,75 @@ fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(SECOND_NS)
         + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// What one sampler cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SamplerCost {
+    /// Its name.
+    pub name: String,
+    /// Processor time inside its samples.
+    pub cpu: Duration,
+    /// Samples it took.
+    pub samples: u64,
+    /// Samples it skipped because it was late.
+    pub missed: u64,
+    /// The longest sample, by the wall clock.
+    pub slowest: Duration,
+}
+
+/// What watching cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// How long was watched.
+    pub elapsed: Duration,
+    /// Processor time of all samplers' threads, waking and handing over too.
+    pub cpu: Duration,
+    /// Each sampler, without those left behind.
+    pub samplers: Vec<SamplerCost>,
+    /// Samplers that still waited for their source at the end; their threads end when it answers.
+    pub left_behind: Vec<String>,
+}
+
+impl Cost {
+    /// Processor time as a share of one processor (0.003 = 0.3 %).
+    pub fn cpu_share(&self) -> f64 {
+        let elapsed = self.elapsed.as_secs_f64();
+        if elapsed > 0.0 { self.cpu.as_secs_f64() / elapsed } else { 0.0 }
+    }
+
+    /// The same for people.
+    pub fn sentence(&self) -> String {
+        let missed: u64 = self.samplers.iter().map(|one| one.missed).sum();
+        let late = if missed > 0 {
+            format!(" {missed} samples were skipped, because they were late.")
+        } else {
+            String::new()
+        };
+        format!("Watching took {} % of one processor.{late}", percent(100.0 * self.cpu_share()))
+    }
+}
+
+/// Two digits that count below 1, one after the point above.
+fn percent(value: f64) -> String {
+    if value < 0.1 { format!("{value:.2}") } else { format!("{value:.1}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_says_share_and_gaps() {
+        let mut cost =
+            Cost { elapsed: Duration::from_secs(10), cpu: Duration::from_millis(31), ..Cost::default() };
+        assert_eq!(cost.sentence(), "Watching took 0.3 % of one processor.");
+        cost.cpu = Duration::from_millis(4);
+        cost.samplers.push(SamplerCost { missed: 2, ..SamplerCost::default() });
+        assert_eq!(
+            cost.sentence(),
+            "Watching took 0.04 % of one processor. 2 samples were skipped, because they were late."
+        );
+        assert_eq!(Cost::default().cpu_share(), 0.0);
+    }
 }

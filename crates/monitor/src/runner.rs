@@ -4,77 +4,25 @@
 //! own, so that one that hangs stalls nobody. A thread that still waits for its source when watching ends is left behind, and
 //! said to be; what it may yet read goes nowhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::cost::{Cost, SamplerCost};
-use crate::lane::LaneRun;
+use fathom_errors::Result;
+use fathom_host::View;
+use fathom_host::cgroup::Cgroups;
+use fathom_host::sched::{SchedStat, thread_wait};
+
+use crate::lane::{Cost, LaneEnd, LaneRun, SharedState};
+use crate::sampler::{Notes, Sums};
 use crate::table::Lane;
-use crate::watcher::Watcher;
-use crate::{Batch, Clock, Scheduled};
+use crate::{Batch, Clock, Sampler, Scheduled};
 
 /// How long a stop waits for samples that are being taken.
 const PATIENCE: Duration = Duration::from_millis(100);
-
-/// What the threads share.
-pub(crate) struct Shared {
-    stopped: Mutex<bool>,
-    wake: Condvar,
-    /// Taken away at the end, so that a thread left behind does not keep the receiver waiting.
-    sink: Mutex<Option<Sender<Batch>>>,
-    /// Kernel ids of the samplers' threads.
-    threads: Mutex<Vec<i32>>,
-}
-
-/// A lock whose holder panicked guards plain values that are whole at any time.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Shared {
-    /// Waits until `deadline_ns` on the clock; `false` when it is time to stop.
-    pub(crate) fn wait_until(&self, clock: Clock, deadline_ns: u64) -> bool {
-        let mut stopped = lock(&self.stopped);
-        loop {
-            let left_ns = deadline_ns.saturating_sub(clock.now_ns());
-            if *stopped || left_ns == 0 {
-                return !*stopped;
-            }
-            let waited = self.wake.wait_timeout(stopped, Duration::from_nanos(left_ns));
-            stopped = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    /// Hands a batch over; `false` when nobody takes it any more.
-    pub(crate) fn send(&self, batch: Batch) -> bool {
-        lock(&self.sink).as_ref().is_some_and(|sink| sink.send(batch).is_ok())
-    }
-
-    /// The kernel ids of the samplers' threads.
-    pub(crate) fn threads(&self) -> Vec<i32> {
-        lock(&self.threads).clone()
-    }
-
-    /// Adds the calling thread to them.
-    pub(crate) fn register_thread(&self) {
-        lock(&self.threads).push(rustix::thread::gettid().as_raw_nonzero().get());
-    }
-
-    fn stop(&self) {
-        *lock(&self.stopped) = true;
-        self.wake.notify_all();
-    }
-}
-
-/// What a thread tells at its end.
-pub(crate) struct LaneEnd {
-    pub(crate) lane: usize,
-    pub(crate) samplers: Vec<SamplerCost>,
-}
 
 struct Running {
     samplers: Vec<String>,
@@ -87,7 +35,7 @@ struct Running {
 pub struct Monitor {
     clock: Clock,
     started: Instant,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     lanes: Vec<Running>,
     ends: Receiver<LaneEnd>,
 }
@@ -101,12 +49,7 @@ impl std::fmt::Debug for Monitor {
 impl Monitor {
     /// Starts them. Readings go to `sink` at least each second; a thread that cannot be started is a note there.
     pub fn start(samplers: Vec<Scheduled>, clock: Clock, sink: Sender<Batch>) -> Monitor {
-        let shared = Arc::new(Shared {
-            stopped: Mutex::new(false),
-            wake: Condvar::new(),
-            sink: Mutex::new(Some(sink)),
-            threads: Mutex::default(),
-        });
+        let shared = Arc::new(SharedState::new(sink));
         let (end, ends) = channel();
         let mut lanes = Vec::new();
         let watcher = Scheduled::new(Box::new(Watcher::new(&shared)));
@@ -119,7 +62,7 @@ impl Monitor {
                 Ok(thread) => lanes.push(Running { samplers: names, cpu_ns, thread }),
                 Err(error) => {
                     let what = format!("{} cannot be watched: no thread for it ({error}).", names.join(", "));
-                    note(&shared, clock, what);
+                    shared.note(clock, what);
                 }
             }
         }
@@ -144,18 +87,18 @@ impl Monitor {
                 if lane.thread.is_finished() && lane.thread.join().is_err() {
                     let what =
                         format!("Watching {} ended early: its thread failed.", lane.samplers.join(", "));
-                    note(&self.shared, self.clock, what);
+                    self.shared.note(self.clock, what);
                 }
             } else {
                 let names = lane.samplers.join(", ");
                 let what = format!("{names} did not answer at the end; its last samples are missing.");
-                note(&self.shared, self.clock, what);
+                self.shared.note(self.clock, what);
                 cost.left_behind.extend(lane.samplers);
             }
             cost.cpu += Duration::from_nanos(lane.cpu_ns.load(Ordering::Relaxed));
         }
         cost.samplers = samplers.into_values().flatten().collect();
-        drop(lock(&self.shared.sink).take());
+        self.shared.close();
         cost
     }
 }
@@ -164,14 +107,8 @@ impl Drop for Monitor {
     /// One that goes without [`Monitor::stop`] tells its threads to end, and does not wait for them.
     fn drop(&mut self) {
         self.shared.stop();
-        drop(lock(&self.shared.sink).take());
+        self.shared.close();
     }
-}
-
-fn note(shared: &Shared, clock: Clock, what: String) {
-    let mut batch = Batch::new(clock);
-    batch.notes.push(what);
-    shared.send(batch);
 }
 
 /// Samplers by the thread that they share.
@@ -186,4 +123,58 @@ fn by_lane(samplers: impl Iterator<Item = Scheduled>) -> Vec<Vec<Scheduled>> {
     }
     lanes.extend([fast, second].into_iter().filter(|lane| !lane.is_empty()));
     lanes
+}
+
+/// Reads the samplers' threads. It gives the share of the one that waited most, since one late thread is enough to mislead.
+pub(crate) struct Watcher {
+    /// Weak, because what is shared holds the sink.
+    shared: Weak<SharedState>,
+    last_ns: Option<u64>,
+    last: HashMap<i32, SchedStat>,
+    sums: Sums,
+    notes: Notes,
+}
+
+impl Watcher {
+    pub(crate) fn new(shared: &Arc<SharedState>) -> Watcher {
+        Watcher {
+            shared: Arc::downgrade(shared),
+            last_ns: None,
+            last: HashMap::new(),
+            sums: Sums::default(),
+            notes: Notes::default(),
+        }
+    }
+}
+
+impl Sampler for Watcher {
+    fn name(&self) -> String {
+        "watcher".into()
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<()> {
+        let Some(shared) = self.shared.upgrade() else { return Ok(()) };
+        let at_ns = batch.clock.now_ns();
+        let now: HashMap<i32, SchedStat> = shared
+            .threads()
+            .into_iter()
+            .filter_map(|thread| Some((thread, thread_wait(Some(thread))?)))
+            .collect();
+        if now.is_empty() {
+            self.notes.once(batch, "This kernel does not say how long threads wait for a processor; without it there is no guard against samples that were taken late.");
+        }
+        let waits =
+            now.iter().filter_map(|(thread, stat)| Some(stat.since(*self.last.get(thread)?).waited_ns));
+        if let (Some(most_ns), Some(begin_ns)) =
+            (waits.max(), self.last_ns.filter(|begin_ns| *begin_ns < at_ns))
+        {
+            let share = 100.0 * most_ns as f64 / (at_ns - begin_ns) as f64;
+            batch.put("monitor.run_wait_pct", "%", (begin_ns, at_ns), share.min(100.0));
+        }
+        (self.last, self.last_ns) = (now, Some(at_ns));
+        if let Some(throttled_us) = Cgroups::of(&View::live(), None).cpu_throttled_us() {
+            self.sums.put(batch, "monitor.throttled_us", "us", at_ns, throttled_us as f64);
+        }
+        Ok(())
+    }
 }

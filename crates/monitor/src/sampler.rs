@@ -1,8 +1,16 @@
-//! What a sampler is: one source, read again and again.
+//! What a sampler is: one source, read again and again; what it hands over, and what it keeps from one reading to the
+//! next.
+//!
+//! All samplers of a run have one clock: nanoseconds since the run's start, monotonic. A running total becomes what
+//! each window added, a note is said once and not each second, and a part may be due less often than its sampler.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use fathom_errors::Result;
-
-use crate::Batch;
+use fathom_record::Reading;
+use fathom_record::disk::Entry;
+use fathom_stats::Histogram;
 
 /// One source of readings. It runs on a thread of its own or with others of its period, never on the load's.
 pub trait Sampler: Send {
@@ -14,4 +22,160 @@ pub trait Sampler: Send {
     /// # Errors
     /// When the source cannot be read this time; the next call tries again, and the gap stays a gap.
     fn sample(&mut self, batch: &mut Batch) -> Result<()>;
+}
+
+/// Readings and notes on their way to the run folder and to live views.
+#[derive(Debug)]
+pub struct Batch {
+    /// The run's clock.
+    pub clock: Clock,
+    /// The readings.
+    pub readings: Vec<Reading>,
+    /// Typed results (slow operations, events).
+    pub entries: Vec<Entry>,
+    /// Whole distributions for latency logs: name, window in nanoseconds since the run's start, what was counted in it.
+    pub histograms: Vec<(String, (u64, u64), Histogram)>,
+    /// Facts for the manifest's environment (`server.0.engine`).
+    pub facts: Vec<(String, String)>,
+    /// What could not be read and which finding that costs, a sentence each; a sampler says each once.
+    pub notes: Vec<String>,
+}
+
+impl Batch {
+    /// An empty one.
+    pub fn new(clock: Clock) -> Batch {
+        Batch {
+            clock,
+            readings: Vec::new(),
+            entries: Vec::new(),
+            histograms: Vec::new(),
+            facts: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.readings.is_empty()
+            && self.entries.is_empty()
+            && self.histograms.is_empty()
+            && self.facts.is_empty()
+            && self.notes.is_empty()
+    }
+
+    /// Adds a reading over a window.
+    pub fn put(&mut self, name: impl Into<String>, unit: &str, window_ns: (u64, u64), value: f64) {
+        self.readings.push(Reading::new(name, unit, window_ns, value));
+    }
+}
+
+/// The clock of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    zero: Instant,
+}
+
+impl Clock {
+    /// The clock of the run that started at `zero` (`RunWriter::started`).
+    pub fn since(zero: Instant) -> Clock {
+        Clock { zero }
+    }
+
+    /// Nanoseconds since the run's start.
+    pub fn now_ns(&self) -> u64 {
+        u64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The notes that a sampler has made.
+#[derive(Debug, Default)]
+pub struct Notes {
+    said: HashSet<String>,
+}
+
+impl Notes {
+    /// Adds a note, unless it was made before.
+    pub fn once(&mut self, batch: &mut Batch, what: impl Into<String>) {
+        let what = what.into();
+        if self.said.insert(what.clone()) {
+            batch.notes.push(what);
+        }
+    }
+}
+
+/// The totals that one source had when it was last read.
+#[derive(Debug, Default)]
+pub struct Sums {
+    last: HashMap<String, (u64, f64)>,
+}
+
+impl Sums {
+    /// Takes a total that was read at `at_ns` and adds what it grew by since it was last read. The first reading of a name, and
+    /// one below the last (the source was restarted), only start anew.
+    pub fn put(&mut self, batch: &mut Batch, name: &str, unit: &str, at_ns: u64, total: f64) {
+        match self.last.get_mut(name) {
+            Some((last_ns, last)) => {
+                let (begin_ns, before) = (*last_ns, *last);
+                (*last_ns, *last) = (at_ns, total);
+                if total >= before && at_ns > begin_ns {
+                    batch.put(name, unit, (begin_ns, at_ns), total - before);
+                }
+            }
+            None => drop(self.last.insert(name.to_owned(), (at_ns, total))),
+        }
+    }
+
+    /// Forgets all totals: the source is another one now.
+    pub fn restart(&mut self) {
+        self.last.clear();
+    }
+}
+
+/// When something is due again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Every {
+    period_ns: u64,
+    next_ns: u64,
+}
+
+impl Every {
+    /// Due at once, and then each `period`.
+    pub(crate) fn period(period: Duration) -> Every {
+        Every { period_ns: u64::try_from(period.as_nanos()).unwrap_or(u64::MAX), next_ns: 0 }
+    }
+
+    /// Whether it is due, within a tenth of the period: the sampler's own turns are not that exact.
+    pub(crate) fn due(&mut self, now_ns: u64) -> bool {
+        if now_ns.saturating_add(self.period_ns / 10) < self.next_ns {
+            return false;
+        }
+        self.next_ns = now_ns.saturating_add(self.period_ns);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::Clock;
+
+    #[test]
+    fn a_total_that_fell_leaves_a_gap() {
+        let mut batch = Batch::new(Clock::since(Instant::now()));
+        let mut sums = Sums::default();
+        for (at_ns, total) in [(1, 10.0), (2, 15.0), (3, 2.0), (4, 5.0)] {
+            sums.put(&mut batch, "a", "1", at_ns, total);
+        }
+        let windows: Vec<_> = batch.readings.iter().map(|r| (r.begin_ns, r.end_ns, r.value)).collect();
+        assert_eq!(windows, [(1, 2, 5.0), (3, 4, 3.0)]);
+    }
+
+    #[test]
+    fn it_is_due_at_once_and_then_each_period() {
+        let mut every = Every::period(Duration::from_nanos(100));
+        let due: Vec<u64> = [0, 50, 91, 150, 191, 1000].into_iter().filter(|now| every.due(*now)).collect();
+        assert_eq!(due, [0, 91, 191, 1000]);
+    }
 }

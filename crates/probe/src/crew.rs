@@ -1,17 +1,24 @@
-//! What the workers of one job share: when to start and stop, where latencies go, what went wrong first.
+//! What the workers of one job share: when to start and stop, when requests are meant to start, the places of the
+//! append file, where latencies go, what went wrong first.
+//!
+//! Under a fixed rate the intended starts are a Poisson process, whether the disk keeps up or not. Latency counts from
+//! these starts, so that a stall is felt by every request that should have started during it (coordinated omission:
+//! scylladb/seastar#2260). The gaps are exponential, as independent clients'.
+//!
+//! The append file is one file that all threads of a journal share: each takes the next place, and the one who finds it
+//! full begins it anew while nobody writes. mongod has one log: threads that sync together share the device's flush,
+//! and separate files would not show that.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use fathom_errors::Error;
 use fathom_stats::Seeded;
 
-use crate::arrivals::Arrivals;
-use crate::generations::Generations;
-use crate::log::Log;
 use crate::shape::{Job, Pattern};
-use crate::stamp::Stamper;
+use crate::stamp::{Generations, Stamper};
 use crate::tracks::{Shards, lock};
 
 /// The shared state of one job's workers.
@@ -209,5 +216,112 @@ impl Rally {
     /// Wakes all who wait, so that they see that all is over.
     pub(crate) fn wake(&self) {
         self.next.notify_all();
+    }
+}
+
+/// An endless schedule of intended starts, shared by a job's workers.
+pub(crate) struct Arrivals {
+    gap_ns: f64,
+    state: Mutex<(Seeded, f64)>,
+}
+
+impl Arrivals {
+    /// A schedule of `rate_per_s` that begins at `start_ns`.
+    pub(crate) fn new(rate_per_s: f64, start_ns: u64, random: Seeded) -> Self {
+        Arrivals { gap_ns: 1e9 / rate_per_s, state: Mutex::new((random, start_ns as f64)) }
+    }
+
+    /// The next intended start, on the monotonic clock.
+    pub(crate) fn next_ns(&self) -> u64 {
+        let mut state = lock(&self.state);
+        let (random, next) = &mut *state;
+        *next += random.exponential(self.gap_ns);
+        *next as u64
+    }
+}
+
+/// The next free place of an append file of fixed size.
+pub(crate) struct Log {
+    size_bytes: u64,
+    next: AtomicU64,
+    turn: RwLock<()>,
+}
+
+/// A place to write to; the file is not begun anew while it is held.
+pub(crate) struct Place<'a> {
+    pub(crate) offset: u64,
+    _turn: RwLockReadGuard<'a, ()>,
+}
+
+impl Log {
+    /// An empty log of `size_bytes`.
+    pub(crate) fn new(size_bytes: u64) -> Self {
+        Log { size_bytes, next: AtomicU64::new(0), turn: RwLock::new(()) }
+    }
+
+    /// The next place for `block` bytes, or `None` when the file is full.
+    pub(crate) fn take(&self, block: u64) -> Option<Place<'_>> {
+        let turn = self.turn.read().unwrap_or_else(PoisonError::into_inner);
+        let offset = self.next.fetch_add(block, Ordering::AcqRel);
+        (offset + block <= self.size_bytes).then_some(Place { offset, _turn: turn })
+    }
+
+    /// Begins the file anew by `empty`, unless somebody else just did.
+    pub(crate) fn begin_anew(&self, empty: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let _alone = self.turn.write().unwrap_or_else(PoisonError::into_inner);
+        if self.next.load(Ordering::Acquire) > self.size_bytes {
+            empty()?;
+            self.next.store(0, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_kept_and_the_gaps_are_exponential() {
+        let arrivals = Arrivals::new(1_000.0, 5_000_000, Seeded::from_seed(1));
+        let times: Vec<u64> = (0..100_000).map(|_| arrivals.next_ns()).collect();
+        let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let sd = (gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
+        assert!((mean / 1e6 - 1.0).abs() < 0.015, "mean gap {mean}");
+        assert!((sd / mean - 1.0).abs() < 0.03, "an exponential's deviation is its mean: {sd} {mean}");
+    }
+
+    #[test]
+    fn threads_get_places_of_their_own_and_one_of_them_begins_anew() {
+        let log = Log::new(4096 * 100);
+        let anew = AtomicU64::new(0);
+        let taken = std::sync::Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..1_000 {
+                        match log.take(4096) {
+                            Some(place) => taken.lock().unwrap().push(place.offset),
+                            None => {
+                                let count = || {
+                                    anew.fetch_add(1, Ordering::Relaxed);
+                                    Ok(())
+                                };
+                                log.begin_anew(count).unwrap();
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        let (taken, anew) = (taken.into_inner().unwrap(), anew.into_inner());
+        let mut times = std::collections::HashMap::new();
+        taken.iter().for_each(|offset| *times.entry(*offset).or_insert(0u64) += 1);
+        assert!(
+            times.values().all(|n| *n == anew || *n == anew + 1),
+            "each place once a round: {anew} rounds"
+        );
+        assert!(anew >= 8_000 / 100 / 2);
     }
 }

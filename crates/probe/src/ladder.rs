@@ -4,11 +4,11 @@ use fathom_errors::Result;
 use fathom_record::disk::{Entry, Knee, Step};
 use fathom_stats::{LadderLevel, pick_bisection};
 use fathom_units::Nanos;
+use serde::{Deserialize, Serialize};
 
 use crate::judge;
-use crate::session::Session;
-use crate::shape::Job;
-use crate::window::{Outcome, WindowPlan};
+use crate::session::{Outcome, Session};
+use crate::shape::{Job, WindowPlan};
 
 /// A doubling that gains less than this has reached the plateau.
 const GAIN: f64 = 1.05;
@@ -20,7 +20,7 @@ const BISECTIONS: usize = 4;
 const WARM_UP_MAX: Nanos = Nanos::secs(15);
 
 /// What to climb.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LadderPlan {
     /// The phase's name.
     pub phase: String,

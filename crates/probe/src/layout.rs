@@ -11,17 +11,11 @@ use fathom_units::Bytes;
 use crate::buffer::AlignedBuffer;
 use crate::clock::now_ns;
 use crate::file::BlockFile;
-use crate::generations::Generations;
-use crate::stamp::Stamper;
+use crate::stamp::{FIRST_GENERATION, Generations, SECOND_GENERATION, Stamper};
 use crate::target::{SIZE_MIN, Target};
 
 /// Bytes per write: large enough for a disk's full bandwidth, small enough to stop soon.
 const STRIDE: u64 = 1 << 20;
-/// The generation that the layout pass gives every chunk.
-pub(crate) const FIRST_GENERATION: u64 = 1;
-/// The generation of chunks that are written a second time. Storage that deduplicates would not write the same bytes again.
-pub(crate) const SECOND_GENERATION: u64 = 2;
-
 /// How far the pass may go.
 pub struct LayoutPlan {
     /// Stop early, with a shorter file, after this many nanoseconds; `None` for no limit.

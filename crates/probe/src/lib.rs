@@ -4,7 +4,6 @@
 //! before it exists; the page cache is bypassed unless somebody asked for it; a latency is never measured by a
 //! thread that had to wait for a CPU without the result saying so.
 
-mod arrivals;
 mod buffer;
 mod clock;
 mod crew;
@@ -12,21 +11,16 @@ mod engine;
 #[cfg(test)]
 mod faulty;
 mod file;
-mod generations;
 pub mod judge;
 mod ladder;
 mod layout;
-mod log;
-mod meters;
 pub mod mongoperf;
 mod objective;
 mod place;
 mod profile;
-mod recheck;
 mod requests;
 mod session;
 mod shape;
-mod signature;
 pub mod stamp;
 mod summary;
 mod target;
@@ -39,8 +33,7 @@ pub use ladder::{Climb, LadderPlan};
 pub use layout::LayoutPlan;
 pub use place::{Permits, Place};
 pub use profile::{Pace, Profile};
-pub use session::{Interval, Session, Sink};
-pub use shape::{DEPTH_MAX, Durable, Engine, Job, Pattern};
+pub use session::{Interval, Outcome, Session, Sink};
+pub use shape::{DEPTH_MAX, Durable, Engine, Job, Pattern, WindowPlan};
 pub use target::{DATA_FILE, JOURNAL_FILE, Needs, Target};
 pub use tracks::{Track, Tracks};
-pub use window::{Outcome, WindowPlan};

@@ -8,10 +8,9 @@ use fathom_record::disk::{Entry, Objective};
 use fathom_stats::{Histogram, Slo};
 use fathom_units::{Nanos, count};
 
-use crate::session::Session;
-use crate::shape::Job;
+use crate::session::{Outcome, Session};
+use crate::shape::{Job, WindowPlan};
 use crate::tracks::Track;
-use crate::window::{Outcome, WindowPlan};
 
 /// Share of the offered rate that must be done.
 const ACHIEVED: f64 = 0.99;

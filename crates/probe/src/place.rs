@@ -3,6 +3,10 @@
 //! Refused: what does not exist, a file, a network or FUSE file system (its latency is a network's, not a disk's)
 //! and a block device that holds something, unless its name is typed. Memory file systems are probed, and said to
 //! be memory.
+//!
+//! What a block device holds is recognised by its first bytes, so that the probe never writes over it. fio writes over
+//! an unmounted file system without a word (axboe/fio#1007, #1637). Offsets are those that util-linux's blkid documents
+//! for each format.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -12,8 +16,7 @@ use std::path::{Path, PathBuf};
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::{BlockTree, Device, DeviceNumber, Mount, Mounts, View};
 use rustix::fs::{AtFlags, StatxFlags, statvfs, statx};
-
-use crate::signature;
+use serde::{Deserialize, Serialize};
 
 /// File systems whose data lie behind a network or a process.
 const REMOTE: [&str; 14] = [
@@ -57,7 +60,7 @@ pub struct Place {
 }
 
 /// What to let pass that is refused by default.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Permits {
     /// Probe a network or FUSE file system all the same.
     pub any_file_system: bool,
@@ -189,9 +192,9 @@ fn look_at_device(
 
 /// A device is written to only when its name was typed, and never while it holds anything known.
 fn refuse_to_destroy(file: &mut File, path: &Path, name: &str, size: u64, permits: &Permits) -> Result<()> {
-    let mut head = vec![0; signature::HEAD_BYTES.min(usize::try_from(size).unwrap_or(usize::MAX))];
+    let mut head = vec![0; HEAD_BYTES.min(usize::try_from(size).unwrap_or(usize::MAX))];
     file.rewind().and_then(|()| file.read_exact(&mut head)).map_err(|e| Error::io("read", path, e))?;
-    if let Some(found) = signature::find(&head) {
+    if let Some(found) = find(&head) {
         let what = format!("{} holds {found}, which writing would destroy", path.display());
         return Err(Error::new(Kind::NotOurs, what).advise(
             "name a directory on it, probe it with --pattern randread, or wipe it yourself (wipefs -a) first",
@@ -205,6 +208,54 @@ fn refuse_to_destroy(file: &mut File, path: &Path, name: &str, size: u64, permit
         None => {
             let what = format!("writing to the device {} would destroy what is on it", path.display());
             Err(Error::new(Kind::NotOurs, what).advise(format!("if that is meant, add --destroy {name}")))
+        }
+    }
+}
+
+/// How much of the device's head must be read.
+pub(crate) const HEAD_BYTES: usize = 128 << 10;
+
+/// (what it is, offset in bytes, the bytes there). A table: one row per format.
+const SIGNATURES: &[(&str, usize, &[u8])] = &[
+    ("an ext2, ext3 or ext4 file system", 1080, &[0x53, 0xef]),
+    ("an XFS file system", 0, b"XFSB"),
+    ("a btrfs file system", 65_600, b"_BHRfS_M"),
+    ("an LVM physical volume", 512, b"LABELONE"),
+    ("an LVM physical volume", 0, b"LABELONE"),
+    ("an md RAID member", 4096, &[0xfc, 0x4e, 0x2b, 0xa9]),
+    ("an md RAID member", 0, &[0xfc, 0x4e, 0x2b, 0xa9]),
+    ("a LUKS volume", 0, b"LUKS\xba\xbe"),
+    ("a GPT partition table", 512, b"EFI PART"),
+    ("a GPT partition table", 4096, b"EFI PART"),
+    ("swap space", 4086, b"SWAPSPACE2"),
+    ("an NTFS file system", 3, b"NTFS    "),
+    ("an exFAT file system", 3, b"EXFAT   "),
+    ("a ZFS member", 16_384, &[0x0c, 0xb1, 0xba, 0x00, 0, 0, 0, 0]),
+    ("an F2FS file system", 1024, &[0x10, 0x20, 0xf5, 0xf2]),
+    ("a bcache device", 4120, &[0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca]),
+    ("a partition table or boot sector", 510, &[0x55, 0xaa]),
+];
+
+/// What the head of a device holds; `None` when nothing known is there.
+pub(crate) fn find(head: &[u8]) -> Option<&'static str> {
+    let hit =
+        |(_, offset, bytes): &&(&str, usize, &[u8])| head.get(*offset..offset + bytes.len()) == Some(*bytes);
+    SIGNATURES.iter().find(hit).map(|(what, _, _)| *what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_formats_are_found_and_blank_is_blank() {
+        let blank = vec![0; HEAD_BYTES];
+        assert_eq!(find(&blank), None);
+        assert_eq!(find(&[]), None);
+        for (what, offset, bytes) in SIGNATURES {
+            let mut head = blank.clone();
+            head[*offset..offset + bytes.len()].copy_from_slice(bytes);
+            assert_eq!(find(&head), Some(*what));
         }
     }
 }

@@ -7,11 +7,11 @@
 use fathom_errors::{Error, Result};
 use fathom_record::disk::{Knee, Step};
 use fathom_units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
 
 use crate::ladder::LadderPlan;
 use crate::session::Session;
-use crate::shape::{Durable, Engine, Job, Pattern};
-use crate::window::WindowPlan;
+use crate::shape::{Durable, Engine, Job, Pattern, WindowPlan};
 
 /// The phase that repeats the reference shape at the end.
 pub(crate) const REFERENCE_AGAIN: &str = "reference again";
@@ -19,7 +19,7 @@ pub(crate) const REFERENCE_AGAIN: &str = "reference again";
 const REFERENCE_DEPTH: u32 = 16;
 
 /// How long a profile may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pace {
     /// About a minute and a half besides the layout pass.
     Full,

@@ -1,20 +1,22 @@
-//! One probing of one target: what all windows share, and who is told what happens.
+//! One probing of one target: what all windows share, who is told what happens, and the last act of `--verify`, which
+//! reads the whole file back in order and checks every stamp.
 
 use std::time::Instant;
 
-use fathom_errors::Result;
+use fathom_errors::{Error, Result};
 use fathom_host::diskstats::DiskSampler;
 use fathom_host::{BlockTree, View};
 use fathom_process::Signals;
 use fathom_record::Reading;
-use fathom_record::disk::{Entry, Layout, Subject};
+use fathom_record::disk::{Entry, Layout, Step, Subject};
 use fathom_stats::{Histogram, Seeded};
 
-use crate::generations::Generations;
-use crate::layout::{self, FIRST_GENERATION, LayoutPlan};
-use crate::stamp::Stamper;
+use crate::buffer::AlignedBuffer;
+use crate::file::BlockFile;
+use crate::layout::{self, LayoutPlan};
+use crate::stamp::{FIRST_GENERATION, Generations, Stamper};
 use crate::target::Target;
-use crate::window::Outcome;
+use crate::tracks::Tracks;
 
 /// What one interval of about a second brought.
 pub struct Interval<'a> {
@@ -24,6 +26,19 @@ pub struct Interval<'a> {
     pub readings: &'a [Reading],
     /// Its latencies: log name and histogram.
     pub latencies: &'a [(String, &'a Histogram)],
+}
+
+/// What a window brought.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The figures.
+    pub step: Step,
+    /// The whole distributions, per job.
+    pub tracks: Vec<Tracks>,
+    /// The first operation that failed; the window ended there.
+    pub error: Option<Error>,
+    /// Whether a signal cut the window short.
+    pub interrupted: bool,
 }
 
 /// Whoever wants to know: the terminal, the run folder, a test. An error from it ends the probe.
@@ -166,4 +181,30 @@ fn volatile_devices(view: &View, target: &Target) -> Vec<String> {
     let leaves = target.place().leaves.iter();
     let volatile = |name: &&String| tree.by_name(name).is_some_and(|device| device.has_volatile_cache(view));
     leaves.filter(volatile).cloned().collect()
+}
+
+const STRIDE: u64 = 1 << 20;
+
+impl Session<'_> {
+    /// Reads the data file back; returns how many 4 KiB blocks were checked, 0 when not verifying.
+    ///
+    /// # Errors
+    /// [`fathom_errors::Kind::Corruption`] at the first block that is not what was written.
+    pub fn recheck(&mut self) -> Result<u64> {
+        let Some(generations) = &self.generations else { return Ok(0) };
+        let size = self.target.size().get();
+        let mut buffer = AlignedBuffer::new(STRIDE as usize)?;
+        let (mut at, mut checked) = (0, 0);
+        while at < size && !self.signals.stopped() {
+            let len = usize::try_from(STRIDE.min(size - at)).unwrap_or(0);
+            let stride = buffer.as_mut_slice().get_mut(..len).unwrap_or_default();
+            self.target
+                .file()
+                .read_at(stride, at)
+                .map_err(|e| Error::io("read back", self.target.path(), e))?;
+            checked += self.stamper.verify(stride, at, |offset| generations.expected(offset))?;
+            at += len as u64;
+        }
+        Ok(checked)
+    }
 }

@@ -9,12 +9,13 @@ use std::str::FromStr;
 
 use fathom_errors::{Error, Result};
 use fathom_units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
 
 /// The most requests in flight that a job may ask for.
 pub const DEPTH_MAX: u32 = 1024;
 
 /// Where and what the requests are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pattern {
     /// Reads at uniformly random blocks: cache misses.
     RandRead,
@@ -29,7 +30,7 @@ pub enum Pattern {
 }
 
 /// How a request reaches the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Engine {
     /// A thread per request in flight, `pread` and `pwrite`.
     Psync,
@@ -40,7 +41,7 @@ pub enum Engine {
 }
 
 /// What makes a write durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Durable {
     /// Nothing: the device's volatile cache may hold it.
     None,
@@ -109,7 +110,7 @@ impl Pattern {
 }
 
 /// One stream of requests.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// Where and what.
     pub pattern: Pattern,
@@ -202,6 +203,27 @@ impl Job {
             );
         }
         Ok(())
+    }
+}
+
+/// What a window runs, and for how long.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WindowPlan {
+    /// The name of the part of a profile it belongs to.
+    pub phase: String,
+    /// What runs side by side.
+    pub jobs: Vec<Job>,
+    /// How long is measured.
+    pub length: Nanos,
+    /// How long before that is thrown away.
+    pub warm_up: Nanos,
+}
+
+impl WindowPlan {
+    /// One job for `length`, after a warm-up of a tenth of it, between 50 ms and 2 s.
+    pub fn new(phase: &str, jobs: Vec<Job>, length: Nanos) -> Self {
+        let warm_up = Nanos((length.get() / 10).clamp(50_000_000, 2_000_000_000));
+        WindowPlan { phase: phase.to_owned(), jobs, length, warm_up }
     }
 }
 

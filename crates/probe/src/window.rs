@@ -11,19 +11,16 @@ use std::time::Duration;
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_record::Reading;
-use fathom_record::disk::Step;
-use fathom_units::Nanos;
 
-use crate::arrivals::Arrivals;
 use crate::clock::{now_ns, sleep_until};
-use crate::crew::{Crew, Starter};
+use crate::crew::{Arrivals, Crew, Starter};
 use crate::engine::mapping::Mapping;
 use crate::engine::{threads, uring, workers};
 use crate::file::BlockFile;
-use crate::meters::Meters;
-use crate::session::{Interval, Session};
-use crate::shape::{Engine, Job, Pattern};
+use crate::session::{Interval, Outcome, Session};
+use crate::shape::{Engine, Job, Pattern, WindowPlan};
 use crate::summary;
+use crate::summary::Meters;
 use crate::target::Access;
 use crate::tracks::{Track, Tracks};
 
@@ -37,40 +34,6 @@ const PATIENCE_NS: u64 = 5_000_000_000;
 const GLANCE: Duration = Duration::from_millis(20);
 /// A worker needs a shallow stack: its buffer is mapped apart.
 const STACK_BYTES: usize = 128 << 10;
-
-/// What to run, and for how long.
-#[derive(Clone, Debug)]
-pub struct WindowPlan {
-    /// The name of the part of a profile it belongs to.
-    pub phase: String,
-    /// What runs side by side.
-    pub jobs: Vec<Job>,
-    /// How long is measured.
-    pub length: Nanos,
-    /// How long before that is thrown away.
-    pub warm_up: Nanos,
-}
-
-impl WindowPlan {
-    /// One job for `length`, after a warm-up of a tenth of it, between 50 ms and 2 s.
-    pub fn new(phase: &str, jobs: Vec<Job>, length: Nanos) -> Self {
-        let warm_up = Nanos((length.get() / 10).clamp(50_000_000, 2_000_000_000));
-        WindowPlan { phase: phase.to_owned(), jobs, length, warm_up }
-    }
-}
-
-/// What a window brought.
-#[derive(Debug)]
-pub struct Outcome {
-    /// The figures.
-    pub step: Step,
-    /// The whole distributions, per job.
-    pub tracks: Vec<Tracks>,
-    /// The first operation that failed; the window ended there.
-    pub error: Option<Error>,
-    /// Whether a signal cut the window short.
-    pub interrupted: bool,
-}
 
 impl Session<'_> {
     /// Runs `plan` and tells the sink.

@@ -5,9 +5,7 @@
 //! `fathom cleanup` needs without knowing who made it.
 
 pub mod ledger;
-mod lvm;
 mod process_id;
-mod service;
 mod signals;
 mod signature;
 mod thing;
@@ -15,10 +13,8 @@ mod tool;
 mod undo;
 
 pub use ledger::{Entry, Guard, Ledger};
-pub use lvm::lvm_tool;
 pub use process_id::ProcessId;
-pub use service::{Ask, ServiceSignals};
-pub use signals::Signals;
+pub use signals::{Ask, ServiceSignals, Signals};
 pub use signature::{Signature, signatures};
 pub use thing::{Identity, Member, Thing};
-pub use tool::Tool;
+pub use tool::{Tool, lvm_tool};

@@ -1,17 +1,22 @@
-//! Signals turned into one question, "shall I stop?", so that every loop ends in its own time and undoes what it made.
+//! Signals turned into one question, "shall I stop?", so that every loop ends in its own time and undoes what it made;
+//! and signals of a program that runs until it is told to stop, which come out one by one.
 //!
-//! SIGINT, SIGTERM and SIGHUP ask for the same thing: stop soon and keep the partial result. The first and the
-//! second of them only ask; a third SIGINT or SIGTERM ends the process at once, for the case that undoing hangs
-//! (the undo journal then lets `fathom cleanup` finish). SIGPIPE stays ignored, as Rust's start-up leaves it, so
-//! that a closed pipe is an error and not a death. It refuses to run any code of ours inside a signal handler.
+//! SIGINT, SIGTERM and SIGHUP ask for the same thing: stop soon and keep the partial result. The first and the second
+//! of them only ask; a third SIGINT or SIGTERM ends the process at once, for the case that undoing hangs (the undo
+//! journal then lets `fathom cleanup` finish). SIGPIPE stays ignored, as Rust's start-up leaves it, so that a closed
+//! pipe is an error and not a death.
+//!
+//! Of a service, SIGTERM and SIGINT ask to stop; a second one ends the process at once, for the case that stopping
+//! hangs. SIGHUP and SIGUSR1 ask to rotate the log. It refuses to run any code of ours inside a signal handler.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use fathom_errors::{Error, Kind, Result};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator;
 
 /// How many SIGINT or SIGTERM are taken as a request; the next one ends the process.
@@ -117,6 +122,55 @@ fn ignored_at_start(signal: i32) -> bool {
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     let bit = u32::try_from(signal - 1).unwrap_or(u32::MAX);
     mask.checked_shr(bit).is_some_and(|mask| mask & 1 == 1)
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Stop cleanly.
+    Stop,
+    /// Begin a new log file.
+    Rotate,
+}
+
+/// The signals of a service.
+#[derive(Debug)]
+pub struct ServiceSignals(Receiver<Ask>);
+
+impl ServiceSignals {
+    /// Starts answering signals.
+    pub fn install() -> Result<ServiceSignals> {
+        let refused = |e: io::Error| Error::new(Kind::Unsupported, "cannot answer signals").because(e);
+        let mut incoming = iterator::Signals::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1]).map_err(refused)?;
+        let (sender, receiver) = mpsc::channel();
+        let listen = move || {
+            let mut stops = 0;
+            for signal in incoming.forever() {
+                let ask = if matches!(signal, SIGINT | SIGTERM) { Ask::Stop } else { Ask::Rotate };
+                stops += u32::from(ask == Ask::Stop);
+                if stops > 1 {
+                    // Ends the process as if we had never answered the signal.
+                    let _ = signal_hook::low_level::emulate_default_handler(signal);
+                }
+                // Nobody listens any more when the program is about to end.
+                let _ = sender.send(ask);
+            }
+        };
+        thread::Builder::new().name("signals".into()).spawn(listen).map_err(refused)?;
+        Ok(ServiceSignals(receiver))
+    }
+
+    /// Waits `duration` at most for the next signal.
+    pub fn wait(&self, duration: Duration) -> Option<Ask> {
+        match self.0.recv_timeout(duration) {
+            Ok(ask) => Some(ask),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                thread::sleep(duration);
+                None
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ mod hash;
 mod index;
 mod key_pattern;
 mod keystring;
-mod number_order;
 mod order;
 mod paths;
 mod pipeline;
@@ -20,15 +19,13 @@ mod plan;
 mod projection;
 mod raw;
 mod sort;
-mod sorter;
 mod update;
-mod variables;
 
 pub use arithmetic::{
     Decimal, Rounding, absolute, add, add_or_widen, divide, f64_to_i64_exact, is_number, modulo, multiply,
     multiply_or_widen, negate, parse_decimal, subtract, to_decimal, to_f64, to_i64_exact,
 };
-pub use expression::Expression;
+pub use expression::{Expression, Variables};
 pub use fathom_wire::{Code, Failure};
 pub use filter::{Filter, Matched};
 pub use hash::{hash64, hash64_owned};
@@ -39,10 +36,8 @@ pub use order::{canonical_type, compare, compare_documents, compare_mixed, compa
 pub use pipeline::{CountForm, Host, MergePipeline, Pipeline, Query, Rows};
 pub use plan::{Access, Hint, IndexInfo, Plan, Range, between, choose};
 pub use projection::{Dialect, Projection};
-pub use sort::Sort;
-pub use sorter::Sorter;
+pub use sort::{Sort, Sorter};
 pub use update::{Applied, Update, UpdateMoment};
-pub use variables::Variables;
 
 /// What every function here returns: the failure is what the client sees.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;

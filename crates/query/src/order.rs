@@ -1,9 +1,11 @@
 //! The order of BSON values across types, as MongoDB compares and sorts them (mongodb/mongo:src/mongo/bson/bsonelement.cpp).
 //!
-//! One order for raw and owned values alike, and for one beside the other. It refuses nothing: a document whose bytes are
-//! malformed ends where they are, and below [`MAX_DEPTH`] levels values of one class count as equal, so that no input
-//! exhausts the stack. Documents that the server stored are neither.
-use crate::number_order::Number;
+//! One order for raw and owned values alike, and for one beside the other. Numbers of all types stand in it exactly: a 64-bit
+//! integer beside a double is not rounded to it. It refuses nothing: a document whose bytes are malformed ends where they are,
+//! and below [`MAX_DEPTH`] levels values of one class count as equal, so that no input exhausts the stack. Documents that the
+//! server stored are neither.
+
+use crate::decimal::{Decimal, Finite};
 use bson::raw::{RawBson, RawBsonRef, RawDocument, RawIter};
 use bson::spec::ElementType;
 use bson::{Bson, Document, cstr};
@@ -274,9 +276,177 @@ pub(crate) fn db_pointer_bytes(pointer: RawBsonRef<'_>) -> Vec<u8> {
     joined
 }
 
+/// A number of any type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Number {
+    /// Of 32 or 64 bits.
+    Integer(i64),
+    /// Of 64 bits.
+    Double(f64),
+    /// Of 128 bits.
+    Decimal(bson::Decimal128),
+}
+
+impl Number {
+    /// None for what is no number.
+    pub(crate) fn of(value: RawBsonRef<'_>) -> Option<Number> {
+        match value {
+            RawBsonRef::Int32(value) => Some(Number::Integer(i64::from(value))),
+            RawBsonRef::Int64(value) => Some(Number::Integer(value)),
+            RawBsonRef::Double(value) => Some(Number::Double(value)),
+            RawBsonRef::Decimal128(value) => Some(Number::Decimal(value)),
+            _ => None,
+        }
+    }
+
+    /// Compares by value.
+    pub(crate) fn compare(self, other: Number) -> Ordering {
+        match (self, other) {
+            (Number::Integer(left), Number::Integer(right)) => left.cmp(&right),
+            (Number::Double(left), Number::Double(right)) => compare_doubles(left, right),
+            (Number::Integer(left), Number::Double(right)) => compare_integer(left, right),
+            (Number::Double(left), Number::Integer(right)) => compare_integer(right, left).reverse(),
+            (Number::Decimal(left), Number::Decimal(right)) => Decimal::of(left).compare(Decimal::of(right)),
+            (Number::Decimal(left), Number::Double(right)) => Decimal::of(left).compare_double(right),
+            (Number::Double(left), Number::Decimal(right)) => {
+                Decimal::of(right).compare_double(left).reverse()
+            }
+            (Number::Decimal(left), Number::Integer(right)) => {
+                Decimal::of(left).compare(Decimal::Finite(Finite::of_integer(right)))
+            }
+            (Number::Integer(left), Number::Decimal(right)) => {
+                Decimal::Finite(Finite::of_integer(left)).compare(Decimal::of(right))
+            }
+        }
+    }
+}
+
+/// NaN is the least and equals itself; -0 equals 0.
+fn compare_doubles(left: f64, right: f64) -> Ordering {
+    left.partial_cmp(&right).unwrap_or_else(|| right.is_nan().cmp(&left.is_nan()))
+}
+
+/// Exact where a double has no room for the integer.
+fn compare_integer(left: i64, right: f64) -> Ordering {
+    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+    if right.is_nan() || right < -TWO_TO_63 {
+        Ordering::Greater
+    } else if right >= TWO_TO_63 {
+        Ordering::Less
+    } else {
+        let whole = right.trunc();
+        left.cmp(&(whole as i64)).then_with(|| compare_doubles(0.0, right - whole))
+    }
+}
+
 #[cfg(test)]
 #[path = "order_samples.rs"]
 pub(crate) mod samples;
+
 #[cfg(test)]
-#[path = "order_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::order::samples::ladder;
+    use bson::doc;
+
+    fn raw(value: &Bson) -> RawBson {
+        RawBson::try_from(value.clone()).unwrap()
+    }
+
+    /// Compares in all four ways and requires one answer.
+    fn order(left: &Bson, right: &Bson) -> Ordering {
+        let (raw_left, raw_right) = (raw(left), raw(right));
+        let order = compare_owned(left, right);
+        assert_eq!(
+            order,
+            compare(raw_left.as_raw_bson_ref(), raw_right.as_raw_bson_ref()),
+            "{left} beside {right}, raw"
+        );
+        assert_eq!(order, compare_mixed(raw_left.as_raw_bson_ref(), right), "{left} beside {right}, mixed");
+        order
+    }
+
+    #[test]
+    fn the_ladder_is_strictly_ordered() {
+        let ladder = ladder();
+        for (place, left) in ladder.iter().enumerate() {
+            for (other, right) in ladder.iter().enumerate() {
+                assert_eq!(order(left, right), place.cmp(&other), "{left:?} beside {right:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_equal_across_types() {
+        let ones = [
+            Bson::Int32(1),
+            Bson::Int64(1),
+            Bson::Double(1.0),
+            Bson::Decimal128("1".parse().unwrap()),
+            Bson::Decimal128("1.000".parse().unwrap()),
+        ];
+        let zeros = [Bson::Int32(0), Bson::Double(-0.0), Bson::Decimal128("-0E+3".parse().unwrap())];
+        for same in [&ones[..], &zeros[..]] {
+            for left in same {
+                for right in same {
+                    assert_eq!(order(left, right), Ordering::Equal);
+                }
+            }
+        }
+        assert_eq!(order(&Bson::Int64(i64::MAX), &Bson::Double(i64::MAX as f64)), Ordering::Less);
+        assert_eq!(order(&Bson::Int64(i64::MIN), &Bson::Double(i64::MIN as f64)), Ordering::Equal);
+        assert_eq!(order(&Bson::Int32(-1), &Bson::Double(-1.5)), Ordering::Greater);
+        assert_eq!(
+            order(&Bson::Double(f64::NAN), &Bson::Decimal128("NaN".parse().unwrap())),
+            Ordering::Equal
+        );
+    }
+
+    #[test]
+    fn documents_compare_by_type_then_name_then_value() {
+        let cases = [
+            (doc! { "b": 1 }, doc! { "a": "" }, Ordering::Less),
+            (doc! { "a": 2 }, doc! { "b": 1 }, Ordering::Less),
+            (doc! { "a": 1 }, doc! { "a": 1.0 }, Ordering::Equal),
+            (doc! { "a": 1, "b": 1 }, doc! { "a": 1 }, Ordering::Greater),
+        ];
+        for (left, right, expected) in cases {
+            let (left, right) = (
+                bson::RawDocumentBuf::try_from(left).unwrap(),
+                bson::RawDocumentBuf::try_from(right).unwrap(),
+            );
+            assert_eq!(compare_documents(&left, &right), expected);
+            assert_eq!(compare_documents(&right, &left), expected.reverse());
+        }
+    }
+
+    #[test]
+    fn nothing_nests_deep_enough_to_exhaust_the_stack() {
+        let mut bytes = vec![5, 0, 0, 0, 0];
+        for _ in 0..100_000 {
+            let mut outer = ((bytes.len() + 8) as i32).to_le_bytes().to_vec();
+            if bytes.len() > 60_000 {
+                break;
+            }
+            outer.extend([3, b'a', 0]);
+            outer.extend(&bytes);
+            outer.push(0);
+            bytes = outer;
+        }
+        let document = RawDocument::from_bytes(&bytes).unwrap();
+        assert_eq!(compare_documents(document, document), Ordering::Equal);
+    }
+
+    #[test]
+    fn integers_beside_doubles_are_not_rounded() {
+        let two_to_53 = 9_007_199_254_740_992.0;
+        assert_eq!(compare_integer(9_007_199_254_740_993, two_to_53), Ordering::Greater);
+        assert_eq!(compare_integer(i64::MAX, i64::MAX as f64), Ordering::Less);
+        assert_eq!(compare_integer(i64::MIN, i64::MIN as f64), Ordering::Equal);
+        assert_eq!(compare_integer(-1, -1.5), Ordering::Greater);
+        assert_eq!(compare_integer(1, 1.5), Ordering::Less);
+        assert_eq!(compare_integer(i64::MIN, f64::NAN), Ordering::Greater);
+        assert_eq!(compare_integer(i64::MIN, f64::NEG_INFINITY), Ordering::Greater);
+        assert_eq!(compare_integer(i64::MAX, f64::INFINITY), Ordering::Less);
+    }
+}

@@ -1,12 +1,15 @@
-//! Sort patterns, and the order that they put documents in.
+//! Sort patterns, the order that they put documents in, and the sorter that does so with all of them or only the first few.
 //!
 //! A document is sorted by the key that an index on the same fields would give it, of several the one that the sort meets
-//! first. Sorting by text score is refused by name.
+//! first. Sorting by text score is refused by name. The sorter's memory is bounded: what needs more is refused, never spilled to
+//! disk.
+
 use crate::key_pattern::MAX_FIELDS;
 use crate::paths::{self, PARALLEL_ARRAYS};
 use crate::{Bound, Code, Failure, KeyBuilder, Result, compare};
-use bson::{Document, RawBsonRef, RawDocument};
+use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf};
 use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 
 /// A sort pattern: `{a: 1, b: -1}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,6 +180,256 @@ fn check_path(path: &str) -> Result<()> {
     Ok(())
 }
 
+/// Sorts what is pushed, keeping only the first `limit`, in at most `memory_bytes`.
+#[derive(Debug)]
+pub struct Sorter {
+    sort: Sort,
+    limit: Option<usize>,
+    memory_bytes: usize,
+    used_bytes: usize,
+    pushed: u64,
+    /// With a limit a heap whose top is the last of those kept; without, in the order they came.
+    kept: Kept,
+}
+
+#[derive(Debug)]
+enum Kept {
+    All(Vec<Entry>),
+    First(BinaryHeap<Entry>),
+}
+
+#[derive(Debug, PartialEq)]
+struct Entry {
+    key: Vec<u8>,
+    /// Puts equal keys in the order they came.
+    number: u64,
+    document: RawDocumentBuf,
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key).then(self.number.cmp(&other.number))
+    }
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        size_of::<Entry>() + self.key.len() + self.document.as_bytes().len()
+    }
+}
+
+impl Sorter {
+    /// `limit` none: all.
+    pub fn new(sort: Sort, limit: Option<usize>, memory_bytes: usize) -> Self {
+        let kept = if limit.is_some() { Kept::First(BinaryHeap::new()) } else { Kept::All(Vec::new()) };
+        Sorter { sort, limit, memory_bytes, used_bytes: 0, pushed: 0, kept }
+    }
+
+    /// Takes a document; fails with code 292 when memory is at its end, and where [`Sort::try_key`] fails.
+    pub fn push(&mut self, document: RawDocumentBuf) -> Result<()> {
+        let key = self.sort.try_key(&document)?;
+        if self.is_beyond(&key) { Ok(()) } else { self.keep(key, document) }
+    }
+
+    /// As [`push`](Self::push), copying the document only if it is kept.
+    pub fn push_borrowed(&mut self, document: &RawDocument) -> Result<()> {
+        let key = self.sort.try_key(document)?;
+        if self.is_beyond(&key) { Ok(()) } else { self.keep(key, document.to_owned()) }
+    }
+
+    /// Whether a document with this key, coming now, would not be among the first.
+    fn is_beyond(&self, key: &[u8]) -> bool {
+        match (&self.kept, self.limit) {
+            (Kept::First(heap), Some(limit)) if heap.len() >= limit => {
+                heap.peek().is_none_or(|last| key >= &last.key[..])
+            }
+            _ => false,
+        }
+    }
+
+    fn keep(&mut self, key: Vec<u8>, document: RawDocumentBuf) -> Result<()> {
+        let entry = Entry { key, number: self.pushed, document };
+        self.pushed += 1;
+        self.used_bytes += entry.bytes();
+        match &mut self.kept {
+            Kept::All(entries) => entries.push(entry),
+            Kept::First(heap) => {
+                if self.limit.is_some_and(|limit| heap.len() >= limit)
+                    && let Some(dropped) = heap.pop()
+                {
+                    self.used_bytes -= dropped.bytes();
+                }
+                heap.push(entry);
+            }
+        }
+        if self.used_bytes > self.memory_bytes {
+            return Err(Failure::new(
+                Code::QueryExceededMemoryLimitNoDiskUseAllowed,
+                format!(
+                    "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting. This server has none; allowDiskUse does not change that.",
+                    self.memory_bytes
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The documents in order; equal ones as they came.
+    pub fn finish(self) -> Vec<RawDocumentBuf> {
+        let entries = match self.kept {
+            Kept::All(mut entries) => {
+                entries.sort_unstable();
+                entries
+            }
+            Kept::First(heap) => heap.into_sorted_vec(),
+        };
+        entries.into_iter().map(|entry| entry.document).collect()
+    }
+}
+
 #[cfg(test)]
-#[path = "sort_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::Sorter;
+    use crate::order::samples::{ladder, value};
+    use bson::{Bson, RawDocumentBuf, doc};
+    use proptest::prelude::*;
+
+    fn raw(document: Document) -> RawDocumentBuf {
+        RawDocumentBuf::try_from(document).unwrap()
+    }
+
+    fn sort(pattern: Document) -> Sort {
+        Sort::parse(&raw(pattern)).unwrap().unwrap()
+    }
+
+    fn ids(documents: &[RawDocumentBuf]) -> Vec<i32> {
+        documents.iter().map(|document| document.get_i32("_id").unwrap()).collect()
+    }
+
+    fn run(pattern: Document, limit: Option<usize>, documents: &[Document]) -> Vec<i32> {
+        let mut sorter = Sorter::new(sort(pattern), limit, 1 << 20);
+        for document in documents {
+            sorter.push(raw(document.clone())).unwrap();
+        }
+        ids(&sorter.finish())
+    }
+
+    #[test]
+    fn patterns_are_read_and_bad_ones_refused() {
+        assert_eq!(Sort::parse(&raw(doc! {})).unwrap(), None);
+        let pattern = sort(doc! { "a": 1, "b.c": -1.0, "d": 1i64 });
+        assert_eq!(pattern.to_document(), doc! { "a": 1, "b.c": -1, "d": 1 });
+        let cases = [
+            (doc! { "a": 0 }, 15975),
+            (doc! { "a": 2 }, 15975),
+            (doc! { "a": "x" }, 15974),
+            (doc! { "a": { "$meta": "textScore" } }, 40218),
+            (doc! { "a": { "b": 1 } }, 17312),
+            (doc! { "": 1 }, 40352),
+            (doc! { "a.": 1 }, 40353),
+            (doc! { "a..b": 1 }, 15998),
+            (doc! { "$a": 1 }, 16410),
+            ((0..33).map(|n| (format!("f{n}"), Bson::Int32(1))).collect(), 13103),
+        ];
+        for (pattern, code) in cases {
+            assert_eq!(Sort::parse(&raw(pattern.clone())).unwrap_err().code(), Code(code), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn arrays_count_by_their_least_or_greatest_element() {
+        let documents = [
+            doc! { "_id": 1, "a": [5, 9] },
+            doc! { "_id": 2, "a": 6 },
+            doc! { "_id": 3, "a": [] },
+            doc! { "_id": 4 },
+            doc! { "_id": 5, "a": [1, 10] },
+            doc! { "_id": 6, "a": null },
+        ];
+        assert_eq!(run(doc! { "a": 1 }, None, &documents), [3, 4, 6, 5, 1, 2]);
+        assert_eq!(run(doc! { "a": -1 }, None, &documents), [5, 1, 2, 4, 6, 3]);
+        let nested = [
+            doc! { "_id": 1, "a": [{ "b": 3, "c": 1 }, { "b": 4, "c": 0 }] },
+            doc! { "_id": 2, "a": { "b": 3, "c": 0 } },
+        ];
+        // The tuple that is least as a whole decides, not the least of each field.
+        assert_eq!(run(doc! { "a.b": 1, "a.c": 1 }, None, &nested), [2, 1]);
+    }
+
+    #[test]
+    fn parallel_arrays_are_refused_by_the_sorter_and_counted_apart_by_key() {
+        let document = raw(doc! { "a": [2, 1], "b": [4, 3] });
+        let pattern = sort(doc! { "a": 1, "b": -1 });
+        let failure = Sorter::new(pattern.clone(), None, 1 << 20).push(document.clone()).unwrap_err();
+        assert_eq!(failure.code(), Code::BadValue);
+        assert_eq!(failure.message(), "cannot sort with keys that are parallel arrays");
+        let smaller = raw(doc! { "a": 1, "b": 5 });
+        assert_eq!(pattern.compare(&document, &smaller), Ordering::Greater);
+    }
+
+    #[test]
+    fn equal_documents_stay_as_they_came_with_and_without_limit() {
+        let documents: Vec<Document> = (0..100).map(|id| doc! { "_id": id, "a": id % 3 }).collect();
+        let all = run(doc! { "a": -1 }, None, &documents);
+        let mut expected: Vec<i32> = (0..100).collect();
+        expected.sort_by_key(|id| -(id % 3));
+        assert_eq!(all, expected);
+        for limit in [0, 1, 33, 34, 99, 100, 200] {
+            assert_eq!(run(doc! { "a": -1 }, Some(limit), &documents), expected[..limit.min(100)]);
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_and_a_limit_needs_only_its_own() {
+        let document = raw(doc! { "_id": 1, "a": "x".repeat(1000) });
+        let mut sorter = Sorter::new(sort(doc! { "_id": 1 }), None, 10_000);
+        let failure = (0..10).find_map(|_| sorter.push(document.clone()).err()).unwrap();
+        assert_eq!(failure.code().0, 292);
+        assert_eq!(
+            failure.message(),
+            "Sort exceeded memory limit of 10000 bytes, but did not opt in to external sorting. This server has none; allowDiskUse does not change that."
+        );
+        let mut sorter = Sorter::new(sort(doc! { "_id": 1 }), Some(3), 10_000);
+        for id in (0..1000).rev() {
+            sorter.push_borrowed(&raw(doc! { "_id": id, "a": "x".repeat(1000) })).unwrap();
+        }
+        assert_eq!(ids(&sorter.finish()), [0, 1, 2]);
+    }
+
+    #[test]
+    fn keys_order_the_ladder() {
+        let pattern = sort(doc! { "a": 1 });
+        let documents: Vec<_> = ladder()
+            .into_iter()
+            .filter(|value| !matches!(value, Bson::Array(_)))
+            .map(|value| raw(doc! { "a": value }))
+            .collect();
+        assert!(documents.windows(2).all(|pair| pattern.key(&pair[0]) < pattern.key(&pair[1])));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn comparing_and_keys_agree(
+            left in (value(), value()),
+            right in (value(), value()),
+            descending in any::<(bool, bool)>(),
+        ) {
+            let order = |descending| if descending { -1 } else { 1 };
+            let pattern = sort(doc! { "a": order(descending.0), "b.a": order(descending.1) });
+            let left = raw(doc! { "a": left.0, "b": left.1 });
+            let right = raw(doc! { "a": right.0, "b": right.1 });
+            prop_assert_eq!(pattern.compare(&left, &right), pattern.key(&left).cmp(&pattern.key(&right)));
+        }
+    }
+}

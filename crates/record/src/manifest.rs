@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// fixture of the old one under `tests/fixtures/runs/`.
 pub const SCHEMA: u32 = 1;
 
+/// Notes stand in the environment under this word and a number.
+const NOTE: &str = "note.";
+
 /// How a run ended, or that it has not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -67,5 +70,38 @@ impl Manifest {
             seed: 0,
             environment: BTreeMap::new(),
         }
+    }
+    /// Adds a note about what could not be read.
+    pub fn add_note(&mut self, note: &str) {
+        let number = self.environment.keys().filter(|key| key.starts_with(NOTE)).count();
+        self.environment.insert(format!("{NOTE}{number:03}"), note.to_owned());
+    }
+
+    /// The notes, in the order in which they came.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        for (_, note) in
+            self.environment.range(NOTE.to_owned()..).take_while(|(key, _)| key.starts_with(NOTE))
+        {
+            // Two servers of a run, watched one after the other, may have the same to say.
+            if !notes.contains(note) {
+                notes.push(note.clone());
+            }
+        }
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_keep_their_order_and_are_said_once() {
+        let mut manifest = Manifest::new("watch", "0.1.0", Vec::new());
+        manifest.environment.insert("host.cpus".to_owned(), "2".to_owned());
+        ["b", "a", "b"].iter().for_each(|note| manifest.add_note(note));
+        assert_eq!(manifest.notes(), ["b", "a"]);
+        assert_eq!(manifest.environment.len(), 4);
     }
 }

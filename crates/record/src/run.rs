@@ -11,8 +11,8 @@ use fathom_stats::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
 
 use crate::entry::Entry;
-use crate::file_names::{FINDINGS, LATENCY, MANIFEST, MANIFEST_BYTES_MAX, RESULTS};
-use crate::{Finding, LatencyMap, Manifest, Point, Reading, SCHEMA, SeriesSet, plain, series_parts};
+use crate::files::{self, FINDINGS, LATENCY, MANIFEST, MANIFEST_BYTES_MAX, RESULTS};
+use crate::{Finding, LatencyMap, Manifest, Point, Reading, SCHEMA, SeriesSet, series_parts};
 
 /// The largest file of findings.
 const MAX_FINDINGS_BYTES: u64 = 64 << 20;
@@ -37,7 +37,7 @@ impl Run {
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self> {
         let folder = folder.into();
         let path = folder.join(MANIFEST);
-        let text = plain::text(&path, MANIFEST_BYTES_MAX)?;
+        let text = files::text(&path, MANIFEST_BYTES_MAX)?;
         let malformed =
             |e| Error::new(Kind::Malformed, format!("{} is not a manifest", path.display())).because(e);
         let head: serde_json::Value = serde_json::from_str(&text).map_err(malformed)?;
@@ -59,7 +59,7 @@ impl Run {
     /// add kinds of entries.
     pub fn results(&self) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
-        plain::each_line(&self.folder.join(RESULTS), MAX_RESULTS_BYTES, &mut |line| {
+        files::each_line(&self.folder.join(RESULTS), MAX_RESULTS_BYTES, &mut |line| {
             entries.extend(serde_json::from_slice(line).ok());
             Ok(())
         })?;
@@ -96,7 +96,7 @@ impl Run {
         if !path.exists() {
             return Ok(Vec::new());
         }
-        let text = plain::text(&path, MAX_FINDINGS_BYTES)?;
+        let text = files::text(&path, MAX_FINDINGS_BYTES)?;
         serde_json::from_str(&text)
             .map_err(|e| Error::new(Kind::Malformed, format!("cannot read {}", path.display())).because(e))
     }
@@ -153,7 +153,7 @@ impl Run {
     fn each_latency(&self, name: &str, take: &mut dyn FnMut((u64, u64), Histogram)) -> Result<()> {
         let path = self.latency_folder()?.join(format!("{name}.hlog"));
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        plain::each_line(&path, MAX_LATENCY_BYTES, &mut |line| {
+        files::each_line(&path, MAX_LATENCY_BYTES, &mut |line| {
             // A torn line does not parse, neither does what a later writer put behind it on the same line.
             if let Some(Ok(LogEntry::Interval(interval))) = IntervalLogIterator::new(line).next() {
                 let begin_ns = ns(interval.start_timestamp());
@@ -286,7 +286,7 @@ mod tests {
         assert!(endless.to_string().contains("more than"), "{endless}");
         fs::remove_file(folder.join(RESULTS)).unwrap();
         let results = fs::read(parent.path().join(RESULTS)).unwrap();
-        let senseless = vec![b'x'; (plain::MAX_LINE_BYTES + 5) as usize];
+        let senseless = vec![b'x'; (files::MAX_LINE_BYTES + 5) as usize];
         fs::write(folder.join(RESULTS), [senseless, b"\n".to_vec(), results, b"\xff\n".to_vec()].concat())
             .unwrap();
         assert_eq!(run.results().unwrap().len(), 1, "what is behind a line without sense is read");

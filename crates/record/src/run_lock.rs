@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use fathom_errors::{Error, Kind, Result};
 
-use crate::file_names::RESULTS;
-use crate::{Run, plain};
+use crate::Run;
+use crate::files::{self, RESULTS};
 
 /// A reader tests the lock for microseconds; a writer that meets one tries again this often, with this pause.
 const TRIES: u32 = 20;
@@ -55,7 +55,7 @@ impl RunLock {
 
     /// Whether a living process has the lock of `folder`.
     pub(crate) fn is_taken(folder: &Path) -> bool {
-        plain::open(&folder.join(RESULTS), u64::MAX)
+        files::open(&folder.join(RESULTS), u64::MAX)
             .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 }

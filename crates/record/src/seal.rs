@@ -16,8 +16,8 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::record::RowAccessor;
 use parquet::schema::parser::parse_message_type;
 
-use crate::series_lines::{MAX_SERIES_BYTES, Take};
-use crate::{Point, Reading, plain};
+use crate::series::{MAX_SERIES_BYTES, Take};
+use crate::{Point, Reading, files};
 
 const COLUMNS: &str = "message readings {
     required binary name (UTF8);
@@ -39,7 +39,7 @@ pub(crate) fn write(lines: &Path, path: &Path) -> Result<()> {
     let properties = Arc::new(WriterProperties::new());
     let mut writer = SerializedFileWriter::new(file, schema, properties).map_err(failed)?;
     let mut readings: Vec<Reading> = Vec::with_capacity(MAX_GROUP_ROWS);
-    plain::each_line(lines, MAX_SERIES_BYTES, &mut |line| {
+    files::each_line(lines, MAX_SERIES_BYTES, &mut |line| {
         readings.extend(serde_json::from_slice(line).ok());
         if readings.len() == MAX_GROUP_ROWS {
             write_group(&mut writer, &mut readings).map_err(failed)?;
@@ -97,7 +97,7 @@ pub(crate) fn has_rows(path: &Path) -> Result<bool> {
 }
 
 fn open(path: &Path) -> Result<SerializedFileReader<File>> {
-    SerializedFileReader::new(plain::open(path, MAX_SERIES_BYTES)?).map_err(|e| unreadable(path, e))
+    SerializedFileReader::new(files::open(path, MAX_SERIES_BYTES)?).map_err(|e| unreadable(path, e))
 }
 
 fn unreadable(path: &Path, error: ParquetError) -> Error {

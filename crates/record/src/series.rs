@@ -1,9 +1,12 @@
-//! One reading of a series: name, unit, the window it covers, the value.
+//! Series of readings: one reading with its name, unit, window and value, and all series of a run by name, which judging code looks
+//! things up in.
 //!
 //! While a run goes, readings are JSON lines, because a Parquet file without its footer cannot be read at all
-//! and a killed run must be. [`crate::seal`] turns them into Parquet files, part by part.
+//! and a killed run must be. [`crate::seal`] turns them into Parquet files, part by part. Points stand in the order of their windows'
+//! ends. Nothing is made up between them: what was not read is not there.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One value of one series over one window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,5 +33,150 @@ impl Reading {
             end_ns: window_ns.1,
             value,
         }
+    }
+}
+
+/// One value over one window, in nanoseconds since the run's start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Start of the window.
+    pub begin_ns: u64,
+    /// End of the window.
+    pub end_ns: u64,
+    /// The value.
+    pub value: f64,
+}
+
+impl Point {
+    /// The value, which was added within the window, over its seconds; none for a moment.
+    pub fn per_s(&self) -> Option<f64> {
+        let seconds = self.end_ns.checked_sub(self.begin_ns).filter(|ns| *ns > 0)? as f64 / 1e9;
+        Some(self.value / seconds)
+    }
+}
+
+/// The points of two series that were read together: whose windows end at the same time.
+pub fn read_together<'p>(
+    points: &'p [Point],
+    others: &'p [Point],
+) -> impl Iterator<Item = (&'p Point, &'p Point)> {
+    let mut others = others.iter().peekable();
+    points.iter().filter_map(move |point| {
+        while others.next_if(|other| other.end_ns < point.end_ns).is_some() {}
+        let other = others.peek().filter(|other| other.end_ns == point.end_ns)?;
+        Some((point, *other))
+    })
+}
+
+/// The points of one name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// The unit of its values.
+    pub unit: String,
+    /// Its points, by the ends of their windows.
+    pub points: Vec<Point>,
+}
+
+impl Series {
+    /// The points whose windows end within `(begin_ns, end_ns]`.
+    pub fn within(&self, begin_ns: u64, end_ns: u64) -> &[Point] {
+        let from = self.points.partition_point(|point| point.end_ns <= begin_ns);
+        let to = self.points.partition_point(|point| point.end_ns <= end_ns);
+        self.points.get(from..to).unwrap_or(&[])
+    }
+}
+
+/// The series of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeriesSet {
+    series: BTreeMap<String, Series>,
+}
+
+impl SeriesSet {
+    /// Adds one reading; they may come in any order.
+    pub fn add(&mut self, name: &str, unit: &str, point: Point) {
+        if !self.series.contains_key(name) {
+            self.series.insert(name.to_owned(), Series { unit: unit.to_owned(), points: Vec::new() });
+        }
+        let Some(series) = self.series.get_mut(name) else { return };
+        let at = match series.points.last() {
+            Some(last) if last.end_ns > point.end_ns => {
+                series.points.partition_point(|other| other.end_ns <= point.end_ns)
+            }
+            _ => series.points.len(),
+        };
+        series.points.insert(at, point);
+    }
+
+    /// One series.
+    pub fn get(&self, name: &str) -> Option<&Series> {
+        self.series.get(name)
+    }
+
+    /// Every series whose name starts with `prefix`, in the order of names, the prefix taken off.
+    pub fn starting<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s str, &'s Series)> {
+        let from = self.series.range(prefix.to_owned()..);
+        from.map_while(move |(name, series)| Some((name.strip_prefix(prefix)?, series)))
+    }
+
+    /// The next word of the names that start with `prefix`, each once, in the order of names: which servers or devices there are.
+    pub fn words_after<'s>(&'s self, prefix: &'s str) -> Vec<&'s str> {
+        let mut words: Vec<&str> =
+            self.starting(prefix).filter_map(|(rest, _)| rest.split('.').next()).collect();
+        words.dedup();
+        words
+    }
+
+    /// Every series.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Series)> {
+        self.series.iter().map(|(name, series)| (name.as_str(), series))
+    }
+
+    /// Forgets all points whose windows ended at or before `end_ns`: for a live view that looks back so far only.
+    pub fn forget_until(&mut self, end_ns: u64) {
+        for series in self.series.values_mut() {
+            let gone = series.points.partition_point(|point| point.end_ns <= end_ns);
+            series.points.drain(..gone);
+        }
+        self.series.retain(|_, series| !series.points.is_empty());
+    }
+}
+
+impl<'r> FromIterator<&'r Reading> for SeriesSet {
+    fn from_iter<I: IntoIterator<Item = &'r Reading>>(readings: I) -> Self {
+        let mut set = SeriesSet::default();
+        for reading in readings {
+            let Reading { name, unit, begin_ns, end_ns, value } = reading;
+            set.add(name, unit, Point { begin_ns: *begin_ns, end_ns: *end_ns, value: *value });
+        }
+        set
+    }
+}
+
+/// The largest file of readings that is read.
+pub(crate) const MAX_SERIES_BYTES: u64 = 16 << 30;
+
+/// What the reader of a series does with each reading: its name, its unit, its value with the window.
+pub(crate) type Take<'t> = &'t mut dyn FnMut(&str, &str, Point);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(name: &str, end_ns: u64, value: f64) -> Reading {
+        Reading::new(name, "1", (end_ns - 1, end_ns), value)
+    }
+
+    #[test]
+    fn points_are_ordered_and_found_by_window_and_prefix() {
+        let readings =
+            [reading("a.x", 3, 3.0), reading("a.x", 1, 1.0), reading("a.x", 2, 2.0), reading("b", 1, 9.0)];
+        let mut set: SeriesSet = readings.iter().collect();
+        let values = |points: &[Point]| points.iter().map(|point| point.value).collect::<Vec<_>>();
+        assert_eq!(values(&set.get("a.x").unwrap().points), [1.0, 2.0, 3.0]);
+        assert_eq!(values(set.get("a.x").unwrap().within(1, 2)), [2.0]);
+        assert_eq!(set.starting("a.").map(|(name, _)| name).collect::<Vec<_>>(), ["x"]);
+        set.forget_until(2);
+        assert_eq!((values(&set.get("a.x").unwrap().points), set.get("b")), (vec![3.0], None));
     }
 }

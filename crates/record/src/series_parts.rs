@@ -1,16 +1,21 @@
-//! The files that hold a run's readings, and their order.
+//! The files that hold a run's readings: their order, and how they are written while the run goes.
 //!
 //! The newest readings are lines in `series.jsonl`. A full file becomes a part: `series-00001.jsonl`, then `series-00001.parquet`. The lines
 //! of a part are removed once its Parquet file is whole, so where both exist, the lines count. A run without numbered parts ends with
 //! `series.parquet` alone, as every run of earlier versions does.
+//!
+//! A part is sealed in a thread of its own, so that a pause of a second does not delay what is recorded meanwhile. If that fails, the
+//! lines stay, and the end of the recording tries again and reports the error.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 
 use fathom_errors::{Error, Kind, Result};
 
-use crate::series_lines::{MAX_SERIES_BYTES, Take};
-use crate::{Point, Reading, plain, seal};
+use crate::series::{MAX_SERIES_BYTES, Take};
+use crate::{Point, Reading, files, seal};
 
 const STEM: &str = "series";
 /// The extension of a Parquet file that is not yet whole.
@@ -40,7 +45,7 @@ impl Part {
 
     /// Calls `take` with each reading. A line that does not parse is passed over: a killed writer may leave its last line torn.
     fn each_reading(&self, take: Take<'_>) -> Result<()> {
-        let lines = plain::each_line(&self.lines, MAX_SERIES_BYTES, &mut |line| {
+        let lines = files::each_line(&self.lines, MAX_SERIES_BYTES, &mut |line| {
             if let Ok(Reading { name, unit, begin_ns, end_ns, value }) = serde_json::from_slice(line) {
                 take(&name, &unit, Point { begin_ns, end_ns, value });
             }
@@ -134,4 +139,111 @@ fn rename(from: &Path, to: &Path) -> Result<()> {
 
 pub(crate) fn remove(path: &Path) -> Result<()> {
     fs::remove_file(path).map_err(|e| Error::io("remove", path, e))
+}
+
+/// Readings in a full part: an hour and a half of one server.
+const MAX_PART_READINGS: usize = 1 << 20;
+
+/// The series of a run folder, open for writing.
+pub(crate) struct SeriesWriter {
+    folder: PathBuf,
+    lines: File,
+    /// Readings in `lines`.
+    count: usize,
+    /// [`MAX_PART_READINGS`], or less in tests.
+    pub(crate) max_part_readings: usize,
+    sealing: Option<JoinHandle<()>>,
+}
+
+impl SeriesWriter {
+    /// Opens the series of `folder`. Readings that it already has become a part.
+    ///
+    /// # Errors
+    /// When the folder cannot be read or written.
+    pub(crate) fn open(folder: &Path) -> Result<SeriesWriter> {
+        let newest = Part::newest(folder);
+        let has_readings = match newest.lines.metadata() {
+            Ok(about) => about.len() > 0,
+            Err(_) => newest.sealed.exists() && seal::has_rows(&newest.sealed)?,
+        };
+        if has_readings {
+            newest.rename(&Part::numbered(folder, last_number(folder)? + 1))?;
+        }
+        Ok(SeriesWriter {
+            folder: folder.to_owned(),
+            lines: append(&newest.lines)?,
+            count: 0,
+            max_part_readings: MAX_PART_READINGS,
+            sealing: None,
+        })
+    }
+
+    /// Adds readings; those that are not numbers are left out, so that no reader meets a NaN.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub(crate) fn add(&mut self, readings: &[Reading]) -> Result<()> {
+        let mut text = Vec::new();
+        for reading in readings.iter().filter(|reading| reading.value.is_finite()) {
+            serde_json::to_writer(&mut text, reading)
+                .map_err(|e| Error::new(Kind::Malformed, "cannot write JSON").because(e))?;
+            text.push(b'\n');
+            self.count += 1;
+        }
+        let written = self.lines.write_all(&text);
+        written.map_err(|e| Error::io("write", Part::newest(&self.folder).lines, e))?;
+        if self.count >= self.max_part_readings {
+            self.begin_part()?;
+        }
+        Ok(())
+    }
+
+    /// Makes a part of the full file, begins a new file, and starts to seal the part.
+    fn begin_part(&mut self) -> Result<()> {
+        let newest = Part::newest(&self.folder);
+        let part = Part::numbered(&self.folder, last_number(&self.folder)? + 1);
+        newest.rename(&part)?;
+        self.lines = append(&newest.lines)?;
+        self.count = 0;
+        self.wait();
+        let seal = move || drop(part.seal());
+        // Without a thread the part is sealed at the end.
+        self.sealing = thread::Builder::new().name("seal".to_owned()).spawn(seal).ok();
+        Ok(())
+    }
+
+    fn wait(&mut self) {
+        // A part that could not be sealed is sealed at the end.
+        let _ = self.sealing.take().map(JoinHandle::join);
+    }
+
+    /// Seals everything that is left.
+    ///
+    /// # Errors
+    /// When a Parquet file cannot be written; the lines then stay.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        self.wait();
+        let newest = Part::newest(&self.folder);
+        let mut last = last_number(&self.folder)?;
+        if last == 0 {
+            return newest.seal();
+        }
+        if self.count == 0 {
+            remove(&newest.lines)?;
+        } else {
+            last += 1;
+            newest.rename(&Part::numbered(&self.folder, last))?;
+        }
+        (1..=last).try_for_each(|number| Part::numbered(&self.folder, number).seal())
+    }
+}
+
+impl Drop for SeriesWriter {
+    fn drop(&mut self) {
+        self.wait();
+    }
+}
+
+fn append(path: &Path) -> Result<File> {
+    OpenOptions::new().create(true).append(true).open(path).map_err(|e| Error::io("create", path, e))
 }

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Confidence;
-pub use crate::cost::{Clock, Cost};
+pub use crate::finding::{Clock, Cost};
 
 /// The result of judging a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,9 +12,9 @@ use fathom_stats::Histogram;
 use serde::Serialize;
 
 use crate::entry::Entry;
-use crate::file_names::{FINDINGS, LATENCY, MANIFEST, RESULTS};
+use crate::files::{FINDINGS, LATENCY, MANIFEST, RESULTS};
 use crate::folders::discard;
-use crate::series_writer::SeriesWriter;
+use crate::series_parts::SeriesWriter;
 use crate::{Finding, LatencyLog, Manifest, Reading, Run, RunLock, State};
 
 /// A run folder being written. A new one in which nothing was measured is removed when the writer is dropped: nobody could learn

@@ -6,14 +6,13 @@ use bson::oid::ObjectId;
 use bson::{Bson, Document};
 use fathom_wire::{Code, Failure};
 
-use crate::optime;
-
 /// A field that must be there is not.
 pub(crate) fn missing(name: &str) -> Failure {
     Failure::new(Code::NoSuchKey, format!("Missing expected field \"{name}\""))
 }
 
-fn mismatch(name: &str, expected: &str, found: &Bson) -> Failure {
+/// A field has another type than the one that is expected.
+pub(crate) fn mismatch(name: &str, expected: &str, found: &Bson) -> Failure {
     let found = type_name(found);
     Failure::new(
         Code::TypeMismatch,
@@ -124,16 +123,6 @@ pub(crate) fn array<'d>(document: &'d Document, name: &str) -> Result<Option<&'d
         None => Ok(None),
         Some(Bson::Array(value)) => Ok(Some(value)),
         Some(value) => Err(mismatch(name, "array", value)),
-    }
-}
-
-/// A timestamp; a date with the same 64 bits counts, as older members sent it.
-pub(crate) fn timestamp(document: &Document, name: &str) -> Result<Option<u64>, Failure> {
-    match document.get(name) {
-        None => Ok(None),
-        Some(Bson::Timestamp(value)) => Ok(Some(optime::from_bson(*value))),
-        Some(Bson::DateTime(value)) => Ok(Some(value.timestamp_millis().cast_unsigned())),
-        Some(value) => Err(mismatch(name, "timestamp", value)),
     }
 }
 

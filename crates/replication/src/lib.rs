@@ -14,6 +14,7 @@ mod member_state;
 pub mod messages;
 mod moment;
 mod optime;
+mod standing;
 pub mod write_concern;
 
 pub use config::ReplicaSetConfig;

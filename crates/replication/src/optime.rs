@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use bson::{Document, Timestamp, doc};
+use bson::{Bson, Document, Timestamp, doc};
 use fathom_wire::{Code, Failure};
 
 use crate::fields;
@@ -57,7 +57,7 @@ impl OpTime {
 
     /// Reads `{ts, t}`; fails with TypeMismatch or NoSuchKey.
     pub fn from_document(document: &Document) -> Result<OpTime, Failure> {
-        let timestamp = fields::timestamp(document, "ts")?.ok_or_else(|| fields::missing("ts"))?;
+        let timestamp = timestamp_in(document, "ts")?.ok_or_else(|| fields::missing("ts"))?;
         let term = fields::integer(document, "t")?.ok_or_else(|| fields::missing("t"))?;
         Ok(OpTime { term, timestamp })
     }
@@ -103,6 +103,16 @@ pub fn to_bson(timestamp: u64) -> Timestamp {
 /// A timestamp as one number.
 pub fn from_bson(timestamp: Timestamp) -> u64 {
     u64::from(timestamp.time) << 32 | u64::from(timestamp.increment)
+}
+
+/// The timestamp in a field; a date with the same 64 bits counts, as older members sent it.
+pub(crate) fn timestamp_in(document: &Document, name: &str) -> Result<Option<u64>, Failure> {
+    match document.get(name) {
+        None => Ok(None),
+        Some(Bson::Timestamp(value)) => Ok(Some(from_bson(*value))),
+        Some(Bson::DateTime(value)) => Ok(Some(value.timestamp_millis().cast_unsigned())),
+        Some(value) => Err(fields::mismatch(name, "timestamp", value)),
+    }
 }
 
 /// Fails with ProtocolError where a term cannot be one.

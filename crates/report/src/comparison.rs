@@ -3,9 +3,8 @@
 use fathom_record::Severity;
 use fathom_record::comparison::{Comparison, FigureChange, FindingChange, Side, ValueChange};
 
-use crate::printable::{cut, printable};
 use crate::run_list::{is_better, value_of};
-use crate::wrap::wrap;
+use crate::terminal_text::{cut, printable, wrap};
 
 /// A ratio this close to 1 is written as no change.
 const SAME: f64 = 0.005;

@@ -2,9 +2,8 @@
 
 use fathom_record::history::{ChangeState, History, HistoryChange, Reach};
 
-use crate::printable::{cut, printable};
 use crate::run_list::value_of;
-use crate::wrap::wrap;
+use crate::terminal_text::{cut, printable, wrap};
 
 /// Heights of a value in a line of text.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -7,7 +7,7 @@ use fathom_record::{Finding, Severity};
 use fathom_units::{Bytes, Nanos, count, decimal, hours};
 use serde::Serialize;
 
-use crate::printable::{cut, printable};
+use crate::terminal_text::{cut, printable};
 
 /// What a list says of a run: its main figure, and the worst of what was found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -12,9 +12,9 @@ use fathom_wire::{Code, Failure};
 
 use crate::Result;
 use crate::backend::{Backend, Lease};
+use crate::counters;
 use crate::outgoing::Outgoing;
-use crate::sending::Sending;
-use crate::waits;
+use crate::request::Sending;
 
 /// How often a command is sent at most, as mongos does.
 const ATTEMPTS: u32 = 3;
@@ -77,7 +77,7 @@ pub(crate) fn call<R>(
             Some(connection) => connection.call(|message| command.write(database, message)),
             None => Err(no_connection()),
         };
-        waits::add(begun.elapsed(), backend.shards());
+        counters::add_wait(begun.elapsed(), backend.shards());
         match answered {
             Ok(reply) => return take(reply),
             Err(error) if attempt < ATTEMPTS && may_retry(backend, &error, sending) => attempt += 1,
@@ -136,6 +136,6 @@ pub(crate) fn ask_all(
             }
         });
     }
-    waits::add(waited, commands.iter().map(|(backend, _)| backend.shards()).sum());
+    counters::add_wait(waited, commands.iter().map(|(backend, _)| backend.shards()).sum());
     replies
 }

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::Result;
 use crate::cluster::Cluster;
-use crate::sending::Sending;
+use crate::request::Sending;
 
 /// How often the chunks of a collection are read that are being changed at the moment.
 const READS: u32 = 20;

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::backend::Backend;
 use crate::call;
 use crate::outgoing::Outgoing;
-use crate::sending::Sending;
+use crate::request::Sending;
 
 /// The database that everything is in.
 pub(crate) const CONFIG: &str = "config";

@@ -1,9 +1,39 @@
-//! What the router counts of itself, for `serverStatus`.
+//! What the router counts of itself, for `serverStatus`, and what an operation waits for shards: the waits are kept by thread, since an
+//! operation runs on one from its message to its reply.
 
-use fathom_service::{CommandCounter, Counter, Traffic};
+use std::cell::Cell;
+use std::time::Duration;
+
+use fathom_service::{CommandCounters, Counter, Traffic};
 
 use crate::request::Kind;
-use crate::waits::Waited;
+
+/// The waits of the operation that this thread runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Waited {
+    /// How long, in microseconds; where several shards were asked at once, until the last had answered.
+    pub(crate) us: u64,
+    /// The most shards that were asked at once.
+    pub(crate) shards: usize,
+}
+
+thread_local! {
+    static WAITED: Cell<Waited> = const { Cell::new(Waited { us: 0, shards: 0 }) };
+}
+
+/// Adds a wait for so many shards.
+pub(crate) fn add_wait(took: Duration, shards: usize) {
+    WAITED.with(|cell| {
+        let Waited { us, shards: most } = cell.get();
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        cell.set(Waited { us: us.saturating_add(took_us), shards: most.max(shards) });
+    });
+}
+
+/// What was waited since it was last taken.
+pub(crate) fn take_waited() -> Waited {
+    WAITED.with(Cell::take)
+}
 
 /// How long operations of a kind took here, and what of it they waited for shards.
 #[derive(Debug, Default)]
@@ -37,15 +67,13 @@ pub(crate) struct Counters {
     pub(crate) deletes: Counter,
     pub(crate) getmores: Counter,
     pub(crate) commands: Counter,
-    pub(crate) unknown_commands: Counter,
     pub(crate) user_asserts: Counter,
     /// Queries that went through a loop of the relay.
     pub(crate) relayed: Counter,
     reads: Times,
     writes: Times,
     admin: Times,
-    /// In the order of the table of commands.
-    each: Vec<CommandCounter>,
+    pub(crate) each: CommandCounters,
 }
 
 impl Counters {
@@ -59,13 +87,12 @@ impl Counters {
             deletes: Counter::default(),
             getmores: Counter::default(),
             commands: Counter::default(),
-            unknown_commands: Counter::default(),
             user_asserts: Counter::default(),
             relayed: Counter::default(),
             reads: Times::default(),
             writes: Times::default(),
             admin: Times::default(),
-            each: (0..commands).map(|_| CommandCounter::default()).collect(),
+            each: CommandCounters::new(commands),
         }
     }
 
@@ -77,9 +104,19 @@ impl Counters {
             Kind::Admin => &self.admin,
         }
     }
+}
 
-    /// A command's counter, by its place in the table.
-    pub(crate) fn command(&self, row: usize) -> Option<&CommandCounter> {
-        self.each.get(row)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_add_up_until_they_are_taken() {
+        add_wait(Duration::from_micros(3), 1);
+        add_wait(Duration::from_micros(4), 2);
+        add_wait(Duration::from_micros(5), 1);
+        let waited = take_waited();
+        assert_eq!((waited.us, waited.shards), (12, 2));
+        assert_eq!(take_waited().us, 0);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bson::{RawBsonRef, RawDocument};
+use bson::RawDocument;
 use fathom_client::{ReadMode, ReadPreference};
 use fathom_service::parse::{self, Listed};
 use fathom_service::{Answer, Incoming, body_of, write_failure};
@@ -11,11 +11,10 @@ use fathom_wire::{Code, DocumentWriter, Failure};
 
 use crate::Result;
 use crate::client::Client;
-use crate::commands::{self, Command};
-use crate::instance::Instance;
-use crate::operation::Operation;
-use crate::request::{Kind, Request};
-use crate::waits::{self, Waited};
+use crate::commands;
+use crate::counters::{self, Waited};
+use crate::instance::{Instance, Operation};
+use crate::request::{Command, Kind, Request};
 
 /// Runs a request and appends its reply to `out`.
 pub(crate) fn run(
@@ -28,17 +27,17 @@ pub(crate) fn run(
     let begun = Instant::now();
     let one_shard_queries = client.one_shard_queries();
     // What this thread waited for before belongs to no operation.
-    waits::take();
+    counters::take_waited();
     let op = Operation { instance, client };
     let listed = body_of(incoming).and_then(Listed::of);
     let request =
         listed.as_ref().map_err(Failure::clone).and_then(|fields| request_of(instance, incoming, fields));
     let failure = match &request {
         Err(failure) => Some(failure.clone()),
-        Ok((command, request)) => answer(op, command, request, out).err(),
+        Ok(request) => answer(op, request, out).err(),
     };
-    if let Ok((command, _)) = &request {
-        count(instance, command, begun, waits::take(), failure.is_some());
+    if let Ok(request) = &request {
+        count(instance, request.command, begun, counters::take_waited(), failure.is_some());
     }
     if client.one_shard_queries() == one_shard_queries {
         client.end_one_shard_queries();
@@ -49,27 +48,22 @@ pub(crate) fn run(
         write_failure(&mut DocumentWriter::new(out), failure, None);
     }
     match request {
-        Ok((command, _)) if !command.secret => Answer::MayCompress,
+        Ok(request) if !request.command.secret => Answer::MayCompress,
         _ => Answer::Plain,
     }
 }
 
 /// Counts a command that ended.
 pub(crate) fn count(instance: &Instance, command: &Command, begun: Instant, waited: Waited, failed: bool) {
-    if let Some(counter) = instance.counters.command(command.row()) {
-        counter.total.add(1);
-        counter.failed.add(u64::from(failed));
-    }
+    instance.counters.each.count(command.row(), failed);
     let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
     instance.counters.times(command.kind).add(took_us, waited);
 }
 
-fn answer(op: Operation<'_>, command: &Command, request: &Request<'_>, out: &mut Vec<u8>) -> Result<()> {
-    if command.admin_only && request.database != "admin" {
-        let what = format!("{} may only be run against the admin database.", command.name);
-        return Err(Failure::new(Code::Unauthorized, what));
-    }
-    if request.is_numbered && !op.instance.cluster.has_sessions() {
+fn answer(op: Operation<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> Result<()> {
+    let command = request.command;
+    command.check_database(request.database)?;
+    if request.generic.is_numbered && !op.instance.cluster.has_sessions() {
         let what = "Transaction numbers are only allowed on a replica set member or mongos";
         return Err(Failure::new(Code::IllegalOperation, what));
     }
@@ -77,63 +71,40 @@ fn answer(op: Operation<'_>, command: &Command, request: &Request<'_>, out: &mut
         op.instance.counters.commands.add(1);
     }
     let mut reply = DocumentWriter::new(out);
-    (command.run)(op, request, &mut reply)?;
+    commands::function_of(command)?(op, request, &mut reply)?;
     reply.f64("ok", 1.0);
     Ok(())
 }
 
-/// The command's row, and what the router acts upon.
+/// The request that came in.
 pub(crate) fn request_of<'a>(
     instance: &Instance,
     incoming: &Incoming<'a>,
     fields: &'a Listed<'a>,
-) -> Result<(&'static Command, Request<'a>)> {
-    let (message, query_database) = match incoming {
-        Incoming::Message(message) => (Some(*message), None),
-        Incoming::Query(query) => (None, query.command_database()),
-    };
-    let Some((name, target)) = fields.first() else {
-        return Err(Failure::new(Code::CommandNotFound, "no command was given: the document is empty"));
-    };
-    let command = commands::find(name).ok_or_else(|| {
-        instance.counters.unknown_commands.add(1);
-        Failure::new(Code::CommandNotFound, format!("no such command: '{name}'"))
-    })?;
-    let mut request = Request {
-        name: command.name,
-        kind: command.kind,
-        target,
-        database: query_database.unwrap_or_default(),
-        fields,
-        message,
-        preference: ReadMode::Primary.into(),
-        is_numbered: false,
-    };
-    read_common(&mut request)?;
-    if request.database.is_empty() {
-        return Err(Failure::new(Code(40571), "OP_MSG requests require a $db argument"));
-    }
-    Ok((command, request))
+) -> Result<Request<'a>> {
+    let unknown = &instance.counters.each.unknown;
+    Request::read(instance.commands, unknown, incoming, fields, read_generic)
 }
 
-/// Reads the fields that the router acts upon; the others are the shards' matter, or the command's.
-fn read_common(request: &mut Request<'_>) -> Result<()> {
+/// Reads the generic arguments that the router acts upon; the others are the shards' matter, or the command's.
+fn read_generic(request: &mut Request<'_>) -> Result<()> {
     if let Some(value) = request.field("$db") {
-        let RawBsonRef::String(database) = value else {
-            return Err(parse::wrong_type("$db", value, "string"));
-        };
-        if database.is_empty() || database.contains(['/', '\\', '.', ' ', '"', '\0']) {
-            return Err(Failure::new(Code::InvalidNamespace, format!("Invalid database name: '{database}'")));
-        }
-        request.database = database;
+        request.set_database(value, check_database)?;
     }
     if let Some(preference) = parse::document(request.fields, "$readPreference")? {
-        request.preference = preference_of(preference)?;
+        request.generic.preference = preference_of(preference)?;
     }
-    request.is_numbered = request.field("txnNumber").is_some();
+    request.generic.is_numbered = request.field("txnNumber").is_some();
     if request.field("startTransaction").is_some() || request.field("autocommit").is_some() {
         let what = "this router has no transactions of several documents";
         return Err(Failure::new(Code::OperationNotSupportedInTransaction, what));
+    }
+    Ok(())
+}
+
+fn check_database(database: &str) -> Result<()> {
+    if database.is_empty() || database.contains(['/', '\\', '.', ' ', '"', '\0']) {
+        return Err(Failure::new(Code::InvalidNamespace, format!("Invalid database name: '{database}'")));
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use fathom_wire::{Code, Failure};
 
 use crate::Result;
 use crate::instance::Instance;
-use crate::sending::Sending;
+use crate::request::Sending;
 
 /// How long a router may be silent before its locks are anybody's.
 const SILENCE_MS: i64 = 60_000;

@@ -13,7 +13,7 @@ use crate::Result;
 use crate::backend::Backend;
 use crate::call;
 use crate::outgoing::Outgoing;
-use crate::sending::Sending;
+use crate::request::Sending;
 
 /// One shard's part.
 #[derive(Debug)]

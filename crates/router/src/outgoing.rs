@@ -1,4 +1,5 @@
-//! A command on its way to a shard: its fields, documents beside it, and the versions that the shard is to compare with its own.
+//! A command on its way to a shard: its fields, documents beside it, and the versions that the shard is to compare with its own. The shard's reply
+//! on its way to the client.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 use fathom_sharding::ShardVersion;
@@ -8,7 +9,8 @@ use crate::Result;
 use crate::request::Request;
 
 /// Fields that belong to one hop: the router sets its own.
-const OF_THE_HOP: &[&str] = &["$db", "shardVersion", "databaseVersion", "$clusterTime", "$configServerState"];
+const OF_THE_REQUEST: &[&str] =
+    &["$db", "shardVersion", "databaseVersion", "$clusterTime", "$configServerState"];
 
 /// What the router believes of a shard.
 #[derive(Clone, Debug)]
@@ -53,7 +55,7 @@ impl<'a> Outgoing<'a> {
         Outgoing::written(|body| {
             // The body was validated when it came: no field of it fails.
             let _ = request.fields.each(|name, value| {
-                if !OF_THE_HOP.contains(&name) && !left_out.contains(&name) {
+                if !OF_THE_REQUEST.contains(&name) && !left_out.contains(&name) {
                     body.value(name, value);
                 }
                 Ok(())
@@ -118,4 +120,13 @@ pub(crate) fn copy(document: &RawDocument, into: &mut DocumentWriter<'_>, wanted
 /// The fields of a document that was validated when it arrived.
 pub(crate) fn fields_of(document: &RawDocument) -> impl Iterator<Item = (&str, RawBsonRef<'_>)> {
     document.iter().map_while(std::result::Result::ok).map(|(name, value)| (name.as_str(), value))
+}
+
+/// Fields of a shard's reply that are about that one hop.
+pub(crate) const OF_THE_REPLY: &[&str] =
+    &["ok", "$clusterTime", "operationTime", "$configServerState", "$gleStats", "lastCommittedOpTime"];
+
+/// Hands a shard's reply on.
+pub(crate) fn pass_on(answer: &RawDocument, reply: &mut DocumentWriter<'_>) {
+    copy(answer, reply, |name| !OF_THE_REPLY.contains(&name));
 }

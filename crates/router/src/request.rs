@@ -1,12 +1,11 @@
-//! A command that a client sent, with its arguments.
+//! A command that a client sent, its variables, and how it is sent to shards: to which member, and whether it may be sent twice.
 
-use bson::{RawBsonRef, RawDocument};
-use fathom_client::ReadPreference;
-use fathom_service::parse::{self, Listed};
-use fathom_wire::{Code, Failure, OpMsg};
+use bson::{Bson, DateTime};
+use fathom_client::{ReadMode, ReadPreference};
+use fathom_query::{Expression, Variables};
+use fathom_service::parse;
 
 use crate::Result;
-use crate::sending::Sending;
 
 /// How a command is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,78 +18,70 @@ pub(crate) enum Kind {
     Admin,
 }
 
+/// A row of the table of commands, its function apart.
+pub(crate) type Command = fathom_service::Command<Kind>;
+
+/// All commands of the router, by row and by name.
+pub(crate) type CommandRegistry = fathom_service::CommandRegistry<Kind>;
+
 /// A command with its arguments.
+pub(crate) type Request<'a> = fathom_service::Request<'a, Kind, (), GenericArguments>;
+
+/// The arguments that every command takes, as far as the router acts upon them.
 #[derive(Debug)]
-pub(crate) struct Request<'a> {
-    /// The command's name in MongoDB's own spelling.
-    pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
-    /// The first field's value: mostly the collection.
-    pub(crate) target: RawBsonRef<'a>,
-    pub(crate) database: &'a str,
-    /// The body's fields.
-    pub(crate) fields: &'a Listed<'a>,
-    pub(crate) message: Option<&'a OpMsg<'a>>,
+pub(crate) struct GenericArguments {
     pub(crate) preference: ReadPreference,
     /// Whether it has a `txnNumber`, by which a set knows a write that comes twice.
     pub(crate) is_numbered: bool,
 }
 
-impl<'a> Request<'a> {
-    /// The command as it came.
-    pub(crate) fn body(&self) -> &'a RawDocument {
-        self.fields.document()
+impl Default for GenericArguments {
+    fn default() -> Self {
+        GenericArguments { preference: ReadMode::Primary.into(), is_numbered: false }
     }
+}
 
-    /// `database.collection`.
-    pub(crate) fn namespace(&self) -> Result<String> {
-        parse::namespace(self.database, self.target)
-    }
+/// How commands are sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Sending {
+    /// Which member is asked.
+    pub(crate) preference: ReadPreference,
+    /// Whether it does no harm to send them twice.
+    pub(crate) idempotent: bool,
+    /// Whether the client has numbered them, so that it may send them again itself.
+    pub(crate) numbered: bool,
+}
 
-    /// The `database.collection` that an administrative command names whole.
-    pub(crate) fn named_namespace(&self) -> Result<&'a str> {
-        match self.target {
-            RawBsonRef::String(name)
-                if name.split_once('.').is_some_and(|(db, coll)| !db.is_empty() && !coll.is_empty()) =>
-            {
-                Ok(name)
-            }
-            _ => {
-                let what = format!("{} takes a namespace, such as \"database.collection\"", self.name);
-                Err(Failure::new(Code::InvalidNamespace, what))
-            }
-        }
-    }
-
-    /// A field of the body.
-    pub(crate) fn field(&self, name: &str) -> Option<RawBsonRef<'a>> {
-        parse::field(self.fields, name)
-    }
-
-    /// The database, and whether a cursor of this command lives until it is closed.
-    pub(crate) fn cursor_terms(&self) -> Result<(&'a str, bool)> {
-        Ok((self.database, parse::boolean(self.fields, "noCursorTimeout")?))
-    }
-
-    /// The documents of a field that may come beside the body.
-    pub(crate) fn documents(&self, name: &str) -> Result<Vec<&'a RawDocument>> {
-        parse::documents_of_command(self.message, self.fields, name)
-    }
-
-    /// The documents that came beside the body.
-    pub(crate) fn sequence(&self) -> Option<(&'static str, Vec<&'a RawDocument>)> {
-        let sequence = self.message?.sequences().next()?;
-        let name = ["documents", "updates", "deletes"].into_iter().find(|name| *name == sequence.name())?;
-        Some((name, sequence.documents().collect()))
-    }
-
-    /// How it is sent to shards.
-    pub(crate) fn sending(&self) -> Sending {
-        match self.kind {
-            Kind::Read => Sending { preference: self.preference.clone(), ..Sending::read() },
+impl Sending {
+    /// How a client's command is sent.
+    pub(crate) fn of(request: &Request<'_>) -> Sending {
+        let generic = &request.generic;
+        match request.command.kind {
+            Kind::Read => Sending { preference: generic.preference.clone(), ..Sending::read() },
             Kind::Write | Kind::Admin => {
-                Sending { idempotent: self.is_numbered, numbered: self.is_numbered, ..Sending::write() }
+                Sending { idempotent: generic.is_numbered, numbered: generic.is_numbered, ..Sending::write() }
             }
         }
     }
+
+    /// Reads from primaries.
+    pub(crate) fn read() -> Sending {
+        Sending { preference: ReadMode::Primary.into(), idempotent: true, numbered: false }
+    }
+
+    /// Writes.
+    pub(crate) fn write() -> Sending {
+        Sending { preference: ReadMode::Primary.into(), idempotent: false, numbered: false }
+    }
+}
+
+/// The time, and what `let` names.
+pub(crate) fn variables_of(request: &Request<'_>) -> Result<Variables> {
+    let mut variables = Variables::at(DateTime::now());
+    let Some(named) = parse::document(request.fields, "let")? else { return Ok(variables) };
+    for (name, value) in named.iter().map_while(std::result::Result::ok) {
+        let value = Expression::parse(value)?.evaluate(parse::empty(), &variables)?;
+        variables.insert(name.as_str(), value.unwrap_or(Bson::Null));
+    }
+    Ok(variables)
 }

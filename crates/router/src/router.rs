@@ -1,5 +1,6 @@
-//! A router from its start to its end.
+//! A router from its start to its end, and what answers its connections.
 
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -8,12 +9,67 @@ use bson::doc;
 use fathom_client::{LOOK_UP_TIMEOUT, host_addresses};
 use fathom_errors::{Error, Kind};
 use fathom_service::log::{Log, Severity};
-use fathom_service::{Limits, Listener, bind};
+use fathom_service::{Answer, Incoming, Limits, Listener, Service, Traffic, Unattended, bind};
 
-use crate::commands::COMMANDS;
+use crate::Result;
+use crate::balancer;
+use crate::client::Client;
+use crate::commands;
 use crate::config::Config;
+use crate::dispatch;
 use crate::instance::Instance;
-use crate::{balancer, relay, upkeep};
+use crate::relay;
+use crate::upkeep;
+
+impl Service for Instance {
+    type Peer = Arc<Client>;
+
+    fn log(&self) -> &Log {
+        &self.log
+    }
+
+    fn traffic(&self) -> &Traffic {
+        &self.counters.traffic
+    }
+
+    fn is_stopping(&self) -> bool {
+        Instance::is_stopping(self)
+    }
+
+    fn welcome(&self, remote: &str, _socket: &Arc<TcpStream>) -> (u64, Arc<Client>) {
+        let client = self.clients.add(remote);
+        (client.id, client)
+    }
+
+    fn turn_away(&self) {
+        self.clients.reject();
+    }
+
+    fn answer(
+        self: &Arc<Self>,
+        peer: &mut Arc<Client>,
+        incoming: &Incoming<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Answer> {
+        Ok(dispatch::run(self, peer, incoming, out))
+    }
+
+    fn is_over(&self, _: &Arc<Client>) -> bool {
+        false
+    }
+
+    fn leave(&self, id: u64) {
+        self.clients.remove(id);
+    }
+
+    fn is_wanted(&self, client: &Arc<Client>) -> bool {
+        self.relay.wants(client) && !self.is_stopping()
+    }
+
+    fn take_over(self: &Arc<Self>, connection: Unattended<Self>) {
+        self.relay.take(connection);
+    }
+}
 
 /// How long the config servers may take to answer at the start.
 const START: Duration = Duration::from_secs(60);
@@ -54,7 +110,7 @@ impl Router {
         log_start(log, &config);
         let limits = Limits { max_connections: config.max_connections, may_be_plain: true };
         let balances = config.balancer;
-        let instance = Instance::new(config, Arc::clone(log), COMMANDS.len());
+        let instance = Instance::new(config, Arc::clone(log), commands::registry());
         if let Some(address) = listeners.first().and_then(|listener| listener.local_addr().ok()) {
             let _ = instance.port.set(address.port());
         }

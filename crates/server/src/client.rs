@@ -11,8 +11,8 @@ use fathom_query::Code;
 use fathom_wire::DocumentWriter;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::auth::Granted;
 use crate::sessions::{SessionId, SessionKey, SessionOwner};
+use crate::users::Granted;
 
 /// How a member names itself to others; such connections outlive a step-down.
 pub(crate) const REPLICATION_APP_NAME: &str = "fathom replication";

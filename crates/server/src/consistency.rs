@@ -9,13 +9,11 @@ use fathom_query::{Code, Failure};
 use fathom_replication::MemberState;
 
 use crate::Result;
-use crate::auth::Access;
-use crate::command::Kind;
 use crate::instance::Instance;
-use crate::operation::Operation;
-use crate::replication::{self, stamp_of, timestamp_of};
-use crate::request::Reply;
-use crate::request::Request;
+use crate::operation_context::OperationContext;
+use crate::replica_set::{not_primary, stamp_of, timestamp_of};
+use crate::replication;
+use crate::request::{Access, Kind, Reply, Request};
 
 /// How far ahead of ours a cluster time may be that is believed (`maxAcceptableLogicalClockDriftSecs`: a year).
 const DRIFT_SECONDS: i64 = 365 * 24 * 3600;
@@ -31,7 +29,7 @@ pub(crate) fn follow_cluster_time(instance: &Instance, value: RawBsonRef<'_>) {
 }
 
 /// Refuses what a member in its present state may not do.
-pub(crate) fn check_role(op: &Operation<'_>, request: &Request<'_>) -> Result<()> {
+pub(crate) fn check_role(op: &OperationContext<'_>, request: &Request<'_>) -> Result<()> {
     let Some(set) = &op.instance.set else { return Ok(()) };
     if request.database == "local" {
         return Ok(());
@@ -39,10 +37,10 @@ pub(crate) fn check_role(op: &Operation<'_>, request: &Request<'_>) -> Result<()
     let command = request.command;
     let changes = command.kind == Kind::Write
         || command.kind == Kind::Command
-            && matches!(command.access, Access::Write | Access::DatabaseAdmin | Access::UserAdmin)
+            && matches!(command.rules.access, Access::Write | Access::DatabaseAdmin | Access::UserAdmin)
             && !matches!(command.name, "validate" | "profile" | "compact" | "usersInfo" | "rolesInfo");
     if changes {
-        return if set.is_writable() { Ok(()) } else { Err(replication::not_primary()) };
+        return if set.is_writable() { Ok(()) } else { Err(not_primary()) };
     }
     let reads = command.kind == Kind::Read && !matches!(command.name, "getMore");
     if !reads {
@@ -60,7 +58,7 @@ pub(crate) fn check_role(op: &Operation<'_>, request: &Request<'_>) -> Result<()
 
 /// Whether the client said that a secondary will do.
 fn may_read_secondary(request: &Request<'_>) -> bool {
-    if request.legacy {
+    if request.is_legacy() {
         return true;
     }
     match request.field("$readPreference") {
@@ -72,28 +70,56 @@ fn may_read_secondary(request: &Request<'_>) -> bool {
 }
 
 /// Waits for what a read wants before it begins.
-pub(crate) fn before_read(op: &mut Operation<'_>, request: &Request<'_>) -> Result<()> {
-    op.majority = request.read_concern.majority || request.read_concern.linearizable;
-    match request.read_concern.after {
+pub(crate) fn before_read(op: &mut OperationContext<'_>, request: &Request<'_>) -> Result<()> {
+    op.majority = request.generic.read_concern.majority || request.generic.read_concern.linearizable;
+    match request.generic.read_concern.after {
         Some(time) => replication::for_cluster_time(op, time),
         None => Ok(()),
     }
 }
 
 /// Waits for what a read wants once it has read.
-pub(crate) fn after_read(op: &mut Operation<'_>, request: &Request<'_>) -> Result<()> {
+pub(crate) fn after_read(op: &mut OperationContext<'_>, request: &Request<'_>) -> Result<()> {
     if op.instance.set.is_none() || !op.majority {
         return Ok(());
     }
-    if request.read_concern.linearizable {
+    if request.generic.read_concern.linearizable {
         // An entry of our own that a majority has proves that no other primary came meanwhile.
         replication::note(op.instance, bson::rawdoc! { "msg": "linearizable read" })?;
     }
     replication::for_majority(op)
 }
 
+/// A member of a set waits for the write concern of a command that may have written, and says in its reply what was not fulfilled.
+pub(crate) fn after_write(op: &OperationContext<'_>, request: &Request<'_>, reply: &mut Reply<'_>) {
+    let Some(set) = &op.instance.set else { return };
+    let default = || {
+        set.ask(|one| one.config().map(|config| config.settings.default_write_concern.clone()))
+            .unwrap_or_default()
+    };
+    let given = request.generic.write_concern.of_set.clone();
+    let provenance = if given.is_some() { "clientSupplied" } else { "getLastErrorDefaults" };
+    let concern = given.unwrap_or_else(default);
+    let Some(failure) = replication::for_write(op, &concern) else { return };
+    let mut extra = failure.extra().clone();
+    let mut info = extra.get_document("errInfo").cloned().unwrap_or_default();
+    let mut wanted = concern.to_document();
+    wanted.insert("provenance", provenance);
+    info.insert("writeConcern", wanted);
+    extra.insert("errInfo", info);
+    let mut error = reply.begin_document("writeConcernError");
+    error.i32("code", failure.code().0);
+    error.string("codeName", &failure.code().name());
+    error.string("errmsg", failure.message());
+    error.extend(&extra);
+    error.end();
+    if is_retryable(&failure, request) {
+        reply.begin_array("errorLabels").string("RetryableWriteError");
+    }
+}
+
 /// The operation's and the cluster's time, and what other members ask for beside a reply.
-pub(crate) fn write_times(op: &Operation<'_>, request: Option<&Request<'_>>, reply: &mut Reply<'_>) {
+pub(crate) fn write_times(op: &OperationContext<'_>, request: Option<&Request<'_>>, reply: &mut Reply<'_>) {
     let Some(set) = &op.instance.set else { return };
     let wants = |name| request.is_some_and(|request| request.field(name).is_some());
     if wants("$replData") || wants("$oplogQueryData") {
@@ -143,5 +169,5 @@ pub(crate) fn labelled(failure: Failure, request: &Request<'_>) -> Failure {
 
 /// Whether a driver may send the write again.
 pub(crate) fn is_retryable(failure: &Failure, request: &Request<'_>) -> bool {
-    request.transaction.is_some() && RETRYABLE.contains(&failure.code())
+    request.generic.transaction.is_some() && RETRYABLE.contains(&failure.code())
 }

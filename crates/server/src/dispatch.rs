@@ -10,18 +10,24 @@ use fathom_service::{Answer, Incoming, body_of, write_failure};
 use fathom_wire::DocumentWriter;
 
 use crate::Result;
-use crate::auth::{Access, Conversation};
+use crate::auth::Conversation;
 use crate::client::{Beginning, Client};
-use crate::command::{Command, GENERIC_FIELDS, Kind};
 use crate::commands;
-use crate::diagnostics::Finished;
-use crate::executor;
+use crate::completion::Completion;
 use crate::instance::Instance;
-use crate::operation::Operation;
+use crate::operation_context::{Figures, OperationContext};
 use crate::parse::Listed;
-use crate::read_concern::ReadConcern;
-use crate::request::{CLOSE_CONNECTION, Request};
-use crate::write_concern::WriteConcern;
+use crate::request::{
+    Access, CLOSE_CONNECTION, Command, Kind, ReadConcern, Request, WriteConcern, is_generic,
+};
+
+/// An event loop runs brief operations only: those that take microseconds and wait for nobody, as far as can be told from their words, and
+/// then from what they did. A brief query may return so many documents.
+const MOST_RETURNED: i64 = 100;
+/// Keys and documents that a brief operation may look at.
+const MOST_EXAMINED: u64 = 200;
+/// Bytes that a brief write may bring.
+const MOST_BYTES: usize = 16 << 10;
 
 /// Where a request came in.
 #[derive(Debug)]
@@ -49,7 +55,7 @@ pub(crate) fn run(
     out: &mut Vec<u8>,
 ) -> Ran {
     let start = out.len();
-    let mut op = Operation::new(place.instance, place.session, place.client);
+    let mut op = OperationContext::new(place.instance, place.session, place.client);
     let listed = body_of(incoming).and_then(Listed::of);
     let mut brief = false;
     let (request, failure) = match listed
@@ -59,7 +65,7 @@ pub(crate) fn run(
     {
         Err(failure) => (None, Some(failure)),
         Ok(request) => {
-            brief = executor::is_brief(&request, place.instance);
+            brief = is_brief(&request, place.instance);
             if place.in_loop && !brief {
                 place.client.end();
                 return Ran { answer: Answer::Unanswered, brief };
@@ -77,9 +83,9 @@ pub(crate) fn run(
         crate::consistency::write_times(&op, request.as_ref(), &mut reply);
     }
     let command = request.as_ref().map(|request| request.command);
-    let finished =
-        Finished { request: request.as_ref(), failure: failure.as_ref(), reply_bytes: out.len() - start };
-    crate::diagnostics::finish(&mut op, &finished);
+    let completion =
+        Completion { request: request.as_ref(), failure: failure.as_ref(), reply_bytes: out.len() - start };
+    crate::completion::finish(&mut op, &completion);
     place.session.end_operation();
     place.client.end();
     let closes = failure.as_ref().is_some_and(|failure| failure.labels().contains(&CLOSE_CONNECTION));
@@ -88,7 +94,7 @@ pub(crate) fn run(
         Some(command) if !command.secret => Answer::MayCompress,
         _ => Answer::Plain,
     };
-    Ran { answer, brief: brief && executor::was_brief(&op.figures) }
+    Ran { answer, brief: brief && was_brief(&op.figures) }
 }
 
 fn request_of<'a>(
@@ -97,40 +103,17 @@ fn request_of<'a>(
     fields: &'a Listed<'a>,
     begun: Instant,
 ) -> Result<Request<'a>> {
-    let (message, query_database) = match incoming {
-        Incoming::Message(message) => (Some(*message), None),
-        Incoming::Query(query) => (None, query.command_database()),
-    };
-    let Some((name, target)) = fields.first() else {
-        return Err(Failure::new(Code::CommandNotFound, "no command was given: the document is empty"));
-    };
-    let command = commands::find(name).ok_or_else(|| {
-        place.instance.counters.unknown_command();
-        Failure::new(Code::CommandNotFound, format!("no such command: '{name}'"))
+    let instance = place.instance;
+    let unknown = &instance.counters.commands.unknown;
+    let request = Request::read(instance.commands, unknown, incoming, fields, |request| {
+        read_generic(instance, request)
     })?;
-    let mut request = Request {
-        command,
-        target,
-        database: query_database.unwrap_or_default(),
-        fields,
-        message,
-        write_concern: WriteConcern::default(),
-        max_time_ms: 0,
-        read_concern: ReadConcern::default(),
-        session: None,
-        transaction: None,
-        legacy: message.is_none(),
-    };
-    read_common(place.instance, &mut request)?;
-    if request.database.is_empty() {
-        return Err(Failure::new(Code(40571), "OP_MSG requests require a $db argument"));
-    }
     let beginning = Beginning {
         operation: place.instance.clients.next_operation(),
         begun,
         database: request.database,
         command: fields.document(),
-        session: request.session,
+        session: request.generic.session,
     };
     if let Some(session) = place.client.begin(&beginning)
         && (!place.instance.users.is_enabled() || place.client.is_authenticated())
@@ -140,51 +123,48 @@ fn request_of<'a>(
     Ok(request)
 }
 
-/// Reads the fields that all commands share, and refuses those that nobody knows.
-fn read_common(instance: &Instance, request: &mut Request<'_>) -> Result<()> {
+/// Reads the generic arguments, and refuses fields that nobody knows.
+fn read_generic(instance: &Instance, request: &mut Request<'_>) -> Result<()> {
     let fields = request.fields;
     let mut first = true;
     fields.each(|name, value| {
         if std::mem::take(&mut first) {
             return Ok(());
         }
-        read_common_field(instance, request, name, value)
+        read_field(instance, request, name, value)
     })?;
     if let Some(message) = request.message
-        && let Some(sequence) = message.sequences().find(|one| !request.command.fields.contains(&one.name()))
+        && let Some(sequence) =
+            message.sequences().find(|one| !request.command.rules.fields.contains(&one.name()))
     {
         return Err(unknown_field(request.command, sequence.name()));
     }
     Ok(())
 }
 
-fn read_common_field<'a>(
+fn read_field<'a>(
     instance: &Instance,
     request: &mut Request<'a>,
     name: &str,
     value: RawBsonRef<'a>,
 ) -> Result<()> {
     let in_set = instance.set.is_some();
+    let generic = &mut request.generic;
     match name {
-        "$db" => match value {
-            RawBsonRef::String(database) => {
-                // Logins that are refused by name come in on this one.
-                if database != "$external" {
-                    crate::namespace::check_database(database)?;
-                }
-                request.database = database;
-            }
-            other => return Err(crate::parse::wrong_type("$db", other, "string")),
-        },
-        "maxTimeMS" => request.max_time_ms = max_time(value)?,
-        "writeConcern" if in_set => request.write_concern = WriteConcern::parse_for_set(value)?,
-        "writeConcern" => request.write_concern = WriteConcern::parse(value)?,
-        "readConcern" => request.read_concern = ReadConcern::parse(value, in_set)?,
+        // Logins that are refused by name come in on this one.
+        "$db" => request.set_database(value, |database| match database {
+            "$external" => Ok(()),
+            database => crate::namespace::check_database(database),
+        })?,
+        "maxTimeMS" => generic.max_time_ms = max_time(value)?,
+        "writeConcern" if in_set => generic.write_concern = WriteConcern::parse_for_set(value)?,
+        "writeConcern" => generic.write_concern = WriteConcern::parse(value)?,
+        "readConcern" => generic.read_concern = ReadConcern::parse(value, in_set)?,
         "$clusterTime" if in_set => crate::consistency::follow_cluster_time(instance, value),
-        "lsid" => request.session = Some(crate::sessions::read_id("OperationSessionInfo.lsid", value)?),
+        "lsid" => generic.session = Some(crate::sessions::read_id("OperationSessionInfo.lsid", value)?),
         "txnNumber" if in_set => {
             let number = crate::parse::integer_of(value);
-            request.transaction =
+            generic.transaction =
                 Some(number.ok_or_else(|| crate::parse::wrong_type("txnNumber", value, "long"))?);
         }
         "autocommit" | "startTransaction" if in_set => {
@@ -196,8 +176,8 @@ fn read_common_field<'a>(
             let what = "Transaction numbers are only allowed on a replica set member or mongos";
             return Err(Failure::new(Code::IllegalOperation, what));
         }
-        name if request.command.fields.contains(&name) || GENERIC_FIELDS.contains(&name) => {}
-        _ if request.command.any_fields => {}
+        name if request.command.rules.fields.contains(&name) || is_generic(name) => {}
+        _ if request.command.rules.any_fields => {}
         name => return Err(unknown_field(request.command, name)),
     }
     Ok(())
@@ -226,41 +206,35 @@ fn max_time(value: RawBsonRef<'_>) -> Result<u64> {
 }
 
 fn answer(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     request: &Request<'_>,
     conversation: &mut Option<Conversation>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let command = request.command;
     crate::auth::authorize(op, request)?;
-    if command.admin_only && request.database != "admin" {
-        return Err(Failure::new(
-            Code::Unauthorized,
-            format!("{} may only be run against the admin database.", command.name),
-        ));
-    }
-    op.limit(request.max_time_ms);
+    command.check_database(request.database)?;
+    op.limit(request.generic.max_time_ms);
     crate::consistency::check_role(op, request)?;
     crate::consistency::before_read(op, request)?;
     let _inside = crate::sharding::check(op, request)?;
     let injected = op.instance.fail_points.before(op.client, request, || op.check_interrupt())?;
     // Writes of documents take theirs themselves, some of them several times.
-    let changes_a_catalog =
-        command.kind == Kind::Command && matches!(command.access, Access::Write | Access::DatabaseAdmin);
+    let changes_a_catalog = command.kind == Kind::Command
+        && matches!(command.rules.access, Access::Write | Access::DatabaseAdmin);
     let _ticket = changes_a_catalog.then(|| op.write_ticket()).transpose()?;
     let mut reply = DocumentWriter::new(out);
-    match commands::run_of(command) {
-        Some(commands::Run::Plain(run)) => run(op, request, &mut reply)?,
-        Some(commands::Run::Login(run)) => run(op, request, conversation, &mut reply)?,
-        None => return Err(Failure::new(Code::InternalError, "the command has no function")),
+    match commands::function_of(command)? {
+        commands::Run::Plain(run) => run(op, request, &mut reply)?,
+        commands::Run::Login(run) => run(op, request, conversation, &mut reply)?,
     }
     crate::consistency::after_read(op, request)?;
-    if let Some(set) = &op.instance.set {
+    if op.instance.set.is_some() {
         if command.kind == Kind::Write || changes_a_catalog || op.last.is_some() {
-            set.finish_write(op, request, &mut reply);
+            crate::consistency::after_write(op, request, &mut reply);
         }
     } else if command.kind == Kind::Write
-        && request.write_concern.journal
+        && request.generic.write_concern.journal
         && op.instance.config.storage.journal
     {
         op.instance.journal.wait_for_operation()?;
@@ -272,4 +246,28 @@ fn answer(
     reply.f64("ok", 1.0);
     crate::consistency::write_times(op, Some(request), &mut reply);
     Ok(())
+}
+
+/// Whether a command can be expected to be brief: a query for a few documents as they stand now, a small write that nobody else
+/// has to confirm.
+fn is_brief(request: &Request<'_>, instance: &Instance) -> bool {
+    match (request.command.kind, request.command.name) {
+        (_, "find") => {
+            let limit = request.field("limit").and_then(crate::parse::integer_of).unwrap_or(0);
+            let concern = &request.generic.read_concern;
+            (1..=MOST_RETURNED).contains(&limit)
+                && !(concern.majority || concern.linearizable || concern.after.is_some())
+                && request.field("tailable").is_none()
+        }
+        // A write in a set may have to wait for other members, one with a journal to wait for the device.
+        (Kind::Write, "insert" | "update" | "delete") => {
+            instance.set.is_none() && !request.generic.write_concern.journal && request.bytes() <= MOST_BYTES
+        }
+        _ => false,
+    }
+}
+
+/// Whether what it did was brief.
+fn was_brief(figures: &Figures) -> bool {
+    figures.keys_examined + figures.docs_examined <= MOST_EXAMINED
 }

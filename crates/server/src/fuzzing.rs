@@ -42,7 +42,7 @@ impl Harness {
         config.set_parameters.insert("enableTestCommands".to_owned(), "1".to_owned());
         let log = Arc::new(Log::quiet(&config.log_options()));
         let (instance, _) =
-            Instance::new(config, memory::open(), None, log, crate::commands::COMMANDS.len()).ok()?;
+            Instance::new(config, memory::open(), None, log, crate::commands::registry()).ok()?;
         let client = instance.clients.add("127.0.0.1:1".to_owned());
         let session = instance.engine.session().ok()?;
         Some(Harness { instance, client, session, conversation: None, commands: 0, auth })
@@ -95,7 +95,7 @@ mod tests {
     use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
     use super::*;
-    use crate::commands::COMMANDS;
+    use crate::commands::registry;
 
     /// Random commands: names and fields that exist, values that mostly make no sense.
     struct Source(Xoshiro256PlusPlus);
@@ -170,12 +170,12 @@ mod tests {
         }
 
         fn command(&mut self) -> Document {
-            let row = &COMMANDS[self.below(COMMANDS.len())];
+            let row = &registry().all()[self.below(registry().all().len())];
             let target = if self.below(3) == 0 { self.value(2) } else { "c".into() };
             let mut command = doc! { row.name: target };
             for _ in 0..self.below(5) {
-                if !row.fields.is_empty() {
-                    let field = self.pick(row.fields);
+                if !row.rules.fields.is_empty() {
+                    let field = self.pick(row.rules.fields);
                     command.insert(field, self.value(4));
                 }
             }

@@ -10,26 +10,29 @@ use fathom_errors::{Error, Kind};
 use fathom_query::{Code, Failure};
 use parking_lot::Mutex;
 
-use crate::auth::Users;
 use crate::client::Clients;
-use crate::config::Config;
-use crate::diagnostics::{Counters, Profiler};
-use crate::execution::CursorTable;
+use crate::config::{ClusterRole, Config};
+use crate::cursors::CursorTable;
 use crate::executor::Executor;
 use crate::fail_points::FailPoints;
 use crate::log::{Log, Severity};
 use crate::parameters::Parameters;
-use crate::replication::{ReplicaSet, SetTables};
+use crate::replica_set::ReplicaSet;
+use crate::request::CommandRegistry;
 use crate::sessions::Sessions;
-use crate::sharding::{ClusterRole, Sharding};
+use crate::sharding_state::Sharding;
+use crate::stats::{Counters, Profiler};
 use crate::storage::bell::{Bell, CheckpointFigures};
-use crate::storage::{Catalog, Collection, DataDirectory, Journal, Tickets};
+use crate::storage::{Catalog, Collection, DataDirectory, Journal, SetTables, Tickets};
+use crate::users::Users;
 use crate::write_gate::WriteGate;
 
 /// What a server is made of.
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub(crate) config: Config,
+    /// The commands that clients may ask for.
+    pub(crate) commands: &'static CommandRegistry,
     /// Tells this server from any other, as long as it runs.
     pub(crate) id: bson::oid::ObjectId,
     pub(crate) engine: Arc<dyn Engine>,
@@ -40,7 +43,7 @@ pub(crate) struct Instance {
     pub(crate) write_gate: WriteGate,
     pub(crate) cursors: CursorTable,
     pub(crate) clients: Clients,
-    pub(crate) executor: Executor,
+    pub(crate) executor: Executor<Instance>,
     pub(crate) parameters: Parameters,
     pub(crate) counters: Counters,
     pub(crate) profiler: Profiler,
@@ -71,13 +74,13 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// A server over an open engine, which counts so many different commands; the second value says which collections must be counted again.
+    /// A server over an open engine, with these commands; the second value says which collections must be counted again.
     pub(crate) fn new(
         config: Config,
         engine: Arc<dyn Engine>,
         directory: Option<DataDirectory>,
         log: Arc<Log>,
-        commands: usize,
+        commands: &'static CommandRegistry,
     ) -> Result<(Arc<Instance>, Vec<Arc<Collection>>), Error> {
         let failed =
             |failure: fathom_wire::Failure| Error::new(Kind::Corruption, failure.message().to_owned());
@@ -97,7 +100,8 @@ impl Instance {
             cursors: CursorTable::default(),
             clients: Clients::default(),
             executor: Executor::new(config.net.service_executor),
-            counters: Counters::new(commands),
+            counters: Counters::new(commands.all().len()),
+            commands,
             profiler: Profiler::new(&config),
             fail_points: FailPoints::new(&config),
             users,
@@ -194,8 +198,23 @@ impl Instance {
         i64::try_from(bytes).unwrap_or(i64::MAX)
     }
 
+    /// The machine's name and our port, as mongod calls itself; the port stays away where it is the usual one.
+    pub(crate) fn host(&self) -> String {
+        const USUAL_PORT: u16 = 27017;
+        let name = machine();
+        match self.port.get() {
+            Some(port) if *port != USUAL_PORT => format!("{name}:{port}"),
+            _ => name,
+        }
+    }
+
     /// What checkpoints did.
     pub(crate) fn checkpoint_figures(&self) -> CheckpointFigures {
         *self.checkpoints.lock()
     }
+}
+
+/// The machine's name.
+pub(crate) fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -5,16 +5,20 @@
 //! by name, never silently. It binds loopback unless told otherwise, and opens only directories that it made.
 
 mod auth;
+mod background;
 mod buffers;
+mod checkpoint;
 mod client;
-mod command;
+mod command_line;
 mod commands;
+mod completion;
 pub mod config;
 mod consistency;
+mod cursors;
 mod diagnostics;
 mod dispatch;
-mod elapsed;
 mod engines;
+mod event_loops;
 mod execution;
 mod executor;
 mod fail_points;
@@ -23,23 +27,23 @@ pub mod fuzzing;
 mod instance;
 mod namespace;
 mod network;
-mod operation;
+mod operation_context;
 mod parameters;
-mod pid_file;
-mod read_concern;
+mod replica_set;
 mod replication;
 mod request;
 mod server;
+mod server_parameters;
 mod sessions;
 mod sharding;
-mod startup_warnings;
+mod sharding_state;
+mod stats;
 mod storage;
-mod write_concern;
+mod users;
 mod write_gate;
 
-pub use config::Config;
+pub use config::{ClusterRole, Config};
 pub use server::Server;
-pub use sharding::ClusterRole;
 
 use fathom_service::{log, parse, random};
 

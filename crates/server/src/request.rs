@@ -1,14 +1,84 @@
-//! A command that a client sent, with its arguments.
+//! A command that a client sent: what is known of it before it runs (its name, who may run it, which fields it takes), and what the server reads of
+//! its generic arguments, read concern and write concern among them. The functions that run commands stand above, in the table of
+//! `commands`.
+//!
+//! The write concern of a server that stands alone is `w` up to 1 or majority, `j`, `wtimeout`; of a member of a set all of it (server.md, 4.2),
+//! which `fathom-replication` reads and judges.
 
-use bson::{RawBsonRef, RawDocument};
-use fathom_wire::OpMsg;
+use bson::RawBsonRef;
+use fathom_query::{Code, Failure};
+use fathom_replication::timestamp_from_bson;
+use fathom_service::GENERIC_ARGUMENTS;
 
 use crate::Result;
-use crate::command::Command;
-use crate::parse::Listed;
-use crate::read_concern::ReadConcern;
+use crate::parse;
 use crate::sessions::SessionId;
-use crate::write_concern::WriteConcern;
+
+/// What an operation counts as in `opLatencies` and for tickets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    Write,
+    Command,
+}
+
+/// Who may run a command. What single commands need beyond that is in `auth::needs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Whoever is connected, logged in or not.
+    Nobody,
+    /// Whoever is logged in.
+    Anybody,
+    /// Who may read the command's database.
+    Read,
+    /// Who may write it.
+    Write,
+    /// Who may administer the database (validate, profile, drop it).
+    DatabaseAdmin,
+    /// Who may administer the users of the database.
+    UserAdmin,
+    /// Who may watch the server.
+    Monitor,
+    /// Who may manage the server.
+    Manage,
+}
+
+/// What the server has to know of a command beside its names.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// Who may run it.
+    pub(crate) access: Access,
+    /// The fields it takes beside the generic ones.
+    pub(crate) fields: &'static [&'static str],
+    /// Whether it takes fields that nobody can list: the conditions of `currentOp`, sections of `serverStatus`, and those of
+    /// commands that are refused.
+    pub(crate) any_fields: bool,
+}
+
+/// A row of the table of commands, its function apart.
+pub(crate) type Command = fathom_service::Command<Kind, Rules>;
+
+/// All commands of the server, by row and by name.
+pub(crate) type CommandRegistry = fathom_service::CommandRegistry<Kind, Rules>;
+
+/// What routers and other servers add to a command.
+static ADDED_BY_SERVERS: &[&str] = &[
+    "allowImplicitCollectionCreation",
+    "shardVersion",
+    "databaseVersion",
+    "stmtId",
+    "stmtIds",
+    "coordinator",
+    "$replData",
+    "$oplogQueryData",
+    "maxTimeMSOpOnly",
+    "rawData",
+];
+
+/// Whether every command takes a field of this name.
+pub(crate) fn is_generic(name: &str) -> bool {
+    GENERIC_ARGUMENTS.contains(&name) || ADDED_BY_SERVERS.contains(&name)
+}
 
 /// The reply being written.
 pub(crate) type Reply<'a> = fathom_wire::DocumentWriter<'a>;
@@ -17,15 +87,11 @@ pub(crate) type Reply<'a> = fathom_wire::DocumentWriter<'a>;
 pub(crate) const CLOSE_CONNECTION: &str = "FathomCloseConnection";
 
 /// A command with its arguments.
-#[derive(Debug)]
-pub(crate) struct Request<'a> {
-    pub(crate) command: &'static Command,
-    /// The first field's value: mostly the collection.
-    pub(crate) target: RawBsonRef<'a>,
-    pub(crate) database: &'a str,
-    /// The body's fields.
-    pub(crate) fields: &'a Listed<'a>,
-    pub(crate) message: Option<&'a OpMsg<'a>>,
+pub(crate) type Request<'a> = fathom_service::Request<'a, Kind, Rules, GenericArguments>;
+
+/// The arguments that every command takes, as far as the server acts upon them.
+#[derive(Debug, Default)]
+pub(crate) struct GenericArguments {
     pub(crate) write_concern: WriteConcern,
     pub(crate) max_time_ms: u64,
     pub(crate) read_concern: ReadConcern,
@@ -33,33 +99,170 @@ pub(crate) struct Request<'a> {
     pub(crate) session: Option<SessionId>,
     /// `txnNumber`: a write that the driver may send again.
     pub(crate) transaction: Option<i64>,
-    /// Whether it came by OP_QUERY, as old handshakes do.
-    pub(crate) legacy: bool,
 }
 
-impl<'a> Request<'a> {
-    /// The command as it came.
-    pub(crate) fn body(&self) -> &'a RawDocument {
-        self.fields.document()
+/// What a read wants to be sure of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReadConcern {
+    /// Nothing that could be rolled back.
+    pub(crate) majority: bool,
+    /// Also that no other primary has newer.
+    pub(crate) linearizable: bool,
+    /// Everything up to this cluster time.
+    pub(crate) after: Option<u64>,
+}
+
+impl ReadConcern {
+    /// Reads `{level, afterClusterTime}`.
+    pub(crate) fn parse(value: RawBsonRef<'_>, in_set: bool) -> Result<ReadConcern> {
+        let RawBsonRef::Document(concern) = value else {
+            return Err(crate::parse::wrong_type("readConcern", value, "object"));
+        };
+        let mut read = ReadConcern::default();
+        match crate::parse::field(concern, "afterClusterTime") {
+            None => {}
+            Some(_) if !in_set => {
+                return Err(Failure::new(
+                    Code::IllegalOperation,
+                    "Cannot specify afterClusterTime readConcern on a standalone server",
+                ));
+            }
+            Some(RawBsonRef::Timestamp(time)) => read.after = Some(timestamp_from_bson(time)),
+            Some(other) => {
+                return Err(crate::parse::wrong_type("readConcern.afterClusterTime", other, "timestamp"));
+            }
+        }
+        match crate::parse::string(concern, "level")? {
+            None | Some("local" | "available") => {}
+            Some("majority") => read.majority = true,
+            Some("linearizable") if in_set => read.linearizable = true,
+            Some("snapshot") if in_set => {
+                return Err(Failure::new(
+                    Code::InvalidOptions,
+                    "readConcern level snapshot is only valid in a transaction",
+                ));
+            }
+            Some("linearizable" | "snapshot") => {
+                return Err(Failure::new(
+                    Code::NotAReplicaSet,
+                    "node needs to be a replica set member to use this read concern",
+                ));
+            }
+            Some(_) => {
+                return Err(Failure::new(
+                    Code::FailedToParse,
+                    "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'",
+                ));
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// What a write waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WriteConcern {
+    /// Whether the journal must hold it. `w: "majority"` implies it, as `writeConcernMajorityJournalDefault` does.
+    pub(crate) journal: bool,
+    /// What a member of a set waits for; the set's default if none was given.
+    pub(crate) of_set: Option<fathom_replication::WriteConcern>,
+}
+
+impl WriteConcern {
+    /// Reads it as a member of a set.
+    pub(crate) fn parse_for_set(value: RawBsonRef<'_>) -> Result<WriteConcern> {
+        let RawBsonRef::Document(document) = value else {
+            return Err(parse::wrong_type("writeConcern", value, "object"));
+        };
+        let of_set = match document.is_empty() {
+            true => None,
+            false => Some(fathom_replication::WriteConcern::parse(&parse::owned(document)?)?),
+        };
+        Ok(WriteConcern { journal: false, of_set })
     }
 
-    /// `database.collection`.
-    pub(crate) fn namespace(&self) -> Result<String> {
-        crate::parse::namespace(self.database, self.target)
+    /// Reads `{w, j, fsync, wtimeout}`.
+    pub(crate) fn parse(value: RawBsonRef<'_>) -> Result<WriteConcern> {
+        let RawBsonRef::Document(document) = value else {
+            return Err(parse::wrong_type("writeConcern", value, "object"));
+        };
+        let mut concern = WriteConcern::default();
+        let mut journal_given = None;
+        for element in document {
+            let (name, value) = element.map_err(|error| parse::malformed(&error))?;
+            match name.as_str() {
+                "w" => concern.journal |= check_w(value)?,
+                "j" | "journal" => journal_given = Some(parse::truth_of(value)),
+                "fsync" => concern.journal |= parse::truth_of(value),
+                "wtimeout" | "wtimeoutMS" => {
+                    parse::integer_of(value)
+                        .ok_or_else(|| Failure::new(Code::FailedToParse, "wtimeout must be a number"))?;
+                }
+                "provenance" | "getLastError" | "wOpTime" | "wElectionId" => {}
+                other => {
+                    return Err(Failure::new(
+                        Code::FailedToParse,
+                        format!("unrecognized write concern field: {other}"),
+                    ));
+                }
+            }
+        }
+        if let Some(journal) = journal_given {
+            concern.journal = journal;
+        }
+        Ok(concern)
+    }
+}
+
+/// Whether `w` implies the journal; a number above 1 has nobody to wait for.
+fn check_w(value: RawBsonRef<'_>) -> Result<bool> {
+    match value {
+        RawBsonRef::String("majority") => Ok(true),
+        RawBsonRef::String(mode) => Err(Failure::new(
+            Code::BadValue,
+            format!("cannot use non-majority 'w' mode {mode} when a host is not a member of a replica set"),
+        )),
+        value => match parse::integer_of(value) {
+            Some(0 | 1) => Ok(false),
+            Some(2..=50) => {
+                Err(Failure::new(Code::BadValue, "cannot use 'w' > 1 when a host is not replicated"))
+            }
+            Some(_) => Err(Failure::new(
+                Code::FailedToParse,
+                "w has to be a non-negative number and not greater than 50",
+            )),
+            None => Err(Failure::new(Code::FailedToParse, "w has to be a number or a string")),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{RawDocumentBuf, rawdoc};
+
+    use super::*;
+
+    fn parsed(document: RawDocumentBuf) -> Result<WriteConcern> {
+        WriteConcern::parse(RawBsonRef::Document(&document))
     }
 
-    /// Bytes of the documents that it came as.
-    pub(crate) fn bytes(&self) -> usize {
-        self.message.map_or(self.body().as_bytes().len(), OpMsg::bytes)
+    #[test]
+    fn majority_implies_the_journal_unless_told_otherwise() {
+        assert_eq!(parsed(rawdoc! {}).unwrap(), WriteConcern::default());
+        assert!(parsed(rawdoc! { "w": "majority" }).unwrap().journal);
+        assert!(!parsed(rawdoc! { "w": "majority", "j": false }).unwrap().journal);
+        assert!(parsed(rawdoc! { "w": 1, "j": true, "wtimeout": 5 }).unwrap().journal);
     }
 
-    /// A field of the body.
-    pub(crate) fn field(&self, name: &str) -> Option<RawBsonRef<'a>> {
-        crate::parse::field(self.fields, name)
-    }
-
-    /// The documents of a field that may come beside the body.
-    pub(crate) fn documents(&self, name: &str) -> Result<Vec<&'a RawDocument>> {
-        crate::parse::documents_of_command(self.message, self.fields, name)
+    #[test]
+    fn what_needs_other_members_is_refused() {
+        for (concern, code) in [
+            (rawdoc! { "w": 2 }, Code::BadValue),
+            (rawdoc! { "w": "dc" }, Code::BadValue),
+            (rawdoc! { "w": 51 }, Code::FailedToParse),
+            (rawdoc! { "x": 1 }, Code::FailedToParse),
+        ] {
+            assert_eq!(parsed(concern).unwrap_err().code(), code);
+        }
     }
 }

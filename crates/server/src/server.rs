@@ -1,5 +1,11 @@
-//! A server from its start to its end.
+//! A server from its start to its end: what is worth a warning then, and the file with the process id, as long as it runs.
+//!
+//! Warned of are settings that make it unsafe, or its figures unlike those of a MongoDB that is set up as its vendor advises. `fathom doctor` knows
+//! far more; this is what mongod itself says. The ids are mongod's, so that tools that look for them find them.
+//!
+//! A file with a process id that names somebody else by the end is left alone.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -9,16 +15,104 @@ use fathom_client::tls::ServerTls;
 use fathom_client::{LOOK_UP_TIMEOUT, host_addresses};
 use fathom_errors::{Error, Kind};
 use fathom_service::{Limits, Listener, bind};
+use rustix::process::{Resource, getrlimit};
 
+use crate::background;
 use crate::config::{Config, EngineName, TlsMode, TlsOptions};
-use crate::executor::Executor;
+use crate::event_loops;
 use crate::instance::Instance;
 use crate::log::{Log, Severity};
-use crate::parameters;
-use crate::pid_file::PidFile;
 use crate::replication;
-use crate::startup_warnings;
-use crate::storage::{DataDirectory, background, recount};
+use crate::server_parameters;
+use crate::storage::{DataDirectory, recount};
+
+/// A process id file that is ours.
+#[derive(Debug)]
+pub(crate) struct PidFile(PathBuf);
+
+impl PidFile {
+    /// Writes our process id to `path`.
+    pub(crate) fn write(path: &Path) -> Result<PidFile, Error> {
+        std::fs::write(path, text()).map_err(|error| Error::io("write the process id to", path, error))?;
+        Ok(PidFile(path.to_owned()))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        if std::fs::read_to_string(&self.0).is_ok_and(|found| found == text()) {
+            // A file that cannot be removed names a process that is gone, which its readers must bear anyway.
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+}
+
+fn text() -> String {
+    format!("{}\n", std::process::id())
+}
+
+/// The magic number of ext2 to ext4 (statfs(2)).
+const EXT: i64 = 0xEF53;
+/// Open files that mongod asks for at least.
+const OPEN_FILES: u64 = 64_000;
+
+/// Logs all that apply.
+pub(crate) fn log_warnings(log: &Log, config: &Config, memory_bytes: u64) {
+    let warn = |component: &str, id: i32, message: &str| log.startup_warning(component, id, message);
+    let storage = &config.storage;
+    if storage.engine == EngineName::WiredTiger && is_ext(&storage.db_path) {
+        warn(
+            "STORAGE",
+            22297,
+            "The XFS file system is strongly recommended with WiredTiger, and the dbPath is on ext4",
+        );
+    }
+    if let Some(size) = storage.wired_tiger.cache_size_gb
+        && storage.engine == EngineName::WiredTiger
+        && size * GIB > memory_bytes_as_number(memory_bytes) * 0.8
+    {
+        warn("STORAGE", 22300, "The configured WiredTiger cache size is more than 80% of available RAM");
+    }
+    if !config.auth {
+        let message = "Access control is not enabled for the database. Read and write access to data and configuration is unrestricted";
+        warn("CONTROL", 22120, message);
+    }
+    if rustix::process::geteuid().is_root() {
+        warn("CONTROL", 22138, "You are running this process as the root user, which is not recommended");
+    }
+    if !is_told_where(config) {
+        let message = "This server is bound to localhost. Remote systems will be unable to connect to it; --bind_ip or --bind_ip_all name other addresses";
+        warn("CONTROL", 22140, message);
+    }
+    if let Some(limit) = open_files().filter(|limit| *limit < OPEN_FILES) {
+        let message = format!(
+            "Soft rlimits for open file descriptors too low: {limit}, and {OPEN_FILES} are recommended"
+        );
+        warn("CONTROL", 22184, &message);
+    }
+}
+
+const GIB: f64 = 1_073_741_824.0;
+
+#[expect(clippy::cast_precision_loss, reason = "a share of it is all that is asked")]
+fn memory_bytes_as_number(bytes: u64) -> f64 {
+    bytes as f64
+}
+
+fn is_told_where(config: &Config) -> bool {
+    let net = config.parsed.get("net").and_then(|net| net.as_document());
+    net.is_some_and(|net| net.contains_key("bindIp") || net.contains_key("bindIpAll"))
+}
+
+fn is_ext(path: &std::path::Path) -> bool {
+    #[allow(clippy::unnecessary_cast, reason = "its type differs between architectures")]
+    rustix::fs::statfs(path).is_ok_and(|found| found.f_type as i64 == EXT)
+}
+
+/// Files that this process may have open; none if there is no limit.
+pub(crate) fn open_files() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
 
 /// A server that runs.
 #[derive(Debug)]
@@ -60,7 +154,7 @@ impl Server {
 
     /// What can be refused by looking comes first, then what leaves traces.
     fn open(mut config: Config, log: &Arc<Log>) -> Result<Server, Error> {
-        parameters::check_start(&config)?;
+        server_parameters::check_start(&config)?;
         config.net.max_connections = connections_that_fit(config.net.max_connections, log);
         let tls = tls_of(&config.net.tls)?;
         let addresses_of = |host: &str| host_addresses(host, 0, LOOK_UP_TIMEOUT);
@@ -74,7 +168,7 @@ impl Server {
             }
         };
         log_start(log, &config);
-        startup_warnings::log(log, &config, crate::engines::memory_bytes());
+        log_warnings(log, &config, crate::engines::memory_bytes());
         if directory.as_ref().is_some_and(DataDirectory::was_unclean) {
             let what = "Detected unclean shutdown; the engine recovers from its journal";
             log.warning("STORAGE", 22271, "initandlisten", what, doc! {});
@@ -89,15 +183,15 @@ impl Server {
             }
         };
         let (instance, uncounted) =
-            Instance::new(config, engine, directory, Arc::clone(log), crate::commands::COMMANDS.len())?;
-        parameters::apply_start(&instance)?;
+            Instance::new(config, engine, directory, Arc::clone(log), crate::commands::registry())?;
+        server_parameters::apply_start(&instance)?;
         replication::recover(&instance)?;
         if let Some(address) = listeners.first().and_then(|listener| listener.local_addr().ok()) {
             let _ = instance.port.set(address.port());
         }
         let mut threads = background::start(&instance)?;
         threads.extend(replication::start(&instance)?);
-        threads.extend(Executor::start(&instance)?);
+        threads.extend(event_loops::start(&instance)?);
         let counting = count_again(&instance, uncounted);
         if instance.config.storage.rocksdb.crash_safe_counters {
             counting.into_iter().for_each(|thread| drop(thread.join()));
@@ -194,7 +288,7 @@ fn log_start(log: &Log, config: &Config) {
 
 /// How many connections there may be: no more than four fifths of the files that may be open, as mongod has it.
 fn connections_that_fit(wanted: usize, log: &Log) -> usize {
-    let Some(files) = startup_warnings::open_files() else { return wanted };
+    let Some(files) = open_files() else { return wanted };
     let most = usize::try_from(files / 5 * 4).unwrap_or(usize::MAX).max(1);
     if wanted > most {
         let attributes = doc! { "files": i64::try_from(files).unwrap_or(i64::MAX), "connections": i64::try_from(most).unwrap_or(i64::MAX) };
@@ -275,5 +369,25 @@ fn count_one(instance: &Instance, collection: &Arc<crate::storage::Collection>) 
             Some(renamed) => current = renamed,
             None => return Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_goes_with_the_server_unless_it_names_another() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pid");
+        let file = PidFile::write(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text());
+        drop(file);
+        assert!(!path.exists());
+        let file = PidFile::write(&path).unwrap();
+        std::fs::write(&path, "1\n").unwrap();
+        drop(file);
+        assert!(path.exists());
+        assert!(PidFile::write(directory.path()).is_err());
     }
 }

@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use bson::doc;
 use fathom_wire::{
-    Code, Codec, Compressor, Failure, Header, Message, OpCode, OpMsg, OpMsgWriter, OpQuery, OpReplyWriter,
+    Code, Compressor, Failure, Header, Message, OpCode, OpMsg, OpMsgWriter, OpQuery, OpReplyWriter,
 };
 use rustls::ServerConfig;
 
-use crate::listener::Leave;
+use crate::service::{Connection, Unattended};
 use crate::stream::{Socket, Stream};
-use crate::{Answer, Incoming, Result, Service, Unattended};
+use crate::{Answer, Incoming, Result, Service};
 
-/// Room for the first message of a connection, a hello: who sends less than that keeps no more memory busy.
-const FIRST_BYTES: usize = 1 << 10;
+/// What a connection's thread may use of stack, as mongod's; the deepest recursion is over 200 nested documents.
+const STACK_BYTES: usize = 1 << 20;
 /// What is read at once; most requests fit.
 const CHUNK_BYTES: usize = 16 << 10;
 /// The most that is read at once of a large message.
@@ -73,53 +73,7 @@ fn read_first(stream: &mut Stream, timeout: Duration) -> io::Result<Vec<u8>> {
     }
 }
 
-/// A connection and what it keeps between messages.
-pub(super) struct Connection<S: Service> {
-    pub(super) service: Arc<S>,
-    id: u64,
-    remote: String,
-    pub(super) peer: S::Peer,
-    pub(super) stream: Stream,
-    /// Room for bytes that are read; the first `filled` are, and are not used yet.
-    pub(super) input: Vec<u8>,
-    pub(super) filled: usize,
-    pub(super) output: Vec<u8>,
-    plain: Vec<u8>,
-    codec: Codec,
-    pub(super) requests: i32,
-    /// Whether the last message came compressed.
-    compressed: bool,
-    /// Takes it out of the lists when it ends, also when its thread panics.
-    _leave: Leave<S>,
-}
-
 impl<S: Service> Connection<S> {
-    pub(super) fn new(
-        service: Arc<S>,
-        (id, remote): (u64, String),
-        peer: S::Peer,
-        (stream, mut input): (Stream, Vec<u8>),
-        leave: Leave<S>,
-    ) -> Connection<S> {
-        let filled = input.len();
-        input.resize(FIRST_BYTES.max(filled), 0);
-        Connection {
-            service,
-            id,
-            remote,
-            peer,
-            stream,
-            input,
-            filled,
-            output: Vec::new(),
-            plain: Vec::new(),
-            codec: Codec::default(),
-            requests: 0,
-            compressed: false,
-            _leave: leave,
-        }
-    }
-
     /// Answers messages until the peer goes, sends nonsense, or the server stops, or the service takes the connection over.
     pub(super) fn serve(mut self) {
         while !self.service.is_stopping() {
@@ -311,6 +265,15 @@ impl<S: Service> Connection<S> {
         let what = "Error receiving request from client";
         self.service.log().info("NETWORK", 22988, &format!("conn{}", self.id), what, attributes);
         io::Error::from(io::ErrorKind::InvalidData)
+    }
+}
+
+/// Runs a connection by a thread of its own. Where none can be made, `run` is dropped, and so closes the connection that it holds.
+pub(super) fn spawn<S: Service>(service: &S, id: u64, run: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().name(format!("conn{id}")).stack_size(STACK_BYTES);
+    if let Err(error) = thread.spawn(run) {
+        let what = "cannot start a thread for a connection";
+        service.log().warning("NETWORK", 22944, "listener", what, doc! { "error": error.to_string() });
     }
 }
 

@@ -1,6 +1,5 @@
 //! Listening: addresses, the limit of connections, a thread for each.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
@@ -9,59 +8,19 @@ use std::time::Duration;
 
 use bson::doc;
 use fathom_errors::{Error, Kind};
-use parking_lot::Mutex;
 use rustls::ServerConfig;
 
-use crate::connection::Connection;
-use crate::log::Log;
+use crate::Service;
+use crate::connection::{secure, spawn};
+use crate::service::{Connection, Leave, Sockets};
 use crate::stream::Socket;
-use crate::{Answer, Incoming, Result as Reply, Traffic, Unattended};
 
-/// What a connection's thread may use of stack, as mongod's; the deepest recursion is over 200 nested documents.
-const STACK_BYTES: usize = 1 << 20;
 /// How many may wait to be accepted, as the kernel's own `SOMAXCONN` has it.
 const BACKLOG: i32 = 4096;
 /// How long the listener rests between two looks at whether the server stops.
 const ACCEPT_POLL: Duration = Duration::from_millis(50);
 /// After how long an idle connection is asked whether it lives, as mongod sets it.
 const KEEPALIVE_SECONDS: u64 = 120;
-
-/// What answers the messages of many connections.
-pub trait Service: Send + Sync + Sized + 'static {
-    /// What is kept of a connection from message to message, by its own thread.
-    type Peer: Send + 'static;
-
-    /// Where connections that come and go are noted.
-    fn log(&self) -> &Log;
-    /// What counts their bytes.
-    fn traffic(&self) -> &Traffic;
-    /// Whether no more is to be answered.
-    fn is_stopping(&self) -> bool;
-    /// A connection was accepted: its number, which no other has, and what to keep of it. By the socket it can be ended from outside.
-    fn welcome(&self, remote: &str, socket: &Arc<TcpStream>) -> (u64, Self::Peer);
-    /// A connection was turned away because there are too many.
-    fn turn_away(&self);
-    /// Appends the reply to a request; an error ends the connection.
-    fn answer(
-        self: &Arc<Self>,
-        peer: &mut Self::Peer,
-        incoming: &Incoming<'_>,
-        out: &mut Vec<u8>,
-    ) -> Reply<Answer>;
-    /// Whether the connection is to end now that its command is answered.
-    fn is_over(&self, peer: &Self::Peer) -> bool;
-    /// A connection of this number ended.
-    fn leave(&self, id: u64);
-    /// Whether a connection in the clear, between two messages, is to go on by [`Service::take_over`] and no longer by a thread
-    /// of its own.
-    fn is_wanted(&self, _: &Self::Peer) -> bool {
-        false
-    }
-    /// Takes a connection that [`Service::is_wanted`].
-    fn take_over(self: &Arc<Self>, connection: Unattended<Self>) {
-        connection.attend();
-    }
-}
 
 /// What connections are taken.
 #[derive(Clone, Copy, Debug)]
@@ -123,12 +82,6 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
     // refuses leaves it at that.
     let _ = rustix::net::listen(&listener, BACKLOG);
     Ok(listener)
-}
-
-/// The sockets of all connections, so that they can be ended from outside, and their threads.
-#[derive(Debug, Default)]
-struct Sockets {
-    open: Mutex<HashMap<u64, Arc<TcpStream>>>,
 }
 
 /// The running listeners.
@@ -246,42 +199,10 @@ impl<S: Service> Door<S> {
         spawn(&*self.service, id, move || {
             // Also where the closure is dropped unused or panics, `leave` goes with it.
             let leave = leave;
-            if let Ok(stream) = crate::connection::secure(Socket(socket), tls.as_ref(), may_be_plain) {
+            if let Ok(stream) = secure(Socket(socket), tls.as_ref(), may_be_plain) {
                 let service = Arc::clone(&leave.service);
                 Connection::new(service, (id, remote), kept, stream, leave).serve();
             }
         });
-    }
-}
-
-/// Runs a connection by a thread of its own. Where none can be made, `run` is dropped, and so closes the connection that it holds.
-pub(super) fn spawn<S: Service>(service: &S, id: u64, run: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::Builder::new().name(format!("conn{id}")).stack_size(STACK_BYTES);
-    if let Err(error) = thread.spawn(run) {
-        let what = "cannot start a thread for a connection";
-        service.log().warning("NETWORK", 22944, "listener", what, doc! { "error": error.to_string() });
-    }
-}
-
-/// Takes a connection out of the lists when it ends.
-pub(super) struct Leave<S: Service> {
-    service: Arc<S>,
-    sockets: Arc<Sockets>,
-    id: u64,
-}
-
-impl<S: Service> Drop for Leave<S> {
-    fn drop(&mut self) {
-        self.service.leave(self.id);
-        let mut open = self.sockets.open.lock();
-        open.remove(&self.id);
-        let left = i64::try_from(open.len()).unwrap_or(i64::MAX);
-        drop(open);
-        let attributes = doc! {
-            "connectionId": i64::try_from(self.id).unwrap_or(i64::MAX),
-            "connectionCount": left,
-        };
-        let context = format!("conn{}", self.id);
-        self.service.log().info("NETWORK", 22944, &context, "Connection ended", attributes);
     }
 }

@@ -13,9 +13,8 @@ use fathom_wire::{Header, Message, OpCode, OpMsg, OpMsgWriter};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use crate::connection::Connection;
-use crate::listener::spawn;
-use crate::{Answer, Result, Service};
+use crate::connection::spawn;
+use crate::{Answer, Result, Service, Unattended};
 
 /// What has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,21 +38,7 @@ pub enum Answered {
     End,
 }
 
-/// A connection in the clear whose last message is answered.
-pub struct Unattended<S: Service> {
-    connection: Connection<S>,
-    /// Whether the socket had no more when it was last read.
-    drained: bool,
-    /// How much of the reply is sent.
-    sent: usize,
-}
-
 impl<S: Service> Unattended<S> {
-    pub(super) fn new(connection: Connection<S>) -> Unattended<S> {
-        let sent = connection.output.len();
-        Unattended { connection, drained: false, sent }
-    }
-
     /// What the service keeps of it.
     pub fn peer(&self) -> &S::Peer {
         &self.connection.peer

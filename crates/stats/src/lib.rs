@@ -27,7 +27,6 @@ mod slo;
 mod spectrum;
 mod steady;
 mod summary;
-mod trend;
 
 pub use autoregression::Autoregression;
 pub use block_bootstrap::{Resampled, bootstrap_sums};
@@ -45,14 +44,13 @@ pub use paired_events::{
 };
 pub use periodicity::{FEWEST_CYCLES, FEWEST_SECONDS, Periodicity, SHORTEST_PERIOD_S, find_period};
 pub use random::Seeded;
-pub use rank::{RankCorrelation, spearman};
+pub use rank::{RankCorrelation, Trend, mann_kendall, spearman};
 pub use rhythm::{Echo, Rhythm};
 pub use sign_flip::{MOST_ENUMERATED_PAIRS, Shift, SignFlip, hodges_lehmann, sign_flip};
-pub use slo::Slo;
+pub use slo::{MAX_CLIENT_CPU_SHARE, Slo};
 pub use spectrum::{Spectrum, spectrum};
 pub use steady::{STEADY_EXCURSION, STEADY_SLOPE_EXCURSION, STEADY_WINDOW, SteadyState, steady_state};
 pub use summary::{
     Interval, bootstrap_mean, bootstrap_ratio, coefficient_of_variation, mean, median, quantile,
     standard_deviation, theil_sen_slope,
 };
-pub use trend::{Trend, mann_kendall};

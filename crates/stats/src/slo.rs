@@ -4,11 +4,17 @@ use std::str::FromStr;
 
 use fathom_errors::{Error, Result};
 use fathom_units::Nanos;
+use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
 
+/// Above this share of its processors a load client may itself be the limit, so that its load says nothing about the server. The rest
+/// is what bursts of replies need.
+pub const MAX_CLIENT_CPU_SHARE: f64 = 0.7;
+
 /// A quantile of the response time and its limit.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Slo {
     text: String,
     quantile: f64,
@@ -32,6 +38,20 @@ impl FromStr for Slo {
             return Err(bad());
         }
         Ok(Slo { text: text.trim().to_owned(), quantile, limit })
+    }
+}
+
+impl TryFrom<String> for Slo {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<Slo> for String {
+    fn from(slo: Slo) -> String {
+        slo.text
     }
 }
 

@@ -1,75 +1,17 @@
 //! A fresh file system on a volume, mounted: a loop device, an array of them, or whole disks that were named twice.
 //!
-//! How its mkfs is called stands in `mkfs`. It refuses a volume that is too small; that nothing of anybody's is on it
+//! Which file systems there are, and how each mkfs is called, stands in `mkfs`. It refuses a volume that is too small; that nothing of anybody's is on it
 //! is the business of whoever hands the volume over.
 
 use std::ffi::CString;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_process::{Guard, Ledger, Thing, Tool};
-use fathom_units::Bytes;
 use rustix::mount::MountFlags;
 
-use crate::LoopDevice;
-use crate::mkfs::{self, Stripe};
-
-/// The file systems that can be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Filesystem {
-    /// The usual one.
-    Ext4,
-    /// What MongoDB's vendor advises for WiredTiger.
-    Xfs,
-    /// Copy on write.
-    Btrfs,
-}
-
-impl Filesystem {
-    /// Every one of them.
-    pub const ALL: [Filesystem; 3] = [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs];
-
-    /// The kernel's name for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Filesystem::Ext4 => "ext4",
-            Filesystem::Xfs => "xfs",
-            Filesystem::Btrfs => "btrfs",
-        }
-    }
-
-    /// The Debian package with its mkfs.
-    pub(crate) fn package(self) -> &'static str {
-        match self {
-            Filesystem::Ext4 => "e2fsprogs",
-            Filesystem::Xfs => "xfsprogs",
-            Filesystem::Btrfs => "btrfs-progs",
-        }
-    }
-
-    /// The least size that its mkfs takes: mkfs.xfs(8) asks for 300 MiB since xfsprogs 5.19, mkfs.btrfs(8) for
-    /// 109 MiB, and an ext4 below 8 MiB has hardly room for its journal.
-    pub fn least_size_mib(self) -> u64 {
-        match self {
-            Filesystem::Ext4 => 8,
-            Filesystem::Xfs => 300,
-            Filesystem::Btrfs => 109,
-        }
-    }
-
-    /// The same on an array: over stripes mkfs.xfs makes eight allocation groups of a small volume, and one of them
-    /// must hold a log of 64 MiB (tried with xfsprogs 6.1: 512 MiB are too few, 520 are enough).
-    pub fn least_striped_size_mib(self) -> u64 {
-        if self == Filesystem::Xfs { 520 } else { self.least_size_mib() }
-    }
-}
-
-impl fmt::Display for Filesystem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+use crate::mkfs::{self, Volume};
+use crate::{Filesystem, LoopDevice};
 
 /// How a file system is made and mounted. Access times are off, as MongoDB's vendor advises, unless asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,23 +50,6 @@ impl Mounted {
         mount.undo()?;
         folder.undo()
     }
-}
-
-/// What a file system is made on.
-#[derive(Debug)]
-pub(crate) struct Volume<'a> {
-    /// The device, or the first of several that the file system joins itself (btrfs).
-    pub(crate) device: &'a Path,
-    /// The others of those.
-    pub(crate) others: &'a [PathBuf],
-    /// How much it holds, the others included.
-    pub(crate) size: Bytes,
-    /// Where the mount point is made unless told otherwise.
-    pub(crate) folder: &'a Path,
-    /// How the array below spreads what is written.
-    pub(crate) stripe: Option<Stripe>,
-    /// The UUID that the file system gets; its own choice if absent.
-    pub(crate) uuid: Option<&'a str>,
 }
 
 /// Makes `filesystem` on `device` and mounts it in a new folder, beside the device's file unless told otherwise. Needs root.

@@ -7,7 +7,6 @@
 
 mod array;
 mod cap;
-mod class;
 mod filesystem;
 mod kernel;
 mod loop_device;
@@ -16,9 +15,9 @@ mod queue;
 mod target;
 
 pub use array::{Array, ArrayKind};
-pub use cap::{Cap, CapLimits};
-pub use class::{STORAGE_CLASSES, StorageClass, storage_class};
-pub use filesystem::{Filesystem, FilesystemOptions, Mounted, format_and_mount};
+pub use cap::{Cap, CapLimits, STORAGE_CLASSES, StorageClass, storage_class};
+pub use filesystem::{FilesystemOptions, Mounted, format_and_mount};
 pub use loop_device::{Backing, LoopDevice, LoopOptions};
+pub use mkfs::Filesystem;
 pub use queue::QueueSettings;
 pub use target::{Base, CapPlace, NamedDisk, PreparedTarget, TargetDevice, TargetSpec};

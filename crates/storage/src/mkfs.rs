@@ -1,11 +1,69 @@
-//! How each mkfs is called: quietly, over whatever is there, at once, and along the stripes of an array.
+//! The file systems that can be made, and how each mkfs is called: quietly, over whatever is there, at once, and along the stripes of an array.
 //!
 //! Work that mkfs would leave to the kernel's idle time (inode tables, journal) is done at once, since it would
 //! disturb a measurement; blocks are not discarded, since that would undo a preallocation. What the caller asks for comes
 //! last and wins; a stripe that the caller gives is not given twice.
 
-use crate::Filesystem;
-use crate::filesystem::Volume;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use fathom_units::Bytes;
+
+/// The file systems that can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Filesystem {
+    /// The usual one.
+    Ext4,
+    /// What MongoDB's vendor advises for WiredTiger.
+    Xfs,
+    /// Copy on write.
+    Btrfs,
+}
+
+impl Filesystem {
+    /// Every one of them.
+    pub const ALL: [Filesystem; 3] = [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs];
+
+    /// The kernel's name for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Filesystem::Ext4 => "ext4",
+            Filesystem::Xfs => "xfs",
+            Filesystem::Btrfs => "btrfs",
+        }
+    }
+
+    /// The Debian package with its mkfs.
+    pub(crate) fn package(self) -> &'static str {
+        match self {
+            Filesystem::Ext4 => "e2fsprogs",
+            Filesystem::Xfs => "xfsprogs",
+            Filesystem::Btrfs => "btrfs-progs",
+        }
+    }
+
+    /// The least size that its mkfs takes: mkfs.xfs(8) asks for 300 MiB since xfsprogs 5.19, mkfs.btrfs(8) for
+    /// 109 MiB, and an ext4 below 8 MiB has hardly room for its journal.
+    pub fn least_size_mib(self) -> u64 {
+        match self {
+            Filesystem::Ext4 => 8,
+            Filesystem::Xfs => 300,
+            Filesystem::Btrfs => 109,
+        }
+    }
+
+    /// The same on an array: over stripes mkfs.xfs makes eight allocation groups of a small volume, and one of them
+    /// must hold a log of 64 MiB (tried with xfsprogs 6.1: 512 MiB are too few, 520 are enough).
+    pub fn least_striped_size_mib(self) -> u64 {
+        if self == Filesystem::Xfs { 520 } else { self.least_size_mib() }
+    }
+}
+
+impl fmt::Display for Filesystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
 /// How an array spreads what is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +72,23 @@ pub(crate) struct Stripe {
     pub(crate) chunk_kib: u64,
     /// How many disks hold data; mirrors do not count.
     pub(crate) data_disks: u64,
+}
+
+/// What a file system is made on.
+#[derive(Debug)]
+pub(crate) struct Volume<'a> {
+    /// The device, or the first of several that the file system joins itself (btrfs).
+    pub(crate) device: &'a Path,
+    /// The others of those.
+    pub(crate) others: &'a [PathBuf],
+    /// How much it holds, the others included.
+    pub(crate) size: Bytes,
+    /// Where the mount point is made unless told otherwise.
+    pub(crate) folder: &'a Path,
+    /// How the array below spreads what is written.
+    pub(crate) stripe: Option<Stripe>,
+    /// The UUID that the file system gets; its own choice if absent.
+    pub(crate) uuid: Option<&'a str>,
 }
 
 /// The block size of ext4 wherever stripes are counted in it, in bytes; its mkfs would choose 1024 on a small volume.
@@ -96,10 +171,7 @@ fn words(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
-
     use super::*;
-    use fathom_units::Bytes;
 
     const STRIPE: Stripe = Stripe { chunk_kib: 256, data_disks: 2 };
 

@@ -1,17 +1,16 @@
 //! Writes BSON straight into a buffer that is used again and again: replies take no memory of their own.
 //!
 //! A document is written field by field at the end of a `Vec<u8>`, its length put in when it ends. Nested documents and
-//! arrays borrow their parent, so that nothing can be written out of order, and end when they are dropped. Whole documents are
+//! arrays borrow their parent, so that nothing can be written out of order, and end when they are dropped. The keys of an array are
+//! the numbers 0, 1, 2 ... as text: they are counted up in place, digit by digit. Whole documents are
 //! spliced in as bytes; who produces them (a storage engine) may write them into the buffer itself.
 //!
 //! It refuses nothing: a name must not hold a NUL, as no name that came from BSON or stands in our text does.
 
 use bson::oid::ObjectId;
+use bson::raw::{RawBson, cstr};
 use bson::spec::{BinarySubtype, ElementType};
-use bson::{Bson, DateTime, Document, RawArray, RawBsonRef, RawDocument, Timestamp};
-
-use crate::array_writer::ArrayWriter;
-use crate::value_writer::{append_bson, append_raw};
+use bson::{Bson, DateTime, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp};
 
 /// One document being written at the end of a buffer; it ends with [`DocumentWriter::end`] or when dropped.
 #[derive(Debug)]
@@ -211,4 +210,237 @@ pub(crate) fn append_binary(buffer: &mut Vec<u8>, subtype: BinarySubtype, value:
 pub(crate) fn append_timestamp(buffer: &mut Vec<u8>, value: Timestamp) {
     buffer.extend_from_slice(&value.increment.to_le_bytes());
     buffer.extend_from_slice(&value.time.to_le_bytes());
+}
+
+/// One array being written at the end of a buffer; it ends with [`ArrayWriter::end`] or when dropped.
+#[derive(Debug)]
+pub struct ArrayWriter<'a> {
+    buffer: &'a mut Vec<u8>,
+    start: usize,
+    index: Index,
+}
+
+/// A place in an array to go back to.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayMark {
+    length_bytes: usize,
+    index: Index,
+}
+
+impl<'a> ArrayWriter<'a> {
+    /// Begins an array at the end of `buffer`.
+    pub fn new(buffer: &'a mut Vec<u8>) -> Self {
+        let start = begin(buffer);
+        ArrayWriter { buffer, start, index: Index::ZERO }
+    }
+
+    /// Items so far.
+    pub fn count(&self) -> usize {
+        self.index.value
+    }
+
+    /// Bytes of this array so far, without the NUL that ends it.
+    pub fn length_bytes(&self) -> usize {
+        self.buffer.len().saturating_sub(self.start)
+    }
+
+    /// The place after the items so far, to come back to when the next one turns out too large or fails.
+    pub fn mark(&self) -> ArrayMark {
+        ArrayMark { length_bytes: self.length_bytes(), index: self.index }
+    }
+
+    /// Forgets the items that were written after `mark` was taken from this array.
+    pub fn back_to(&mut self, mark: ArrayMark) {
+        self.buffer.truncate(self.start + mark.length_bytes);
+        self.index = mark.index;
+    }
+
+    /// Writes the type and the index of the next item; the caller must then append exactly its value to
+    /// [`ArrayWriter::buffer`].
+    pub fn begin_item(&mut self, element_type: ElementType) {
+        self.buffer.push(element_type as u8);
+        self.buffer.extend_from_slice(self.index.text());
+        self.buffer.push(0);
+        self.index.increment();
+    }
+
+    /// Where the value of an item that was begun goes.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        self.buffer
+    }
+
+    /// Begins a document as the next item.
+    pub fn begin_document(&mut self) -> DocumentWriter<'_> {
+        self.begin_item(ElementType::EmbeddedDocument);
+        DocumentWriter::new(self.buffer)
+    }
+
+    /// Begins an array as the next item.
+    pub fn begin_array(&mut self) -> ArrayWriter<'_> {
+        self.begin_item(ElementType::Array);
+        ArrayWriter::new(self.buffer)
+    }
+
+    /// A whole document, as it is.
+    pub fn document(&mut self, value: &RawDocument) {
+        self.begin_item(ElementType::EmbeddedDocument);
+        self.buffer.extend_from_slice(value.as_bytes());
+    }
+
+    /// A string.
+    pub fn string(&mut self, value: &str) {
+        self.begin_item(ElementType::String);
+        append_string(self.buffer, value);
+    }
+
+    /// A 32-bit integer.
+    pub fn i32(&mut self, value: i32) {
+        self.begin_item(ElementType::Int32);
+        self.buffer.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// A 64-bit integer.
+    pub fn i64(&mut self, value: i64) {
+        self.begin_item(ElementType::Int64);
+        self.buffer.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// A value of any type, from raw BSON.
+    pub fn value(&mut self, value: RawBsonRef<'_>) {
+        self.begin_item(value.element_type());
+        append_raw(self.buffer, value);
+    }
+
+    /// A value of any type.
+    pub fn bson(&mut self, value: &Bson) {
+        self.begin_item(value.element_type());
+        append_bson(self.buffer, value);
+    }
+
+    /// Ends the array and puts in its length.
+    pub fn end(self) {}
+}
+
+impl Drop for ArrayWriter<'_> {
+    fn drop(&mut self) {
+        end(self.buffer, self.start);
+    }
+}
+
+/// As many digits as the greatest count of items has: a 2 GiB buffer cannot hold 10^10 of them.
+const DIGITS: usize = 10;
+
+/// A number and its text, right-aligned.
+#[derive(Clone, Copy, Debug)]
+struct Index {
+    value: usize,
+    digits: [u8; DIGITS],
+    used: usize,
+}
+
+impl Index {
+    const ZERO: Index = Index { value: 0, digits: [b'0'; DIGITS], used: 1 };
+
+    fn text(&self) -> &[u8] {
+        self.digits.get(DIGITS - self.used..).unwrap_or(&self.digits)
+    }
+
+    fn increment(&mut self) {
+        self.value += 1;
+        for (place, digit) in self.digits.iter_mut().rev().enumerate() {
+            if *digit < b'9' {
+                *digit += 1;
+                self.used = self.used.max(place + 1);
+                return;
+            }
+            *digit = b'0';
+        }
+    }
+}
+
+/// Appends a value as its raw form has it.
+pub(crate) fn append_raw(buffer: &mut Vec<u8>, value: RawBsonRef<'_>) {
+    match value {
+        RawBsonRef::Double(value) => buffer.extend_from_slice(&value.to_le_bytes()),
+        RawBsonRef::String(text) | RawBsonRef::Symbol(text) | RawBsonRef::JavaScriptCode(text) => {
+            append_string(buffer, text);
+        }
+        RawBsonRef::Document(document) => buffer.extend_from_slice(document.as_bytes()),
+        RawBsonRef::Array(array) => buffer.extend_from_slice(array.as_bytes()),
+        RawBsonRef::Binary(binary) => append_binary(buffer, binary.subtype, binary.bytes),
+        RawBsonRef::Undefined | RawBsonRef::Null | RawBsonRef::MinKey | RawBsonRef::MaxKey => {}
+        RawBsonRef::ObjectId(id) => buffer.extend_from_slice(&id.bytes()),
+        RawBsonRef::Boolean(truth) => buffer.push(u8::from(truth)),
+        RawBsonRef::DateTime(time) => buffer.extend_from_slice(&time.timestamp_millis().to_le_bytes()),
+        RawBsonRef::RegularExpression(regex) => {
+            append_cstring(buffer, regex.pattern.as_str());
+            append_cstring(buffer, regex.options.as_str());
+        }
+        RawBsonRef::JavaScriptCodeWithScope(code) => {
+            let start = buffer.len();
+            append_length(buffer, 0);
+            append_string(buffer, code.code);
+            buffer.extend_from_slice(code.scope.as_bytes());
+            patch_length(buffer, start);
+        }
+        RawBsonRef::Int32(value) => buffer.extend_from_slice(&value.to_le_bytes()),
+        RawBsonRef::Int64(value) => buffer.extend_from_slice(&value.to_le_bytes()),
+        RawBsonRef::Timestamp(value) => append_timestamp(buffer, value),
+        RawBsonRef::Decimal128(value) => buffer.extend_from_slice(&value.bytes()),
+        RawBsonRef::DbPointer(_) => append_by_document(buffer, value),
+    }
+}
+
+/// Appends a value of the owned form.
+pub(crate) fn append_bson(buffer: &mut Vec<u8>, value: &Bson) {
+    match value {
+        Bson::Document(fields) => DocumentWriter::new(buffer).extend(fields),
+        Bson::Array(items) => {
+            let mut array = ArrayWriter::new(buffer);
+            items.iter().for_each(|item| array.bson(item));
+        }
+        Bson::Double(value) => buffer.extend_from_slice(&value.to_le_bytes()),
+        Bson::String(text) | Bson::Symbol(text) | Bson::JavaScriptCode(text) => append_string(buffer, text),
+        Bson::Binary(binary) => append_binary(buffer, binary.subtype, &binary.bytes),
+        Bson::Undefined | Bson::Null | Bson::MinKey | Bson::MaxKey => {}
+        Bson::ObjectId(id) => buffer.extend_from_slice(&id.bytes()),
+        Bson::Boolean(truth) => buffer.push(u8::from(*truth)),
+        Bson::DateTime(time) => buffer.extend_from_slice(&time.timestamp_millis().to_le_bytes()),
+        Bson::RegularExpression(regex) => {
+            append_cstring(buffer, regex.pattern.as_str());
+            append_cstring(buffer, regex.options.as_str());
+        }
+        Bson::JavaScriptCodeWithScope(code) => {
+            let start = buffer.len();
+            append_length(buffer, 0);
+            append_string(buffer, &code.code);
+            DocumentWriter::new(buffer).extend(&code.scope);
+            patch_length(buffer, start);
+        }
+        Bson::Int32(value) => buffer.extend_from_slice(&value.to_le_bytes()),
+        Bson::Int64(value) => buffer.extend_from_slice(&value.to_le_bytes()),
+        Bson::Timestamp(value) => append_timestamp(buffer, *value),
+        Bson::Decimal128(value) => buffer.extend_from_slice(&value.bytes()),
+        Bson::DbPointer(_) => {
+            if let Ok(raw) = RawBson::try_from(value.clone()) {
+                append_by_document(buffer, raw.as_raw_bson_ref());
+            }
+        }
+    }
+}
+
+fn append_cstring(buffer: &mut Vec<u8>, value: &str) {
+    buffer.extend_from_slice(value.as_bytes());
+    buffer.push(0);
+}
+
+/// Appends a value whose parts the `bson` crate keeps to itself, by way of a document with nothing else in it.
+fn append_by_document(buffer: &mut Vec<u8>, value: RawBsonRef<'_>) {
+    let mut alone = RawDocumentBuf::new();
+    alone.append(cstr!(""), value);
+    // Around it: the length, the type, the NUL of an empty name; and the NUL of the document.
+    let bytes = alone.as_bytes();
+    if let Some(value) = bytes.get(6..bytes.len().saturating_sub(1)) {
+        buffer.extend_from_slice(value);
+    }
 }

@@ -3,13 +3,11 @@
 //! Frames only: bytes to messages and back, for the server, the client and the load generator alike. It opens no socket and
 //! knows no command. Every length that a peer sends is checked before memory is taken for it.
 
-mod array_writer;
 mod code;
 mod compression;
 mod document_writer;
 mod failure;
 mod header;
-mod legacy;
 pub mod limits;
 mod message;
 mod message_writer;
@@ -17,16 +15,13 @@ mod op_msg;
 mod reader;
 pub mod scram;
 mod validate;
-mod value_writer;
 
-pub use array_writer::{ArrayMark, ArrayWriter};
 pub use code::Code;
 pub use compression::{Codec, Compressor, never_compressed};
-pub use document_writer::DocumentWriter;
+pub use document_writer::{ArrayMark, ArrayWriter, DocumentWriter};
 pub use failure::Failure;
 pub use header::{Header, OpCode};
-pub use legacy::{OpQuery, OpReply};
-pub use message::Message;
+pub use message::{Message, OpQuery, OpReply};
 pub use message_writer::{OpMsgWriter, OpReplyWriter, SequenceWriter, write_query_command};
 pub use op_msg::{Documents, OpMsg, Sequence, flag};
 pub use validate::validate_document;

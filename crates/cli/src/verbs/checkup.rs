@@ -4,9 +4,11 @@
 //! directory it takes away again; it does not touch a database that lies there.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Command, ValueEnum};
+use fathom_client::Target;
 use fathom_errors::Error;
 use fathom_explain::FailCondition;
 use fathom_host::View;
@@ -15,16 +17,21 @@ use fathom_probe::{Pace, Permits};
 use fathom_process::Signals;
 use fathom_record::{Confidence, Finding};
 use fathom_report::{findings_brief, findings_text};
+use fathom_session::{
+    Assessment, CoreLoad, Driver, ENGINES, IS_BUILT_IN, LoadSpec, MonitorSpec, ProbePlan, ProbeSpec,
+    RecordSpec, ServerSpec, SessionResult, SessionSpec, Tools, WorkloadSpec,
+};
 use fathom_units::Bytes;
 use serde_json::json;
 
-use super::disk;
-use crate::live::{Format, Live, WIDTH};
-use crate::loading::{self, LoadPlan};
+use crate::arguments::{DocumentArgs, default_engine};
+use crate::assessment_text;
 use crate::outcome::Outcome;
-use crate::probing::{self, DocumentArgs, Ended, Plan, Wanted};
-use crate::watched_load::{self, Judged};
-use crate::{lab_server, output};
+use crate::output::{self, WIDTH};
+use crate::result_printer::{Format, ResultPrinter, verdict_text};
+
+/// Connections of the loads.
+const CONNECTIONS: u32 = 16;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -100,7 +107,7 @@ pub(crate) fn command() -> Command {
 
 /// Checks the host, probes the disk, judges both.
 pub(crate) fn run(config: Config) -> Result<Outcome> {
-    let signals = Signals::install()?;
+    let tools = Tools { signals: Signals::install()?, note: output::note };
     let format = match config.json {
         None => Format::Text,
         Some(Json::Document) => Format::Document,
@@ -108,32 +115,27 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     };
     let options = Options { dir: Some(config.dir.clone()), mongodb: config.mongodb };
     let diagnosis = doctor::examine(&View::live(), &options)?;
-    let wanted = config.wanted()?;
+    let spec = config.session(diagnosis.findings.clone())?;
     if let Some(uri) = &config.uri {
-        loading::check_reachable(uri)?;
+        fathom_session::check_reachable(uri)?;
     }
-    let run = match config.no_record {
-        true => None,
-        false => probing::open_run("checkup", config.runs.clone(), config.seed, &config.dir),
-    };
-    let mut live = Live::new(format, run);
-    if !lab_server::IS_BUILT_IN && !config.no_load && config.uri.is_none() {
+    if !IS_BUILT_IN && !config.no_load && config.uri.is_none() {
         output::note(
             "fathom: this build has no server to load, so the disk alone is judged; --uri names one",
         );
     }
     show_host(format, &diagnosis, config.verbose)?;
-    let ended = probing::probe_and_record(&wanted, &mut live, &signals, &diagnosis.findings)?;
-    show_end(&live, &diagnosis, &ended)?;
-    let outcome = outcome(&ended.probed.findings, &ended.probed.loads);
-    match ended.probed.error {
+    let result = fathom_session::run(&spec, &tools, &mut ResultPrinter::new(format))?;
+    show_end(format, &diagnosis, &result)?;
+    let outcome = outcome(&result.probe_findings, &result.assessments);
+    match result.error {
         Some(error) => Err(error.into()),
-        None => Ok(outcome.or_by(config.fail_if.as_ref(), &live.entries)),
+        None => Ok(outcome.or_by(config.fail_if.as_ref(), &result.results)),
     }
 }
 
 /// What was named on the disk or under load; host settings alone hold nothing back.
-fn outcome(disk: &[Finding], loads: &[Judged]) -> Outcome {
+fn outcome(disk: &[Finding], loads: &[Assessment]) -> Outcome {
     let named = |finding: &&Finding| finding.is_alarm() && finding.confidence != Confidence::CannotTell;
     if disk.iter().any(|finding| named(&finding)) {
         return Outcome::Findings;
@@ -150,27 +152,98 @@ fn outcome(disk: &[Finding], loads: &[Judged]) -> Outcome {
 }
 
 impl Config {
-    fn wanted(&self) -> Result<Wanted> {
-        let pace = if self.quick { Pace::Quick } else { Pace::Full };
-        Ok(Wanted {
-            dir: self.dir.clone(),
-            size: self.size.or_else(|| disk::quick_size(&self.dir).filter(|_| self.quick)),
-            direct: true,
-            permits: Permits { any_file_system: self.any_fs, destroy: None },
-            verify: false,
-            keep: false,
-            seed: self.seed,
-            documents: self.documents.documents()?,
-            layout_budget: Some(disk::layout_budget(self.quick)),
-            plan: Plan::Profile(pace, disk::default_engine()),
-            load: (!self.no_load && (lab_server::IS_BUILT_IN || self.uri.is_some())).then(|| LoadPlan {
-                dir: self.dir.clone(),
-                uri: self.uri.clone(),
-                quick: self.quick,
-                seed: self.seed,
-            }),
+    fn session(&self, host_findings: Vec<Finding>) -> Result<SessionSpec> {
+        let record = RecordSpec::new("checkup", self.runs.clone(), &self.dir).seed(self.seed);
+        Ok(SessionSpec {
+            record: (!self.no_record).then_some(record),
+            findings: host_findings,
+            probe: Some(self.probe()?),
+            loads: self.loads(),
+            monitor: None,
         })
     }
+
+    fn probe(&self) -> Result<ProbeSpec> {
+        let pace = if self.quick { Pace::Quick } else { Pace::Full };
+        Ok(ProbeSpec {
+            size: self.size.or_else(|| ProbeSpec::size_for(&self.dir, pace)),
+            permits: Permits { any_file_system: self.any_fs, destroy: None },
+            seed: self.seed,
+            documents: self.documents.documents()?,
+            layout_budget: Some(ProbeSpec::layout_budget_for(pace)),
+            ..ProbeSpec::new(&self.dir, ProbePlan::Profile(pace, default_engine()))
+        })
+    }
+
+    /// A load of the deployment that is named, else of the lab server on each engine.
+    fn loads(&self) -> Vec<LoadSpec> {
+        let dir = || self.dir.clone();
+        let servers: Vec<ServerSpec> = match &self.uri {
+            _ if self.no_load => Vec::new(),
+            Some(uri) => vec![ServerSpec::NewDatabase { uri: uri.clone(), dir: dir() }],
+            None if !IS_BUILT_IN => Vec::new(),
+            None => ENGINES
+                .map(|(engine, name)| {
+                    let (engine, name) = (engine.to_owned(), format!("Server on {name}"));
+                    ServerSpec::Local { engine, name, dir: dir() }
+                })
+                .to_vec(),
+        };
+        servers.into_iter().enumerate().map(|(number, server)| self.load(number, server)).collect()
+    }
+
+    fn load(&self, number: usize, server: ServerSpec) -> LoadSpec {
+        let name = match &server {
+            ServerSpec::Local { name, .. } => name.clone(),
+            ServerSpec::NewDatabase { uri, .. } => {
+                uri.parse().map(|target: Target| target.to_string()).unwrap_or_default()
+            }
+            ServerSpec::Url => String::new(),
+        };
+        LoadSpec {
+            server,
+            workload: WorkloadSpec::Core(self.parts(&name)),
+            driver: Driver::Own,
+            monitor: Some(MonitorSpec {
+                is_judged: true,
+                is_required: false,
+                first_member: number,
+                ..MonitorSpec::default()
+            }),
+            is_strict: true,
+            has_points: false,
+        }
+    }
+
+    /// A load, and the workloads A and C.
+    fn parts(&self, server: &str) -> Vec<CoreLoad> {
+        let (load_s, run_s, records) = if self.quick { (2, 1, 20_000) } else { (30, 15, 200_000) };
+        let part = |(name, reads, seconds): (&str, Option<f64>, u64)| {
+            let mut load = CoreLoad {
+                name: name.to_owned(),
+                tag: format!("{}.{}.", plain(server), plain(name)),
+                is_run: Some(reads.is_some()),
+                records: Some(records),
+                operations: Some(0),
+                time: Some(Duration::from_secs(seconds)),
+                connections: Some(CONNECTIONS),
+                read_share: Some(reads.unwrap_or(1.0)),
+                seed: Some(self.seed),
+                ..CoreLoad::default()
+            };
+            load.properties.set("workload", "CoreWorkload", "checkup");
+            load.properties.set("requestdistribution", "zipfian", "checkup");
+            load
+        };
+        [("load", None, load_s), ("workload A", Some(0.5), run_s), ("workload C", Some(1.0), run_s)]
+            .map(part)
+            .to_vec()
+    }
+}
+
+/// A name as it stands in the names of files.
+fn plain(text: &str) -> String {
+    text.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
 
 fn show_host(format: Format, diagnosis: &Diagnosis, verbose: bool) -> Result<()> {
@@ -200,19 +273,18 @@ fn show_host(format: Format, diagnosis: &Diagnosis, verbose: bool) -> Result<()>
     Ok(())
 }
 
-fn show_end(live: &Live, diagnosis: &Diagnosis, ended: &Ended) -> Result<()> {
-    let probed = &ended.probed;
+fn show_end(format: Format, diagnosis: &Diagnosis, result: &SessionResult) -> Result<()> {
     let mut document = json!({
         "schema": fathom_record::SCHEMA,
         "fathom_version": env!("CARGO_PKG_VERSION"),
         "verb": "checkup",
-        "state": ended.state,
-        "error": probed.error.as_ref().map(Error::to_string),
-        "run_folder": ended.folder,
-        "disk_findings": probed.findings,
-        "loads": watched_load::document(&probed.loads),
+        "state": result.state,
+        "error": result.error.as_ref().map(Error::to_string),
+        "run_folder": result.folder,
+        "disk_findings": result.probe_findings,
+        "loads": assessment_text::document_under_load(&result.assessments),
     });
-    match live.format {
+    match format {
         Format::Lines => {
             document["type"] = json!("end");
             return Ok(output::line(&document.to_string())?);
@@ -223,30 +295,30 @@ fn show_end(live: &Live, diagnosis: &Diagnosis, ended: &Ended) -> Result<()> {
                 "assumptions": diagnosis.assumptions,
                 "findings": diagnosis.findings,
             });
-            document["results"] = json!(live.entries);
+            document["results"] = json!(result.results);
             return Ok(output::line(&document.to_string())?);
         }
         _ => {}
     }
-    if probed.interrupted {
+    if result.is_interrupted {
         output::line("\nInterrupted: the figures above are what was measured until then.")?;
     }
-    let findings = findings_text(&probed.findings, WIDTH, false);
+    let findings = findings_text(&result.probe_findings, WIDTH, false);
     if !findings.is_empty() {
         output::line(&format!("\n{findings}"))?;
     }
-    let under_load = watched_load::text(&probed.loads);
+    let under_load = assessment_text::text_under_load(&result.assessments);
     if !under_load.is_empty() {
         output::line(&format!("\n{under_load}"))?;
     }
     let settings = diagnosis.findings.iter().filter(|finding| finding.is_alarm()).count();
     let verb = if settings == 1 { "setting differs" } else { "settings differ" };
-    live.verdict_text().map_or(Ok(()), |verdict| output::line(&verdict))?;
+    verdict_text(&result.results).map_or(Ok(()), |verdict| output::line(&verdict))?;
     output::line(&match settings {
         0 => "No host setting differs from MongoDB's advice.".to_owned(),
         n => format!("{n} host {verb} from MongoDB's advice; see 'fathom doctor'."),
     })?;
-    if let Some(folder) = &ended.folder {
+    if let Some(folder) = &result.folder {
         output::line(&format!("Run folder: {}", folder.display()))?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! `fathom disk`: what a disk can do for a database, where its knee is, and what spoils it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::Result;
@@ -8,14 +8,16 @@ use clap::{Args, Command, ValueEnum};
 use fathom_errors::Error;
 use fathom_probe::{DEPTH_MAX, Durable, Engine, Job, LadderPlan, Pace, Pattern, Permits, Slo, WindowPlan};
 use fathom_process::Signals;
+use fathom_record::disk::Entry;
 use fathom_report::{findings_text, fio_json};
+use fathom_session::{ProbePlan, ProbeSpec, RecordSpec, SessionResult, SessionSpec, Tools};
 use fathom_units::{Bytes, Nanos};
 use serde_json::json;
 
-use crate::live::{Format, Live, WIDTH};
+use crate::arguments::{DocumentArgs, default_engine};
 use crate::outcome::Outcome;
-use crate::output;
-use crate::probing::{self, DocumentArgs, Ended, Plan, Wanted};
+use crate::output::{self, WIDTH};
+use crate::result_printer::{Format, ResultPrinter, verdict_text};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -146,53 +148,53 @@ pub(crate) fn command() -> Command {
 
 /// Probes, prints, and judges.
 pub(crate) fn run(config: Config) -> Result<Outcome> {
-    let signals = Signals::install()?;
-    let wanted = config.wanted()?;
+    let tools = Tools { signals: Signals::install()?, note: output::note };
+    let probe = config.probe()?;
     let format = match config.json {
         None => Format::Text,
         Some(Json::Document) => Format::Document,
         Some(Json::Lines) => Format::Lines,
         Some(Json::Fio) => Format::Fio,
     };
-    let run = if config.no_record {
-        None
-    } else {
-        probing::open_run("disk", config.runs.clone(), config.seed, &config.dir)
+    let record = RecordSpec::new("disk", config.runs.clone(), &config.dir).seed(config.seed);
+    let spec = SessionSpec {
+        record: (!config.no_record).then_some(record),
+        probe: Some(probe),
+        ..SessionSpec::default()
     };
-    let mut live = Live::new(format, run);
-    let ended = probing::probe_and_record(&wanted, &mut live, &signals, &[])?;
-    show(&live, &ended)?;
-    match ended.probed.error {
+    let mut printer = ResultPrinter::new(format);
+    let result = fathom_session::run(&spec, &tools, &mut printer)?;
+    show(&printer, &result)?;
+    match result.error {
         Some(error) => Err(error.into()),
-        None if ended.probed.findings.iter().any(fathom_record::Finding::is_alarm) => Ok(Outcome::Findings),
+        None if result.probe_findings.iter().any(fathom_record::Finding::is_alarm) => Ok(Outcome::Findings),
         None => Ok(Outcome::Clean),
     }
 }
 
-fn show(live: &Live, ended: &Ended) -> Result<()> {
-    let probed = &ended.probed;
+fn show(printer: &ResultPrinter, result: &SessionResult) -> Result<()> {
     let document = || {
         json!({
             "schema": fathom_record::SCHEMA,
             "fathom_version": env!("CARGO_PKG_VERSION"),
             "verb": "disk",
-            "state": ended.state,
-            "error": probed.error.as_ref().map(Error::to_string),
-            "run_folder": ended.folder,
-            "findings": probed.findings,
+            "state": result.state,
+            "error": result.error.as_ref().map(Error::to_string),
+            "run_folder": result.folder,
+            "findings": result.probe_findings,
         })
     };
-    match live.format {
+    match printer.format {
         Format::Text => {
-            if probed.interrupted {
+            if result.is_interrupted {
                 output::line("\nInterrupted: the figures above are what was measured until then.")?;
             }
-            let findings = findings_text(&probed.findings, WIDTH, false);
+            let findings = findings_text(&result.probe_findings, WIDTH, false);
             if !findings.is_empty() {
                 output::line(&format!("\n{findings}"))?;
             }
-            live.verdict_text().map_or(Ok(()), |verdict| output::line(&verdict))?;
-            if let Some(folder) = &ended.folder {
+            verdict_text(&result.results).map_or(Ok(()), |verdict| output::line(&verdict))?;
+            if let Some(folder) = &result.folder {
                 output::line(&format!("\nRun folder: {}", folder.display()))?;
             }
         }
@@ -203,23 +205,32 @@ fn show(live: &Live, ended: &Ended) -> Result<()> {
         }
         Format::Document => {
             let mut whole = document();
-            whole["results"] = json!(live.entries);
+            whole["results"] = json!(result.results);
             output::line(&whole.to_string())?;
         }
         Format::Fio => {
-            let (directory, size) = live.subject();
+            let (directory, size) = subject(&result.results);
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             let unix_ms = u64::try_from(now.as_millis()).unwrap_or(0);
-            let text = fio_json(&live.fio, env!("CARGO_PKG_VERSION"), &directory, size, unix_ms);
+            let text = fio_json(&printer.fio, env!("CARGO_PKG_VERSION"), directory, size, unix_ms);
             output::line(&text.to_string())?;
         }
     }
     Ok(())
 }
 
+/// The directory probed and the size of its file.
+fn subject(results: &[Entry]) -> (&str, u64) {
+    let subject = results.iter().find_map(|entry| match entry {
+        Entry::Subject(subject) => Some((subject.directory.as_str(), subject.size_bytes)),
+        _ => None,
+    });
+    subject.unwrap_or_default()
+}
+
 impl Config {
-    /// The plan that the flags describe; refuses what contradicts itself.
-    fn wanted(&self) -> Result<Wanted> {
+    /// The probe that the flags describe; refuses what contradicts itself.
+    fn probe(&self) -> Result<ProbeSpec> {
         let plan = self.plan()?;
         if self.keep && self.block.is_some_and(|block| block.get() % 4096 != 0) {
             let what =
@@ -227,23 +238,26 @@ impl Config {
             return Err(Error::usage(what).into());
         }
         let documents = self.documents.documents()?;
-        Ok(Wanted {
-            dir: self.dir.clone(),
-            size: self.size.or_else(|| quick_size(&self.dir).filter(|_| self.quick)),
-            direct: !self.buffered,
+        let pace = self.pace();
+        Ok(ProbeSpec {
+            size: self.size.or_else(|| ProbeSpec::size_for(&self.dir, pace)),
+            is_direct: !self.buffered,
             permits: Permits { any_file_system: self.any_fs, destroy: self.destroy.clone() },
-            verify: self.verify,
-            keep: self.keep,
+            is_verified: self.verify,
+            keeps_file: self.keep,
             seed: self.seed,
             documents,
             // A size that was asked for is laid out whole, however long that takes.
-            layout_budget: self.size.is_none().then_some(layout_budget(self.quick)),
-            plan,
-            load: None,
+            layout_budget: self.size.is_none().then_some(ProbeSpec::layout_budget_for(pace)),
+            ..ProbeSpec::new(&self.dir, plan)
         })
     }
 
-    fn plan(&self) -> Result<Plan> {
+    fn pace(&self) -> Pace {
+        if self.quick { Pace::Quick } else { Pace::Full }
+    }
+
+    fn plan(&self) -> Result<ProbePlan> {
         let one_shape = self.pattern.is_some()
             || self.block.is_some()
             || self.depth.is_some()
@@ -258,8 +272,7 @@ impl Config {
                     .advise("name one shape with --pattern, or take --quick")
                     .into());
             }
-            let pace = if self.quick { Pace::Quick } else { Pace::Full };
-            return Ok(Plan::Profile(pace, self.engine.unwrap_or_else(default_engine)));
+            return Ok(ProbePlan::Profile(self.pace(), self.engine.unwrap_or_else(default_engine)));
         }
         let pattern = self.pattern.unwrap_or(if self.durable.is_some() {
             Pattern::RandWrite
@@ -275,9 +288,9 @@ impl Config {
                 if self.rate.is_some() || self.slo.is_some() {
                     return Err(Error::usage("a ladder of depths and a fixed rate exclude each other").into());
                 }
-                Ok(Plan::Ladder(self.ladder(job, first, last, true)?))
+                Ok(ProbePlan::Ladder(self.ladder(job, first, last, true)?))
             }
-            None if climbs => Ok(Plan::Ladder(self.ladder(job, 1, DEPTH_MAX, false)?)),
+            None if climbs => Ok(ProbePlan::Ladder(self.ladder(job, 1, DEPTH_MAX, false)?)),
             depth => {
                 let open_loop = self.rate.is_some() || self.slo.is_some();
                 let otherwise = match pattern {
@@ -290,10 +303,10 @@ impl Config {
                 job.check()?;
                 if let Some(slo) = &self.slo {
                     job.clone().rate(1.0).check()?;
-                    return Ok(Plan::Objective(job, slo.clone(), self.step(Nanos::secs(5))?));
+                    return Ok(ProbePlan::Objective(job, slo.clone(), self.step(Nanos::secs(5))?));
                 }
                 let window = WindowPlan::new(pattern.word(), vec![job], self.step(Nanos::secs(10))?);
-                Ok(Plan::Window(window))
+                Ok(ProbePlan::Window(window))
             }
         }
     }
@@ -329,27 +342,5 @@ impl Config {
             return Err(Error::usage(format!("--time {time} makes no sense; take 10ms to 30 days")).into());
         }
         Ok(time)
-    }
-}
-
-/// The size of a quick probing, where it surely fits; if not, the default (a quarter of the room) decides.
-pub(crate) fn quick_size(dir: &Path) -> Option<Bytes> {
-    let room = rustix::fs::statvfs(dir).ok()?;
-    (room.f_bavail.saturating_mul(room.f_frsize) > Bytes::gib(2).get()).then_some(Bytes::mib(256))
-}
-
-/// How long the layout pass may take where no size was asked for.
-pub(crate) fn layout_budget(quick: bool) -> Nanos {
-    if quick { Nanos::secs(4) } else { Nanos::secs(30) }
-}
-
-/// io_uring where the kernel gives it; the thread engine, with a note, where it does not.
-pub(crate) fn default_engine() -> Engine {
-    match fathom_probe::io_uring_available() {
-        Ok(()) => Engine::IoUring,
-        Err(error) => {
-            output::note(&format!("fathom: {error}; probing with psync"));
-            Engine::Psync
-        }
     }
 }

@@ -11,17 +11,19 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
-use fathom_explain::{FailCondition, Judgement, judge};
+use fathom_explain::FailCondition;
 use fathom_process::Signals;
 use fathom_record::disk::Entry;
 use fathom_record::{Run, State};
+use fathom_session::{
+    Assessment, Events, Feed, LiveFeed, MonitorSpec, RecordSpec, SessionSpec, Tools, pause, run_folders,
+};
 use fathom_units::Nanos;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::explaining::{self, Explained};
+use crate::arguments::MonitorArgs;
 use crate::outcome::Outcome;
-use crate::watching::{Session, SourceArgs, WatchPlan};
-use crate::{output, probing, run_folders};
+use crate::{assessment_text, output};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -51,7 +53,7 @@ pub(crate) struct Config {
     #[arg(value_name = "RUN", conflicts_with_all = ["uri", "dir", "device", "namespace", "log", "time", "no_record"])]
     run: Option<PathBuf>,
     #[command(flatten)]
-    source: SourceArgs,
+    source: MonitorArgs,
     /// How long a deployment is watched [default: 2m]
     #[arg(long = "for", value_name = "TIME")]
     time: Option<Nanos>,
@@ -86,23 +88,25 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         let what = "--for says how long a deployment is watched, and none is named";
         return Err(Error::usage(what).advise("name one with --uri, --dir or --device").into());
     }
-    let explained = match config.source.names_something() {
-        true => watched(&config)?,
-        false => of_folder(&config)?,
+    let (assessment, state, folder) = match config.source.names_something() {
+        true => monitored(&config)?,
+        false => recorded(&config)?,
     };
     if config.json {
-        output::line(&serde_json::to_string_pretty(&explaining::document(&explained))?)?;
+        let document = assessment_text::document(&assessment, state, folder.as_deref());
+        output::line(&serde_json::to_string_pretty(&document)?)?;
     } else {
-        output::line(&explaining::text(&explained))?;
+        output::line(&assessment_text::text(&assessment, state, folder.as_deref()))?;
     }
-    let outcome = explained.judgement.verdict.as_ref().map_or(Outcome::Unjudged, Outcome::from);
-    Ok(outcome.or_by(config.fail_if.as_ref(), &explained.evidence.results))
+    let outcome = assessment.judgement.verdict.as_ref().map_or(Outcome::Unjudged, Outcome::from);
+    Ok(outcome.or_by(config.fail_if.as_ref(), &assessment.evidence.results))
 }
 
 /// An old run, judged anew; its folder stays as it is.
-fn of_folder(config: &Config) -> Result<Explained> {
+fn recorded(config: &Config) -> Result<(Assessment, State, Option<PathBuf>)> {
     let folder = run_folders::named_or_newest(config.run.as_deref(), config.runs.as_deref())?;
-    Explained::of_folder(folder, probed(config)?)
+    let (assessment, state) = Assessment::of_folder(&folder, probed(config)?)?;
+    Ok((assessment, state, Some(folder)))
 }
 
 /// The steps of the probe that was named.
@@ -117,52 +121,63 @@ fn probed(config: &Config) -> Result<Vec<Entry>> {
     Ok(results)
 }
 
-/// A deployment, or this host, watched for a while.
-fn watched(config: &Config) -> Result<Explained> {
+/// A deployment, or this host, monitored for a while.
+fn monitored(config: &Config) -> Result<(Assessment, State, Option<PathBuf>)> {
     let time = config.time.unwrap_or(Nanos::secs(120));
     if time < SHORTEST {
         return Err(
             Error::usage(format!("--for {time} is too short to say anything; take {SHORTEST}")).into()
         );
     }
-    let plan = config.source.plan(INTERVAL)?;
-    let probed = probed(config)?;
-    let signals = Signals::install()?;
-    let run = match config.no_record {
-        true => None,
-        false => probing::open_run("explain", config.runs.clone(), 0, &plan.place()),
+    let monitor = MonitorSpec {
+        time: Some(Duration::from(time)),
+        is_judged: true,
+        known_results: probed(config)?,
+        ..config.source.spec(INTERVAL)?
     };
-    let mut session = Session::start(&plan, run, None)?;
-    follow(&mut session, &plan, Duration::from(time), &signals);
-    session.stop();
-    session.gather(Duration::ZERO);
-    let mut recent = std::mem::take(&mut session.recent);
-    recent.evidence.results.extend(probed);
-    let judgement: Judgement = judge(&recent.evidence);
-    let state = if signals.stopped() { State::Interrupted } else { State::Complete };
-    let folder = session.end(state, None, |kept| kept.judgement(&judgement));
-    Ok(Explained {
-        subject: plan.subject(),
-        judgement,
-        notes: recent.notes,
-        evidence: recent.evidence,
-        state,
-        folder,
-    })
+    let tools = Tools { signals: Signals::install()?, note: output::note };
+    let record = RecordSpec::new("explain", config.runs.clone(), &monitor.directory());
+    let mut progress = Progress { subject: monitor.subject(), time: Duration::from(time) };
+    let spec = SessionSpec {
+        record: (!config.no_record).then_some(record),
+        monitor: Some(monitor),
+        ..SessionSpec::default()
+    };
+    let mut result = fathom_session::run(&spec, &tools, &mut progress)?;
+    if let Some(error) = result.error {
+        return Err(error.into());
+    }
+    let assessment = result.assessments.pop();
+    let missing = || Error::new(Kind::Unsupported, "nothing was judged");
+    Ok((assessment.ok_or_else(missing)?, result.state, result.folder))
 }
 
-fn follow(session: &mut Session, plan: &WatchPlan, time: Duration, signals: &Signals) {
-    let begun = Instant::now();
-    let progress = match std::io::stderr().is_terminal() {
-        true => ProgressBar::new(time.as_secs()),
-        false => ProgressBar::hidden(),
-    };
-    let style = ProgressStyle::with_template("watching {msg} {wide_bar} {pos}/{len} s");
-    progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    progress.set_message(plan.subject());
-    while !signals.stopped() && begun.elapsed() < time {
-        session.gather(Duration::from_millis(200).min(time.saturating_sub(begun.elapsed())));
-        progress.set_position(begun.elapsed().as_secs());
+/// A bar on the terminal while a deployment is monitored.
+struct Progress {
+    subject: String,
+    time: Duration,
+}
+
+impl Events for Progress {
+    fn follow(
+        &mut self,
+        feed: &mut LiveFeed<'_>,
+        until: Option<Instant>,
+        signals: &Signals,
+    ) -> Result<(), Error> {
+        let begun = Instant::now();
+        let progress = match std::io::stderr().is_terminal() {
+            true => ProgressBar::new(self.time.as_secs()),
+            false => ProgressBar::hidden(),
+        };
+        let style = ProgressStyle::with_template("watching {msg} {wide_bar} {pos}/{len} s");
+        progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        progress.set_message(self.subject.clone());
+        while let Some(wait) = pause(until, signals) {
+            feed.gather(wait);
+            progress.set_position(begun.elapsed().as_secs());
+        }
+        progress.finish_and_clear();
+        Ok(())
     }
-    progress.finish_and_clear();
 }

@@ -20,6 +20,7 @@ mod route;
 mod runs;
 #[cfg(feature = "lab")]
 mod serve;
+mod session;
 mod watch;
 #[cfg(not(feature = "lab"))]
 mod without_lab;
@@ -80,6 +81,7 @@ static VERBS: &[Verb] = &[
         command: completions::command,
         run: |matches| completions::run(completions::Config::from_arg_matches(matches)?, command()),
     },
+    Verb { command: session::command, run: |_| session::run() },
     Verb {
         command: man::command,
         run: |matches| man::run(man::Config::from_arg_matches(matches)?, command()),

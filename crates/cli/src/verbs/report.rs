@@ -15,8 +15,8 @@ use fathom_report::{OverTime, PageSource, page, pair_page};
 
 use super::runs::look_at;
 use crate::outcome::Outcome;
-use crate::run_notes::notes_of;
-use crate::{explaining, output, run_folders};
+use crate::output;
+use fathom_session::run_folders;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -130,14 +130,14 @@ impl Shown {
         if let Some(judgement) = judgement {
             // Judged by the rules of today, as `explain` does, whatever an older version made of the same series.
             results.retain(|entry| !is_judged(entry));
-            results.extend(explaining::entries(&judgement));
+            results.extend(judgement.results());
             // Settings of the host and findings of a probe rest on no series.
             findings.retain(|finding| is_checkup && finding.series.is_empty());
             findings.extend(judgement.findings);
         }
         // What was measured before what is only set so; otherwise as they were ranked, by what they cost.
-        findings.sort_by_key(is_setting);
-        let (latencies, notes) = (latencies(&read.run), notes_of(&read.run.manifest));
+        findings.sort_by_key(Finding::is_setting);
+        let (latencies, notes) = (latencies(&read.run), read.run.manifest.notes());
         Ok(Shown { read, evidence, results, findings, latencies, pictures, notes })
     }
 
@@ -168,13 +168,6 @@ fn is_judged(entry: &Entry) -> bool {
         entry,
         Entry::Budget(_) | Entry::Queue(_) | Entry::Amplification(_) | Entry::Member(_) | Entry::Judged(_)
     )
-}
-
-/// Whether a finding rests on what the machine is set to, and on nothing that was measured.
-fn is_setting(finding: &Finding) -> bool {
-    let read =
-        |sentence: &String| ["/proc/", "/sys/", "/etc/"].iter().any(|place| sentence.starts_with(place));
-    !finding.evidence.is_empty() && finding.evidence.iter().all(read)
 }
 
 /// Every latency log that can be read; one that is broken must not cost the page.

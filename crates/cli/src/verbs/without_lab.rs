@@ -3,7 +3,6 @@
 use anyhow::Result;
 use clap::{Arg, Command};
 
-use crate::lab_server;
 use crate::outcome::Outcome;
 
 /// `serve`, as far as it is here.
@@ -23,5 +22,5 @@ fn verb(name: &'static str, about: &'static str) -> Command {
 }
 
 pub(crate) fn refuse(verb: &str) -> Result<Outcome> {
-    Err(lab_server::missing(&format!("fathom {verb}")).into())
+    Err(fathom_session::missing(&format!("fathom {verb}")).into())
 }

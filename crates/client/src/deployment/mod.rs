@@ -5,8 +5,6 @@
 //! before a load begins.
 
 mod description;
-mod member;
-mod rank;
 mod read_preference;
 mod survey;
 mod topology;
@@ -17,13 +15,12 @@ use std::time::Instant;
 
 use fathom_errors::{Error, Kind, Result};
 
-pub use description::Role;
-pub use member::{DeploymentKind, Member};
+pub use description::{DeploymentKind, Member, Role};
 pub use read_preference::{ReadMode, ReadPreference};
 
 use crate::tls::client_config;
 use crate::{Address, Connection, NameService, Target};
-use rank::Rank;
+use description::Rank;
 use survey::Enough;
 use topology::Topology;
 

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use fathom_errors::{Error, Kind, Result};
 
-use super::description::Role;
-use super::member::Member;
+use super::description::{Member, Role};
 use crate::Target;
 
 /// Members that need at most so much longer than the nearest are as good (`localThresholdMS`; the drivers' default).

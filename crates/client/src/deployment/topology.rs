@@ -6,9 +6,7 @@ use std::cmp::Ordering;
 
 use fathom_errors::{Error, Kind, Result};
 
-use super::description::{Description, Role};
-use super::member::{DeploymentKind, Member};
-use super::rank::Rank;
+use super::description::{DeploymentKind, Description, Member, Rank, Role};
 use super::survey::Answer;
 use crate::{Address, Target};
 

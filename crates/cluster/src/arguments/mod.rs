@@ -3,14 +3,11 @@
 //! What the cluster decides (ports, folders, sets) is written here; what was handed through is sorted by what each binary's
 //! `--help` lists. Nothing is dropped without a word that was given for a server that should have it.
 
-mod options;
-mod pass_through;
+mod program;
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fathom_errors::{Error, Kind, Result};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::layout::{Node, Purpose};
@@ -18,51 +15,14 @@ use crate::set_config::seed_list;
 use crate::topology::{CONFIG_SET, Topology};
 use crate::version::Version;
 
-pub(crate) use options::listed_options;
-pub use pass_through::{Given, Secrets, split_secrets};
+use program::Line;
+pub(crate) use program::listed_options;
+pub use program::{Given, Maker, Program, Secrets, split_secrets};
 
 /// The cache that a server gets where nobody says how much, in GiB (mlaunch's).
 const CACHE_GB: f64 = 1.0;
 /// The first version without MMAPv1.
 const WITHOUT_MMAPV1: Version = Version::release(4, 2);
-
-/// Whose program it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Maker {
-    /// A `mongod` or `mongos`.
-    MongoDb,
-    /// This program's own `serve` and `route`.
-    Fathom,
-}
-
-/// A program that a server is made of.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Program {
-    /// Whose it is.
-    pub maker: Maker,
-    /// Its file.
-    pub path: PathBuf,
-    /// What stands before the options: `serve` of our own.
-    pub words: Vec<String>,
-    /// Its version; of our own, the one that it claims.
-    pub version: Version,
-    /// The options that its `--help` lists, with their dashes.
-    pub options: BTreeSet<String>,
-}
-
-impl Program {
-    /// `mongod 4.0.3`, for people.
-    pub fn title(&self) -> String {
-        match self.maker {
-            Maker::Fathom => format!("fathom {}", self.words.join(" ")),
-            Maker::MongoDb => {
-                let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-                format!("{name} {}", self.version)
-            }
-        }
-    }
-}
 
 /// What a server is started with.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,8 +62,8 @@ impl Plan<'_> {
         given.retain(|all| all.is_repeatable() || !own.iter().any(|one| one.name == all.name));
         let specific = Specific::of(node);
         given.retain(|all| !specific.replaces(&all.name));
-        pass_through::keep(&given, node, program, programs, &mut line)?;
-        pass_through::keep(&own, node, program, &[program], &mut line)?;
+        program::keep(&given, node, program, programs, &mut line)?;
+        program::keep(&own, node, program, &[program], &mut line)?;
         match (node.purpose, node.in_shard) {
             (Purpose::Config, _) => line.switch("--configsvr"),
             (Purpose::Data, true) => line.switch("--shardsvr"),
@@ -206,22 +166,6 @@ fn cache_option(engine: &str) -> Option<&'static str> {
         "inMemory" => Some("--inMemorySizeGB"),
         "rocksdb" => Some("--rocksdbCacheSizeGB"),
         _ => None,
-    }
-}
-
-/// A command line being written.
-struct Line {
-    words: Vec<String>,
-    notes: Vec<String>,
-}
-
-impl Line {
-    fn switch(&mut self, name: &str) {
-        self.words.push(name.to_owned());
-    }
-
-    fn pair(&mut self, name: &str, value: impl Into<String>) {
-        self.words.extend([name.to_owned(), value.into()]);
     }
 }
 

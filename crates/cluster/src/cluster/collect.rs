@@ -7,7 +7,7 @@ use bson::{Bson, Document, doc};
 use fathom_errors::{Error, Kind, Result};
 use serde_json::{Map, Value, json};
 
-use super::{Cluster, remove};
+use super::{Cluster, stop};
 use crate::contact::Contact;
 use crate::layout::{Node, Purpose};
 
@@ -75,7 +75,7 @@ impl Cluster {
 }
 
 fn copy_logs(node: &Node, folder: &Path, missing: &mut Vec<String>) {
-    let files: Vec<PathBuf> = remove::logs(&node.log_path).into_iter().chain([node.console_path()]).collect();
+    let files: Vec<PathBuf> = stop::logs(&node.log_path).into_iter().chain([node.console_path()]).collect();
     for file in files.iter().filter(|file| file.exists()) {
         let Some(name) = file.file_name() else { continue };
         if let Err(cause) = fs::copy(file, folder.join(name)) {

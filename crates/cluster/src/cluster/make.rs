@@ -1,19 +1,22 @@
-//! Making a cluster: everything is checked before anything is made, and what was made goes again if it fails.
+//! Making a cluster: everything is checked before anything is made, folders are made only where nothing is and are
+//! written down first, and what was made goes again if it fails.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use fathom_errors::{Error, Kind, Result};
+use fathom_process::{Guard, Ledger};
 use rustix::process::Signal;
 
-use super::start::{self, Batch};
-use super::{Cluster, Tools, folders, key_file};
+use super::start::Batch;
+use super::{Cluster, Tools, servers};
 use crate::arguments::split_secrets;
 use crate::layout::{Node, layout};
 use crate::mlaunch::MLAUNCH_FILE;
 use crate::ports;
 use crate::programs::Programs;
-use crate::state::{Lock, Phase, Server, State};
+use crate::state::{Lock, Phase, STATE_FILE, Server, State};
 use crate::topology::Topology;
 
 /// A cluster that somebody wants.
@@ -42,7 +45,7 @@ impl Wish {
         let nodes = layout(&topology, &folder)?;
         let mut programs = Programs::new(own.to_owned());
         programs.find(&nodes, topology.binaries.as_deref())?;
-        let servers = start::servers(&topology, &nodes, &programs, &folder, note)?;
+        let servers = servers::servers(&topology, &nodes, &programs, &folder, note)?;
         Ok(Wish { folder, topology, nodes, servers })
     }
 
@@ -105,21 +108,21 @@ impl Wish {
         mut state: State,
         password: &str,
         keep_failed: bool,
-    ) -> Result<(Cluster, Batch, folders::Made)> {
-        folders::check_vacant(&self.nodes)?;
+    ) -> Result<(Cluster, Batch, Made)> {
+        check_vacant(&self.nodes)?;
         ports::check_free(&self.all_ports())?;
-        let mut made = folders::Made::default();
+        let mut made = Made::default();
         made.folder(&tools.ledger, &self.folder)?;
         let lock = Lock::take(&self.folder)?;
-        for path in folders::needed(&self.nodes) {
+        for path in needed(&self.nodes) {
             made.folder(&tools.ledger, &path)?;
         }
         let outside = |path: &PathBuf| !path.starts_with(&self.folder);
         state.folders = self.nodes.iter().filter_map(|node| node.db_path.clone()).filter(outside).collect();
         let own_key = state.topology.auth.as_ref().is_some_and(|auth| auth.key_file.is_none());
-        let key = key_file::of(&state.topology, &self.folder);
+        let key = servers::key_file(&state.topology, &self.folder);
         if let Some(path) = key.iter().find(|_| own_key) {
-            key_file::make(path)?;
+            servers::make_key_file(path)?;
         }
         let Wish { folder, nodes, servers, .. } = self;
         let mut cluster = Cluster { folder, nodes, state, is_mlaunch: false, _lock: Some(lock) };
@@ -198,7 +201,7 @@ pub struct HeldCluster {
     // Let go in this order.
     cluster: Cluster,
     batch: Batch,
-    made: folders::Made,
+    made: Made,
 }
 
 impl HeldCluster {
@@ -274,6 +277,50 @@ fn check_host(topology: &Topology) -> Result<()> {
     }
     let what = format!("the servers listen on the loopback only, where '{host}' does not lead");
     Err(Error::usage(what).advise("add --bind_ip_all, or --bind_ip with the addresses to listen on"))
+}
+
+/// Folders and files that were made, which go again when this is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Made(Vec<Guard>);
+
+impl Made {
+    /// Makes a folder and those above it that are missing; the topmost of them goes with all that comes into it.
+    pub(super) fn folder(&mut self, ledger: &Ledger, path: &Path) -> Result<()> {
+        let missing = path.ancestors().take_while(|folder| !folder.exists()).last().map(Path::to_owned);
+        let Some(topmost) = missing else { return Ok(()) };
+        self.0.push(ledger.create_tree(&topmost)?.guard());
+        fs::create_dir_all(path).map_err(|cause| Error::io("create", path, cause))
+    }
+
+    /// Lets them stand.
+    pub(super) fn keep(self) -> Result<()> {
+        self.0.into_iter().try_for_each(Guard::keep)
+    }
+}
+
+/// Refuses a folder in which something stands where a server would go: an earlier cluster whose state is lost, say.
+pub(super) fn check_vacant(nodes: &[Node]) -> Result<()> {
+    for path in nodes.iter().filter_map(|node| node.db_path.as_deref()) {
+        let is_vacant = match fs::read_dir(path) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => true,
+            Err(cause) => return Err(Error::io("look into", path, cause)),
+        };
+        if !is_vacant {
+            let what = format!(
+                "{} holds data, and belongs to no cluster that {STATE_FILE} knows of",
+                path.display()
+            );
+            return Err(Error::new(Kind::NotOurs, what).advise("choose another --dir, or move it elsewhere"));
+        }
+    }
+    Ok(())
+}
+
+/// The folders that a cluster needs.
+pub(super) fn needed(nodes: &[Node]) -> Vec<PathBuf> {
+    let logs = nodes.iter().filter_map(|node| node.log_path.parent().map(Path::to_owned));
+    logs.chain(nodes.iter().filter_map(|node| node.db_path.clone())).collect()
 }
 
 #[cfg(test)]

@@ -5,10 +5,8 @@
 
 mod collect;
 mod faults;
-mod folders;
-mod key_file;
 mod make;
-mod remove;
+mod servers;
 mod start;
 mod stop;
 
@@ -23,12 +21,10 @@ pub use make::{HeldCluster, Wish};
 pub use start::Overrides;
 pub use stop::Stopping;
 
-use crate::arguments::Maker;
 use crate::contact::Contact;
 use crate::launch::Launcher;
 use crate::layout::{Node, layout};
-use crate::mlaunch::{self, MLAUNCH_FILE};
-use crate::programs::Programs;
+use crate::mlaunch::MLAUNCH_FILE;
 use crate::server_process::{Mark, is_paused};
 use crate::set_config::connection_string;
 use crate::state::{Lock, Phase, Server, State};
@@ -88,7 +84,7 @@ impl Cluster {
         let lock = for_work.then(|| Lock::take(&folder)).transpose()?;
         let (state, is_mlaunch) = match State::read(&folder)? {
             Some(state) => (state, folder.join(MLAUNCH_FILE).exists()),
-            None => (imported(&folder, own)?.ok_or_else(none)?, true),
+            None => (servers::imported(&folder, own)?.ok_or_else(none)?, true),
         };
         let nodes = layout(&state.topology, &folder)?;
         if nodes.len() != state.servers.len() {
@@ -195,43 +191,10 @@ impl Cluster {
     }
 
     fn key_file(&self) -> Option<PathBuf> {
-        key_file::of(&self.state.topology, &self.folder)
+        servers::key_file(&self.state.topology, &self.folder)
     }
 
     fn write(&self) -> Result<()> {
         self.state.write(&self.folder)
     }
-}
-
-/// The state of an environment that mlaunch made, with nothing recorded.
-fn imported(folder: &Path, own: &Path) -> Result<Option<State>> {
-    let Some(environment) = mlaunch::read(folder)? else { return Ok(None) };
-    let topology = environment.topology;
-    let nodes = layout(&topology, folder)?;
-    let mut servers = Vec::new();
-    if environment.commands.is_empty() {
-        // Version 1 has no commands: they are what we would start.
-        let mut programs = Programs::new(own.to_owned());
-        programs.find(&nodes, topology.binaries.as_deref())?;
-        servers = start::servers(&topology, &nodes, &programs, folder, &mut |_| ())?;
-    }
-    for node in nodes.iter().filter(|_| !environment.commands.is_empty()) {
-        let words = environment.commands.get(&node.port).and_then(|words| words.split_first());
-        let Some((program, arguments)) = words else {
-            let what = format!("{MLAUNCH_FILE} has no command for {}", node.title());
-            return Err(Error::new(Kind::Malformed, what));
-        };
-        servers.push(Server {
-            port: node.port,
-            maker: Maker::MongoDb,
-            program: program.into(),
-            version: None,
-            arguments: arguments.to_vec(),
-            process: None,
-            groups: Vec::new(),
-        });
-    }
-    let mut state = State::new(topology, servers);
-    state.phase = Phase::Made;
-    Ok(Some(state))
 }

@@ -1,12 +1,11 @@
 //! Starting servers: all at once, watched until each answers, and ended again if one does not.
 
-use std::path::Path;
 use std::time::Instant;
 
 use fathom_errors::{Error, Kind, Result};
 
-use super::{Cluster, Tools};
-use crate::arguments::{Given, Maker, Plan};
+use super::{Cluster, Tools, servers};
+use crate::arguments::{Given, Maker};
 use crate::groups::{self, Groups};
 use crate::launch::{Launch, Started, last_words, launch};
 use crate::layout::{Node, Purpose};
@@ -14,7 +13,6 @@ use crate::ports;
 use crate::programs::{OWN, Programs};
 use crate::setup::Setup;
 use crate::state::Server;
-use crate::topology::Topology;
 use crate::version::Version;
 use crate::wait::{Patience, interrupted};
 
@@ -43,42 +41,6 @@ impl Batch {
         }
         self.proxy.map_or(Ok(()), Started::let_go)
     }
-}
-
-/// How each server of a cluster is to be started.
-pub(super) fn servers(
-    topology: &Topology,
-    nodes: &[Node],
-    programs: &Programs,
-    folder: &Path,
-    note: &mut dyn FnMut(&str),
-) -> Result<Vec<Server>> {
-    for given in Given::read(&topology.pass_through)? {
-        given.check()?;
-    }
-    let key_file = super::key_file::of(topology, folder);
-    let plan = Plan { topology, nodes, key_file: key_file.as_deref() };
-    let all = programs.all();
-    let mut noted: Vec<String> = Vec::new();
-    let mut servers = Vec::new();
-    for node in nodes {
-        let program = programs.of(node, topology.binaries.as_deref())?;
-        let line = plan.command_line(node, program, &all)?;
-        for text in line.notes.into_iter().filter(|text| !noted.contains(text)).collect::<Vec<_>>() {
-            note(&text);
-            noted.push(text);
-        }
-        servers.push(Server {
-            port: node.port,
-            maker: program.maker,
-            program: program.path.clone(),
-            version: Some(program.version),
-            arguments: line.arguments,
-            process: None,
-            groups: Vec::new(),
-        });
-    }
-    Ok(servers)
 }
 
 impl Cluster {
@@ -217,7 +179,7 @@ impl Cluster {
         let mut programs = Programs::new(tools.launcher.program.clone());
         programs.find(&self.nodes, topology.binaries.as_deref())?;
         let mut tell = |text: &str| (tools.tell)(text);
-        servers(&topology, &self.nodes, &programs, &self.folder, &mut tell).map(Some)
+        servers::servers(&topology, &self.nodes, &programs, &self.folder, &mut tell).map(Some)
     }
 
     /// Refuses ports that somebody has.

@@ -1,15 +1,22 @@
-//! An open database.
+//! An open database: its states that stay readable, changes that are written together or not at all, and the reads of
+//! blocks that its calls cause.
+//!
+//! RocksDB counts the blocks that each thread reads. It tells their time only at a level that times a dozen other steps
+//! of each call too, and its histogram of reads mixes those of compactions in. So each call is timed here, and its time
+//! counts if it read a block.
 
 #![expect(unsafe_code, reason = "the C interface takes and gives raw pointers")]
 
 use std::ffi::{CString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 use std::{ptr, slice};
 
-use crate::native::batch::text;
 use crate::native::status::{checked, owned_text};
-use crate::native::{Batch, BlockReads, Native, NativeOptions, ReadOptions, Status};
+use crate::native::{Native, NativeOptions, ReadOptions, Status};
 use crate::sys;
 
 /// Files of one level of the tree.
@@ -237,4 +244,161 @@ impl Drop for Database {
         unsafe { sys::rocksdb_close(self.raw) };
         self.raw = ptr::null_mut();
     }
+}
+
+/// A state of the database that stays readable while this lives.
+pub(crate) struct Snapshot {
+    raw: *const sys::rocksdb_snapshot_t,
+    options: ReadOptions,
+    database: Arc<Database>,
+}
+
+// SAFETY: a snapshot is an entry in the database's list that only the database's own lock changes; reading through it
+// from many threads is what it is for, and its options are not changed after they were made.
+unsafe impl Send for Snapshot {}
+// SAFETY: as above.
+unsafe impl Sync for Snapshot {}
+
+impl Snapshot {
+    /// The state of now.
+    pub(crate) fn new(database: &Arc<Database>) -> Self {
+        // SAFETY: the database is open while the `Arc` lives, which this snapshot keeps.
+        let raw = unsafe { sys::rocksdb_create_snapshot(database.raw()) };
+        let options = ReadOptions::new();
+        options.set_snapshot(raw);
+        Snapshot { raw, options, database: Arc::clone(database) }
+    }
+
+    /// Options that read this state.
+    pub(crate) fn options(&self) -> &ReadOptions {
+        &self.options
+    }
+
+    /// The pointer for calls, valid while `self` lives.
+    pub(super) fn raw(&self) -> *const sys::rocksdb_snapshot_t {
+        self.raw
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        // SAFETY: made by this database, which is still open, and released once. Nobody reads with the options that
+        // hold its address: they can only be borrowed from us.
+        unsafe { sys::rocksdb_release_snapshot(self.database.raw(), self.raw) }
+    }
+}
+
+/// A write batch; reused, it keeps its memory.
+pub(crate) struct Batch {
+    native: Native<sys::rocksdb_writebatch_t>,
+    bytes: usize,
+}
+
+impl Batch {
+    /// An empty one.
+    pub(crate) fn new() -> Self {
+        // SAFETY: a new object, freed by its own destructor.
+        let native =
+            unsafe { Native::new(sys::rocksdb_writebatch_create(), sys::rocksdb_writebatch_destroy) };
+        Batch { native, bytes: 0 }
+    }
+
+    /// Forgets what it holds.
+    pub(crate) fn clear(&mut self) {
+        self.bytes = 0;
+        // SAFETY: the batch lives and is ours alone.
+        unsafe { sys::rocksdb_writebatch_clear(self.raw()) }
+    }
+
+    /// About how many bytes of keys and values it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds a key with its value.
+    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.bytes += key.len() + value.len();
+        let (key, key_len) = text(key);
+        let (value, value_len) = text(value);
+        // SAFETY: the batch is ours alone and copies both ranges.
+        unsafe { sys::rocksdb_writebatch_put(self.raw(), key, key_len, value, value_len) }
+    }
+
+    /// Adds the removal of a key, there or not.
+    pub(crate) fn delete(&mut self, key: &[u8]) {
+        self.bytes += key.len();
+        let (key, key_len) = text(key);
+        // SAFETY: the batch is ours alone and copies the range.
+        unsafe { sys::rocksdb_writebatch_delete(self.raw(), key, key_len) }
+    }
+
+    /// Adds the removal of a key that was put exactly once since it was last removed.
+    pub(crate) fn delete_single(&mut self, key: &[u8]) {
+        self.bytes += key.len();
+        let (key, key_len) = text(key);
+        // SAFETY: the batch is ours alone and copies the range.
+        unsafe { sys::rocksdb_writebatch_singledelete(self.raw(), key, key_len) }
+    }
+
+    /// Adds the removal of all keys from `start` up to, not including, `end`.
+    pub(crate) fn delete_range(&mut self, start: &[u8], end: &[u8]) {
+        self.bytes += start.len() + end.len();
+        let (start, start_len) = text(start);
+        let (end, end_len) = text(end);
+        // SAFETY: the batch is ours alone and copies both ranges.
+        unsafe { sys::rocksdb_writebatch_delete_range(self.raw(), start, start_len, end, end_len) }
+    }
+
+    /// The pointer for calls, valid while `self` lives.
+    pub(crate) fn raw(&self) -> *mut sys::rocksdb_writebatch_t {
+        self.native.raw()
+    }
+}
+
+/// Bytes as C takes them.
+pub(crate) fn text(bytes: &[u8]) -> (*const c_char, usize) {
+    (bytes.as_ptr().cast(), bytes.len())
+}
+
+thread_local! {
+    /// RocksDB's counters of this thread.
+    static THREAD_COUNTERS: Native<sys::rocksdb_perfcontext_t> = {
+        // SAFETY: a new handle on them, freed by its own destructor in the same thread.
+        unsafe { Native::new(sys::rocksdb_perfcontext_create(), sys::rocksdb_perfcontext_destroy) }
+    };
+}
+
+/// Sums over all threads since the database was opened.
+#[derive(Debug, Default)]
+pub(crate) struct BlockReads {
+    blocks: AtomicU64,
+    time_ns: AtomicU64,
+}
+
+impl BlockReads {
+    /// Makes a call that may read blocks.
+    pub(super) fn measure<T>(&self, call: impl FnOnce() -> T) -> T {
+        let (before, begun) = (blocks_of_thread(), Instant::now());
+        let result = call();
+        let blocks = blocks_of_thread().wrapping_sub(before);
+        if blocks > 0 {
+            let time_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.blocks.fetch_add(blocks, Ordering::Relaxed);
+            self.time_ns.fetch_add(time_ns, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// The blocks read, and the microseconds of the calls that read them, decompression included.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        (self.blocks.load(Ordering::Relaxed), self.time_ns.load(Ordering::Relaxed) / 1000)
+    }
+}
+
+/// The blocks that this thread has read from files. A thread that ends has no counters left, and reads nothing more.
+fn blocks_of_thread() -> u64 {
+    let metric = i32::try_from(sys::rocksdb_block_read_count).unwrap_or(0);
+    // SAFETY: the handle was made by this thread, whose counters it points at.
+    let count = |counters: &Native<_>| unsafe { sys::rocksdb_perfcontext_metric(counters.raw(), metric) };
+    THREAD_COUNTERS.try_with(count).unwrap_or(0)
 }

@@ -5,7 +5,7 @@
 use std::slice;
 use std::sync::Arc;
 
-use crate::native::batch::text;
+use crate::native::database::text;
 use crate::native::status::checked;
 use crate::native::{Database, Native, ReadOptions, Snapshot, Status};
 use crate::sys;

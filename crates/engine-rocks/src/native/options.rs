@@ -1,4 +1,4 @@
-//! Owned option objects of RocksDB, and the block cache.
+//! Owned option objects of RocksDB, of databases and of reads, and the block cache.
 //!
 //! RocksDB copies options when a database is opened; what must outlive that (statistics, cache) is shared by reference
 //! counts on its side, so that freeing our handles is always right.
@@ -158,5 +158,40 @@ impl Cache {
                 sys::rocksdb_cache_get_pinned_usage(self.0.raw()),
             ]
         }
+    }
+}
+
+/// Options of reads.
+pub(crate) struct ReadOptions(Native<sys::rocksdb_readoptions_t>);
+
+impl ReadOptions {
+    /// Reads the newest state, checks checksums, fills the cache.
+    pub(crate) fn new() -> Self {
+        // SAFETY: a new object, freed by its own destructor.
+        ReadOptions(unsafe {
+            Native::new(sys::rocksdb_readoptions_create(), sys::rocksdb_readoptions_destroy)
+        })
+    }
+
+    /// For a walk over everything that should not push the working set out of the cache.
+    pub(crate) fn walk() -> Self {
+        let options = ReadOptions::new();
+        // SAFETY: the options live.
+        unsafe {
+            sys::rocksdb_readoptions_set_fill_cache(options.raw(), 0);
+            sys::rocksdb_readoptions_set_verify_checksums(options.raw(), 1);
+        }
+        options
+    }
+
+    /// Reads as of `snapshot`. Only its address is kept, so this is for owners that keep the snapshot too.
+    pub(super) fn set_snapshot(&self, snapshot: *const sys::rocksdb_snapshot_t) {
+        // SAFETY: the options live; the call only stores the address.
+        unsafe { sys::rocksdb_readoptions_set_snapshot(self.raw(), snapshot) }
+    }
+
+    /// The pointer for calls, valid while `self` lives.
+    pub(crate) fn raw(&self) -> *mut sys::rocksdb_readoptions_t {
+        self.0.raw()
     }
 }

@@ -6,25 +6,17 @@
 //! every setting by name, because it has none. [`Faults`] makes its writes fail, so that what the server does when a disk
 //! fails can be tested without one.
 
-mod counters;
-mod cursor;
-mod faults;
-mod key;
 mod session;
 mod shared;
 mod store;
-mod times;
 mod version;
 
 use std::sync::Arc;
 
 use crate::{Engine, Error, Kind, Result, Session, Statistics, Table, TableMetadata, TableSpec};
-pub use faults::{Call, Faults};
 use session::MemorySession;
 use shared::Shared;
-
-/// The name of the engine; MongoDB has one of the same kind under the same name.
-pub const NAME: &str = "ephemeralForTest";
+pub use shared::{Call, Faults, NAME};
 
 /// A new, empty engine.
 pub fn open() -> Arc<Memory> {

@@ -1,16 +1,20 @@
-//! Sessions of the engine in memory: transactions over the version chains.
+//! Sessions of the engine in memory: transactions over the version chains, and cursors.
+//!
+//! A cursor is a place by key, and a few rows fetched ahead. No lock is held between calls. Within a transaction nobody else changes
+//! what is seen, so rows may be fetched ahead until the session itself writes; outside one every move looks anew.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::cursor::MemoryCursor;
-use super::faults::Call;
-use super::shared::Shared;
-use super::store::{Demand, Store, Wrote};
-use super::times::Written;
+use super::shared::{Call, Shared, Written};
+use super::store::{Demand, Row, Store, Way, Wrote};
 use super::version::{Stamp, Value, View};
-use crate::{Cursor, Durability, Error, Key, Kind, Result, Session, Table};
+use crate::{Cursor, Durability, Error, Key, KeyKind, Kind, Result, Session, Table};
+
+/// How many rows are fetched ahead at most. They double from one, so that a short look costs little.
+const LONGEST_BATCH: usize = 32;
 
 /// A transaction and what it has written.
 struct Transaction {
@@ -79,18 +83,18 @@ impl MemorySession {
         MemorySession { shared, open: RefCell::new(None), epoch: Cell::new(0) }
     }
 
-    pub(super) fn epoch(&self) -> u64 {
+    fn epoch(&self) -> u64 {
         self.epoch.get()
     }
 
     /// What the session sees now; an error if it may not look.
-    pub(super) fn view(&self) -> Result<View> {
+    fn view(&self) -> Result<View> {
         self.check()?;
         Ok(self.open.borrow().as_ref().map_or_else(View::newest, |transaction| transaction.view.clone()))
     }
 
     /// Whether the session may look at all.
-    pub(super) fn check(&self) -> Result<()> {
+    fn check(&self) -> Result<()> {
         self.shared.check_running()?;
         match self.open.borrow().as_ref() {
             Some(transaction) if transaction.conflicted => Err(spoiled()),
@@ -271,6 +275,112 @@ impl Session for MemorySession {
 impl Drop for MemorySession {
     fn drop(&mut self) {
         self.rollback();
+    }
+}
+
+/// A cursor of the engine in memory.
+struct MemoryCursor<'s> {
+    session: &'s MemorySession,
+    store: Arc<Store>,
+    here: Option<Row>,
+    ahead: VecDeque<Row>,
+    way: Way,
+    batch: usize,
+    /// The session's epoch when `ahead` was fetched.
+    epoch: u64,
+}
+
+impl<'s> MemoryCursor<'s> {
+    fn new(session: &'s MemorySession, store: Arc<Store>) -> Self {
+        let epoch = session.epoch();
+        MemoryCursor {
+            session,
+            store,
+            here: None,
+            ahead: VecDeque::new(),
+            way: Way::Forward,
+            batch: 1,
+            epoch,
+        }
+    }
+
+    /// Goes to the first row within the bounds, seen walking `way`.
+    fn place(&mut self, bounds: (Bound<&[u8]>, Bound<&[u8]>), way: Way) -> Result<bool> {
+        (self.here, self.way, self.batch) = (None, way, 1);
+        self.fetch(bounds)
+    }
+
+    fn fetch(&mut self, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> Result<bool> {
+        self.ahead.clear();
+        let view = self.session.view()?;
+        self.epoch = self.session.epoch();
+        self.store.fetch(&view, bounds, self.way, self.batch, &mut self.ahead);
+        self.here = self.ahead.pop_front();
+        Ok(self.here.is_some())
+    }
+
+    fn step(&mut self, way: Way) -> Result<bool> {
+        let Some(here) = self.here.take() else {
+            return Err(Error::usage("the cursor is not on a key, so there is no next one"));
+        };
+        let continues =
+            self.way == way && self.epoch == self.session.epoch() && self.session.in_transaction();
+        if continues && let Some(row) = self.ahead.pop_front() {
+            self.session.check()?;
+            self.here = Some(row);
+            return Ok(true);
+        }
+        self.batch = if continues { (self.batch * 2).min(LONGEST_BATCH) } else { 1 };
+        self.way = way;
+        match way {
+            Way::Forward => self.fetch((Bound::Excluded(&here.key), Bound::Unbounded)),
+            Way::Back => self.fetch((Bound::Unbounded, Bound::Excluded(&here.key))),
+        }
+    }
+}
+
+impl Cursor for MemoryCursor<'_> {
+    fn first(&mut self) -> Result<bool> {
+        self.place((Bound::Unbounded, Bound::Unbounded), Way::Forward)
+    }
+
+    fn last(&mut self) -> Result<bool> {
+        self.place((Bound::Unbounded, Bound::Unbounded), Way::Back)
+    }
+
+    fn seek(&mut self, key: Key<'_>) -> Result<bool> {
+        let mut room = [0; 8];
+        let store = Arc::clone(&self.store);
+        let key = store.encode(key, &mut room)?;
+        self.place((Bound::Included(key), Bound::Unbounded), Way::Forward)
+    }
+
+    fn seek_back(&mut self, key: Key<'_>) -> Result<bool> {
+        let mut room = [0; 8];
+        let store = Arc::clone(&self.store);
+        let key = store.encode(key, &mut room)?;
+        self.place((Bound::Unbounded, Bound::Included(key)), Way::Back)
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        self.step(Way::Forward)
+    }
+
+    fn previous(&mut self) -> Result<bool> {
+        self.step(Way::Back)
+    }
+
+    /// Nowhere, it is a key that says nothing; callers must be on one.
+    fn key(&self) -> Key<'_> {
+        match (&self.here, self.store.keys()) {
+            (Some(row), _) => self.store.decode(&row.key),
+            (None, KeyKind::Number) => Key::Number(0),
+            (None, KeyKind::Bytes) => Key::Bytes(&[]),
+        }
+    }
+
+    fn value(&self) -> &[u8] {
+        self.here.as_ref().map_or(&[], |row| &row.value)
     }
 }
 

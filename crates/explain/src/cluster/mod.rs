@@ -1,14 +1,24 @@
-//! Sets and shards: who a majority waits for and why, which member lags though nobody waits for it, and what a router adds.
+//! Sets and shards: who a majority waits for and why, which member lags though nobody waits for it, and what a router
+//! adds.
 //!
-//! The layers of one server stay where they are; what stands here needs the series of several. A member, or a shard, is named
-//! only where the data bear it: an even set and an even spread give no finding.
+//! The layers of one server stay where they are; what stands here needs the series of several. A member, or a shard, is
+//! named only where the data bear it: an even set and an even spread give no finding.
+//!
+//! A member that lags costs no latency, and the next failover, reads from it and its place in the oplog all the same. A
+//! finding needs a member that is last for sure and much later than the one that completes the majority; whether it
+//! gets worse is tested for a trend.
 
-mod lag;
 mod router;
 mod rows;
 mod shards;
 
-use crate::client::Client;
+use fathom_record::{Confidence, Finding, Severity};
+use fathom_stats::mann_kendall;
+
+use crate::client::{Client, points};
+use crate::member::name_of;
+use crate::member::waited::parts;
+use crate::member::{Set, behind_us};
 use crate::{Evidence, Judgement};
 
 /// What it is judged by.
@@ -31,7 +41,7 @@ pub(crate) const NEEDS: &[&str] = &[
 
 /// The whole path through routers, members that lag, and how the shards share the load.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
-    for finding in lag::findings(evidence) {
+    for finding in lagging_members(evidence) {
         judgement.add_unless_withheld(finding);
     }
     let Some(path) = router::Path::of(evidence, Client::of(evidence).as_ref()) else { return };
@@ -41,4 +51,109 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     }
     // The whole path stands before its parts.
     judgement.budgets.splice(0..0, budgets);
+}
+
+/// Fewer moments tell nothing.
+const FEWEST_MOMENTS: usize = 10;
+/// It must be behind for so many times as long as the member that completes the majority, and for so long at least.
+const TIMES: f64 = 3.0;
+const LEAST_US: f64 = 50_000.0;
+/// Of the moments, so many must find it behind the others.
+const MOSTLY: f64 = 0.8;
+/// A trend upward is one below this chance.
+const TREND_P: f64 = 0.01;
+
+/// A finding for each member that lags and is not waited for.
+fn lagging_members(evidence: &Evidence) -> Vec<Finding> {
+    Set::all(evidence).iter().flat_map(|set| of_set(evidence, set)).collect()
+}
+
+fn of_set(evidence: &Evidence, set: &Set) -> Vec<Finding> {
+    let moments = set.moments(evidence);
+    let Some(writes_per_s) = set.writes_per_s(evidence).filter(|_| moments.len() >= FEWEST_MOMENTS) else {
+        return Vec::new();
+    };
+    let time_us = |member: &str| behind_us(&moments, member, writes_per_s);
+    let mut times: Vec<f64> = set.voters.iter().filter_map(|voter| time_us(voter)).collect();
+    times.sort_by(f64::total_cmp);
+    let Some(enough_us) = set.majority.checked_sub(1).and_then(|at| times.get(at)).copied() else {
+        return Vec::new();
+    };
+    let mut findings = Vec::new();
+    for member in set.members.iter().filter(|member| **member != set.primary) {
+        let Some(own_us) = time_us(member) else { continue };
+        // Behind the place that makes the majority, at each moment.
+        let later = moments.iter().filter(|moment| {
+            let mut places: Vec<f64> =
+                set.voters.iter().filter_map(|voter| moment.get(voter).copied()).collect();
+            places.sort_by(f64::total_cmp);
+            let place = set.majority.checked_sub(1).and_then(|at| places.get(at)).copied();
+            moment.get(member).zip(place).is_some_and(|(own, place)| *own > place)
+        });
+        let later = later.count() as f64 / moments.len() as f64;
+        if own_us < LEAST_US || own_us < TIMES * enough_us || later < MOSTLY {
+            continue;
+        }
+        findings.push(finding(evidence, set, member, (own_us, enough_us, later)));
+    }
+    findings
+}
+
+fn finding(
+    evidence: &Evidence,
+    set: &Set,
+    member: &str,
+    (own_us, enough_us, later): (f64, f64, f64),
+) -> Finding {
+    let who = name_of(evidence, member);
+    let lag = points(evidence, &format!("server.{member}.replication.lag_ms"));
+    let trend = mann_kendall(&lag.iter().map(|one| (one.end_ns as f64 / 1e9, one.value)).collect::<Vec<_>>());
+    let grows = trend.filter(|trend| trend.p_upward < TREND_P && trend.slope > 0.0);
+    let claim = match grows {
+        Some(_) => format!("{who} falls further and further behind; no write waits for it."),
+        None => format!("{who} lags behind the others, but no write waits for it."),
+    };
+    let severity = if grows.is_some() { Severity::Warning } else { Severity::Note };
+    let mut finding = Finding::new("member-lags", severity, upper(&claim))
+        .confidence(Confidence::Likely)
+        .evidence(format!(
+            "A write takes {:.0} ms to get into its journal; the majority of '{}' ({} of {} voters) has it after {:.1} ms.",
+            own_us / 1000.0,
+            set.name,
+            set.majority,
+            set.voters.len(),
+            enough_us / 1000.0
+        ))
+        .evidence(format!("It was behind the majority in {:.0} % of the looks at the primary.", 100.0 * later));
+    if let Some(trend) = grows {
+        finding =
+            finding.evidence(format!("Each second it is {:.0} ms later (Theil-Sen slope).", trend.slope));
+    }
+    if let Some(window_s) = evidence.mean(&format!("server.{}.replication.oplog_s", set.primary)) {
+        finding = finding.evidence(format!(
+            "The primary's oplog reaches back {window_s:.0} s; a member that is further behind must be copied anew."
+        ));
+    }
+    if let Some(parts) = parts(evidence, member, own_us) {
+        let journal = parts
+            .journal_us
+            .map_or_else(String::new, |us| format!(", a sync of its journal {:.1} ms", us / 1000.0));
+        finding = finding.evidence(format!(
+            "Of that {} takes about {:.1} ms{journal}.",
+            parts.batch.words(),
+            parts.batch_us / 1000.0
+        ));
+    }
+    finding
+        .advice("Find what holds it back before the next failover: until it has caught up, a majority rests on the others alone.")
+        .next_look("Compare its device and processor with those of the other members, and its way to the member it copies from.")
+        .undo("Nothing is changed.")
+        .window(evidence.window_ns)
+        .series(["behind", "lag_ms"].map(|name| format!("server.{member}.replication.{name}")))
+}
+
+/// A sentence begins with a capital.
+fn upper(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }

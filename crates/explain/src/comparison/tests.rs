@@ -93,3 +93,30 @@ fn another_machine_comes_first_and_findings_gained_and_lost_are_told() {
         ]
     );
 }
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn options_are_compared_by_name_whatever_their_order() {
+    let manifest = |text: &str| Manifest::new("ycsb", "0", words(text));
+    let a = manifest("fathom ycsb run mongodb -p recordcount=10 -P workloads/a --watch --threads=4");
+    let b = manifest("/usr/bin/fathom ycsb run mongodb --threads=8 -P workloads/a -p recordcount=20");
+    let found: Vec<(String, Option<String>, Option<String>)> =
+        changed_settings(&a, &b).into_iter().map(|change| (change.name, change.a, change.b)).collect();
+    let some = |text: &str| Some(text.to_owned());
+    let expected = [
+        ("--threads", some("4"), some("8")),
+        ("--watch", some("set"), None),
+        ("-p recordcount", some("10"), some("20")),
+    ];
+    assert_eq!(found, expected.map(|(name, a, b)| (name.to_owned(), a, b)));
+}
+
+#[test]
+fn where_things_go_does_not_make_another_measurement() {
+    let one = command_words(&words("fathom disk --dir /data --runs /tmp/x --json --size 1G"));
+    assert_eq!(one, "disk --dir /data --size 1G");
+    assert_eq!(one, command_words(&words("./fathom disk --dir /data --seed 7 --size 1G --output=x")));
+}

@@ -1,13 +1,19 @@
-//! A server of a run: its name, its role, its part in a set, and whether clients reach it.
+//! A server of a run and the replica set that it is in: its name, its role, whether clients reach it; who votes, how
+//! many make a majority, and moments of how far each member's journal is.
+//!
+//! If voters are down, a majority needs every voter that is left, and the slowest of these holds the commit point. Flow
+//! control holds writes back while the commit point lags (`flowControlTargetLagSeconds`). It looks like slow storage of
+//! a member, and the remedy is to bring back the members that are down.
 
-pub(crate) mod set;
-mod voters_down;
 pub(crate) mod waited;
+
+use std::collections::BTreeMap;
+
+use fathom_record::{Confidence, Finding};
 
 use crate::Evidence;
 use crate::client::points;
 
-pub(crate) use voters_down::name_down_voters;
 pub(crate) use waited::{name_it, split};
 
 /// The state of a primary, as `replSetGetStatus` counts states.
@@ -68,4 +74,149 @@ pub(crate) fn name_of(evidence: &Evidence, member: &str) -> String {
 /// A fact on a server from the environment of the run, such as `role` or `engine`.
 pub(crate) fn fact<'e>(evidence: &'e Evidence, member: &str, what: &str) -> Option<&'e str> {
     evidence.environment.get(&format!("server.{member}.{what}")).map(String::as_str)
+}
+
+/// A set under one primary.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Set {
+    pub(crate) name: String,
+    pub(crate) primary: String,
+    /// All members that were watched, the primary too.
+    pub(crate) members: Vec<String>,
+    /// Those that count for a majority.
+    pub(crate) voters: Vec<String>,
+    /// How many of them must have a write.
+    pub(crate) majority: usize,
+}
+
+/// A moment: how many entries each member lacks, by its number.
+pub(crate) type Moment = BTreeMap<String, f64>;
+
+impl Set {
+    /// The sets whose members tell how far they are, each with who was its primary for most of the window.
+    pub(crate) fn all(evidence: &Evidence) -> Vec<Set> {
+        let members = evidence.members();
+        let mut sets: Vec<Set> = Vec::new();
+        for member in &members {
+            let Some(name) = fact(evidence, member, "set") else { continue };
+            if sets.iter().any(|set| set.name == name) {
+                continue;
+            }
+            let of_set = |one: &&String| fact(evidence, one, "set") == Some(name);
+            let own: Vec<String> = members.iter().filter(of_set).cloned().collect();
+            let leads = |one: &str| {
+                let states = points(evidence, &format!("server.{one}.replication.state"));
+                states.iter().filter(|point| point.value == PRIMARY).count()
+            };
+            let Some(primary) = own.iter().max_by_key(|one| leads(one)).filter(|one| leads(one) > 0).cloned()
+            else {
+                continue;
+            };
+            let votes = |one: &&String| fact(evidence, one, "votes") != Some("0");
+            let voters: Vec<String> = own.iter().filter(votes).cloned().collect();
+            let majority = fact(evidence, &primary, "majority").and_then(|text| text.parse().ok());
+            let majority = majority.unwrap_or(voters.len() / 2 + 1);
+            sets.push(Set { name: name.to_owned(), primary, members: own, voters, majority });
+        }
+        sets
+    }
+
+    /// The set that a server leads.
+    pub(crate) fn led_by(evidence: &Evidence, member: &str) -> Option<Set> {
+        Set::all(evidence).into_iter().find(|set| set.primary == member)
+    }
+
+    /// What the primary knew of all of them at one moment, each time it was asked.
+    pub(crate) fn moments(&self, evidence: &Evidence) -> Vec<Moment> {
+        let mut moments: BTreeMap<u64, Moment> = BTreeMap::new();
+        for member in &self.members {
+            for point in points(evidence, &format!("server.{member}.replication.behind")) {
+                if point.value.is_finite() {
+                    moments.entry(point.end_ns).or_default().insert(member.clone(), point.value);
+                }
+            }
+        }
+        moments.into_values().collect()
+    }
+
+    /// Documents that the primary wrote a second: entries of its oplog.
+    pub(crate) fn writes_per_s(&self, evidence: &Evidence) -> Option<f64> {
+        let (mut written, mut seconds) = (0.0, 0.0);
+        for (at, kind) in ["inserted", "updated", "deleted"].into_iter().enumerate() {
+            for point in points(evidence, &format!("server.{}.documents.{kind}", self.primary)) {
+                written += point.value;
+                if at == 0 {
+                    seconds += point.end_ns.saturating_sub(point.begin_ns) as f64 / 1e9;
+                }
+            }
+        }
+        (written > 0.0 && seconds > 0.0).then(|| written / seconds)
+    }
+}
+
+/// The mean time in microseconds that a write needs to get into a member's journal: by Little's law the entries that it lacks on
+/// average over the rate at which they come.
+pub(crate) fn behind_us(moments: &[Moment], member: &str, writes_per_s: f64) -> Option<f64> {
+    let known: Vec<f64> = moments.iter().filter_map(|moment| moment.get(member)).copied().collect();
+    Some(fathom_stats::mean(&known)? / writes_per_s * 1e6)
+}
+
+/// From so many voters down on average the set was short of one for most of the time.
+const MIN_DOWN: f64 = 0.5;
+
+/// Adds to a finding on a primary's writes that voters are down, if the majority needs every voter that is up.
+pub(crate) fn name_down_voters(evidence: &Evidence, primary: &str, finding: &mut Finding) {
+    let name = format!("server.{primary}.replication.voters_down");
+    let Some(down) = evidence.mean(&name).filter(|down| *down >= MIN_DOWN).map(f64::round) else { return };
+    let number = |name: &str| fact(evidence, primary, name).and_then(|text| text.parse::<f64>().ok());
+    let Some((voters, majority)) = number("voters").zip(number("majority")) else { return };
+    let up = voters - down;
+    if up > majority {
+        return;
+    }
+    finding.evidence.push(format!(
+        "{down:.0} of {voters:.0} voters with data are down, and a majority is {majority:.0}: every voter that is left is needed."
+    ));
+    finding.series.push(name);
+    if finding.id == "flow-control-on-path" {
+        finding.claim = format!(
+            "The server holds writes back: {down:.0} of {voters:.0} voters are down, and the slowest of the others holds the commit point."
+        );
+        finding.advice = Some(
+            "Bring the voters that are down back, or remove them from the configuration; no storage holds these writes back.".to_owned(),
+        );
+        // The server's own counter of the wait, and the set's own state.
+        finding.confidence = Confidence::Likely;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::{Point, SeriesSet, Severity};
+
+    use super::*;
+
+    fn named(id: &'static str, down: f64) -> Finding {
+        let mut series = SeriesSet::default();
+        let window_ns = (0, 30_000_000_000);
+        let point = Point { begin_ns: 0, end_ns: window_ns.1, value: down };
+        series.add("server.0.replication.voters_down", "1", point);
+        let environment = [("server.0.voters", "5"), ("server.0.majority", "3")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into();
+        let evidence = Evidence { series, window_ns, environment, ..Evidence::default() };
+        let mut finding = Finding::new(id, Severity::Warning, "Writes are held back.");
+        name_down_voters(&evidence, "0", &mut finding);
+        finding
+    }
+
+    #[test]
+    fn voters_that_are_down_are_the_cause_once_none_of_the_others_can_be_spared() {
+        let two = named("flow-control-on-path", 2.0);
+        assert!(two.claim.contains("2 of 5 voters are down"), "{two:#?}");
+        assert!(two.advice.unwrap().starts_with("Bring the voters that are down back"));
+        assert_eq!(named("flow-control-on-path", 1.0).claim, "Writes are held back.");
+        let waits = named("replication-on-path", 2.0);
+        assert_eq!((waits.claim.as_str(), waits.evidence.len()), ("Writes are held back.", 1));
+    }
 }

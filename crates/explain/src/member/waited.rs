@@ -9,7 +9,7 @@ use fathom_record::Finding;
 use fathom_record::budget::{Budget, Layer};
 use fathom_stats::{Seeded, bootstrap_sums};
 
-use super::set::{Moment, Set, behind_us};
+use super::{Moment, Set, behind_us};
 use crate::Evidence;
 use crate::member::{fact, name_of};
 

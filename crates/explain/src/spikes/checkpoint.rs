@@ -2,13 +2,21 @@
 //!
 //! It is reported where the sign-flip test over cycles says so at 1 % and the rise is worth a word; never from a
 //! threshold alone. With few cycles it says what it saw and that this does not decide.
+//!
+//! A cause has a dose: Spearman's correlation over cycles between how much latency rose and what the checkpoint had to
+//! write, how long it took, how dirty the cache was when it began, and how much the device had queued. Under a steady
+//! load all checkpoints are alike and there is no dose to see, so that a missing dose refutes nothing.
 
-use fathom_record::{Confidence, Finding, Gain, Severity};
-use fathom_stats::{EventCycle, EventEffect, EventVerdict, FEWEST_EVENTS, Seeded, mean, paired_events};
+use fathom_record::{Confidence, Finding, Gain, Point, Severity};
+use fathom_stats::{
+    EventCycle, EventEffect, EventVerdict, FEWEST_EVENTS, RankCorrelation, Seeded, mean, paired_events,
+    spearman,
+};
 
-use super::dose::doses;
-use super::subject::Subject;
+use super::latency::Subject;
 use super::syncdelay::{engine, is_followed_by, moved, offer_test};
+use crate::Evidence;
+use crate::client::points;
 
 /// The finding that checkpoints leave no calm.
 pub(super) const CONTINUOUS: &str = "checkpoints-run-into-each-other";
@@ -74,7 +82,7 @@ fn spikes(
             dose.correlation.p
         ));
     }
-    if !doses.iter().any(super::dose::Dose::is_strong) {
+    if !doses.iter().any(Dose::is_strong) {
         finding = finding.evidence(
             "No dose goes with the rises: checkpoints alike show none, and something that comes with each would not \
              either; the test below tells.",
@@ -214,4 +222,75 @@ fn continuous(subject: &Subject<'_>, events: &[(f64, f64)], busy_share: f64) -> 
         )
         .next_look("Compare the device's write rate during checkpoints with what it can do (fathom disk).");
     subject.cite(finding, [subject.name("checkpoint.running"), subject.name("checkpoint.total_ms")], &[])
+}
+
+const PERMUTATIONS: usize = 499;
+const NS_PER_S: f64 = 1e9;
+/// Correlations are called a dose from here on (analysis.md A10).
+const STRONG_RHO: f64 = 0.5;
+
+/// A quantity at an event, from the series of that name.
+type DoseOf<'d> = &'d dyn Fn(&str, (f64, f64)) -> Option<f64>;
+
+/// One quantity and how it goes with the spikes.
+pub(super) struct Dose {
+    /// What it is, for sentences.
+    pub(super) of: &'static str,
+    /// The series it was read from, if it is one.
+    pub(super) series: Option<String>,
+    /// The correlation over cycles.
+    pub(super) correlation: RankCorrelation,
+}
+
+impl Dose {
+    /// Whether it goes with the spikes.
+    pub(super) fn is_strong(&self) -> bool {
+        self.correlation.rho > STRONG_RHO && self.correlation.p <= 0.05
+    }
+}
+
+/// All doses that were read, the strongest first.
+pub(super) fn doses(
+    evidence: &Evidence,
+    member: &str,
+    cycles: &[EventCycle],
+    stream: &mut Seeded,
+) -> Vec<Dose> {
+    let device = evidence.environment.get(&format!("server.{member}.device"));
+    let within = |points: &[Point], event: (f64, f64)| {
+        let from = points.partition_point(|point| (point.end_ns as f64) < event.0 * NS_PER_S);
+        // A counter moves at the end of the window after what it counts.
+        let to = points.partition_point(|point| (point.end_ns as f64) <= (event.1 + 1.0) * NS_PER_S);
+        points.get(from..to).unwrap_or(&[]).iter().map(|point| point.value).collect::<Vec<f64>>()
+    };
+    let sum = |name: &str, event| Some(within(points(evidence, name), event).iter().sum());
+    let mean = |name: &str, event| fathom_stats::mean(&within(points(evidence, name), event));
+    let at_begin = |name: &str, event: (f64, f64)| {
+        let points = points(evidence, name);
+        let until = points.partition_point(|point| (point.end_ns as f64) <= event.0 * NS_PER_S);
+        points.get(until.checked_sub(1)?).map(|point| point.value)
+    };
+    let written = format!("server.{member}.engine.checkpoint_bytes");
+    let dirty = format!("server.{member}.cache.dirty_bytes");
+    let backlog = device.map(|device| format!("device.{device}.in_flight"));
+    let mut doses = Vec::new();
+    let mut add = |of, series: Option<String>, dose: DoseOf<'_>| {
+        let name = series.as_deref().unwrap_or_default();
+        if series.is_some() && points(evidence, name).is_empty() {
+            return;
+        }
+        let pairs: Vec<(f64, f64)> =
+            cycles.iter().filter_map(|cycle| Some((cycle.difference, dose(name, cycle.event_s)?))).collect();
+        if let Some(correlation) = spearman(&pairs, PERMUTATIONS, stream) {
+            doses.push(Dose { of, series, correlation });
+        }
+    };
+    add("bytes written by the checkpoint", Some(written), &sum);
+    add("duration of the checkpoint", None, &|_, event| Some(event.1 - event.0));
+    add("dirty bytes in the cache at its begin", Some(dirty), &at_begin);
+    if let Some(backlog) = backlog {
+        add("requests in flight at the device", Some(backlog), &mean);
+    }
+    doses.sort_by(|one, two| two.correlation.rho.total_cmp(&one.correlation.rho));
+    doses
 }

@@ -1,15 +1,17 @@
-//! The latency that spikes are looked for in: what the client saw, else what the server says of itself.
+//! What spikes are looked for in: one server of a run, and the latency of its operations, as the client saw it or else as the
+//! server says of itself.
 //!
-//! The client's is the truth for users, and is taken where one server was watched; of several servers each is judged by
+//! The client's latency is the truth for users, and is taken where one server was watched; of several servers each is judged by
 //! its own counters, because the client's numbers mix them.
 
 use std::collections::BTreeMap;
 
-use fathom_record::Point;
-use fathom_stats::LatencyReading;
+use fathom_record::{Finding, Point};
+use fathom_stats::{EventCycle, LatencyReading};
 
 use crate::Evidence;
 use crate::client::{Client, points};
+use crate::windows::in_ns;
 
 const NS_PER_S: f64 = 1e9;
 
@@ -137,5 +139,43 @@ impl Sums {
             };
         let readings: Vec<LatencyReading> = self.windows.into_iter().map(reading).collect();
         (!readings.is_empty()).then_some(Latency { readings, of, series: self.series })
+    }
+}
+
+/// What is judged: one server of a run, and the latency of its operations.
+pub(crate) struct Subject<'e> {
+    pub(super) evidence: &'e Evidence,
+    pub(super) member: &'e str,
+    pub(super) latency: &'e Latency,
+    /// When its checkpoints ran.
+    pub(super) checkpoints: &'e [(f64, f64)],
+}
+
+impl Subject<'_> {
+    /// The name of a series of this server.
+    pub(super) fn name(&self, last: &str) -> String {
+        format!("server.{}.{last}", self.member)
+    }
+
+    /// ` on HOST` where there are several servers, for sentences.
+    pub(super) fn at(&self) -> String {
+        if self.evidence.members().len() < 2 {
+            return String::new();
+        }
+        let host = self.evidence.environment.get(&format!("server.{}", self.member));
+        host.map_or_else(|| format!(" on server {}", self.member), |host| format!(" on {host}"))
+    }
+
+    /// Adds the series that exist, those of the latency, and the windows of the cycles.
+    pub(super) fn cite(
+        &self,
+        finding: Finding,
+        names: impl IntoIterator<Item = String>,
+        cycles: &[EventCycle],
+    ) -> Finding {
+        let there: Vec<String> =
+            names.into_iter().filter(|name| self.evidence.series.get(name).is_some()).collect();
+        let finding = finding.series(self.latency.series.clone()).series(there);
+        cycles.iter().fold(finding, |finding, cycle| finding.window(in_ns(cycle.event_s)))
     }
 }

@@ -3,28 +3,27 @@
 //!
 //! The event path comes first, because it sees much more; the blind path is for what is left. It is quiet where nothing
 //! stands out of the noise, and says what would tell where too little was seen.
+//!
+//! A chart of the rhythm is drawn of the latency as it is, with what checkpoints make still in it; the blind path
+//! judges what is left without them.
 
 mod blind;
 mod checkpoint;
-mod dose;
 mod events;
 mod latency;
-mod rhythm;
-mod subject;
 mod superposed;
-mod suspects;
 mod syncdelay;
 
 use std::collections::BTreeMap;
 
+use fathom_record::pictures::rhythm::LatencyRhythm;
 use fathom_record::{Confidence, Finding};
-use fathom_stats::{EventVerdict, Seeded, paired_events};
+use fathom_stats::{EventVerdict, Seeded, paired_events, spectrum};
 
-use self::subject::Subject;
+use self::latency::Subject;
 use crate::{Evidence, Judgement};
 
 pub(crate) use latency::Latency;
-pub(crate) use rhythm::latency_rhythms;
 pub(crate) use superposed::superposed_cycles;
 
 /// Work that a server does at times and counts: the windows in which its counter rises are events.
@@ -142,4 +141,26 @@ impl Subject<'_> {
         finding = checkpoint::with_gain(finding, &effect, self.latency.of).next_look(work.next_look);
         Some(self.cite(finding, [self.name(work.series)], &effect.cycles))
     }
+}
+
+/// At most the last hour: a chart must not take longer than the judging.
+const MOST_SECONDS: usize = 3600;
+
+/// The rhythm of each server's latency, or of the client's where none was watched.
+pub(crate) fn latency_rhythms(evidence: &Evidence) -> Vec<LatencyRhythm> {
+    let rhythm = |(member, latency, mut stream): (String, Latency, Seeded)| {
+        let (begin_s, values) = latency.log_seconds(MOST_SECONDS)?;
+        let found = spectrum(&values, &mut stream)?;
+        Some(LatencyRhythm {
+            member,
+            of: latency.of,
+            seconds: values.len(),
+            begin_s,
+            by_period: found.by_period,
+            band: found.band,
+            by_lag: found.by_lag,
+            lag_band: found.lag_band,
+        })
+    };
+    latencies(evidence).into_iter().filter_map(rhythm).collect()
 }

@@ -8,12 +8,20 @@ use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 
+use super::manifest::Manifest;
 use super::mongod::Mongod;
-use super::snapshot::{self, Manifest};
 use super::version::{MongoVersion, Triple};
-use super::{Options, cpu};
 use crate::kernel::{self, Version};
 use crate::{BlockTree, Device, Mount, Mounts, View};
+
+/// What the person said about the subject.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The folder of the data; else the running mongod's, else a default that exists.
+    pub dir: Option<PathBuf>,
+    /// The version to judge for; else the running mongod's, else [`MongoVersion::CURRENT`].
+    pub mongodb: Option<MongoVersion>,
+}
 
 /// A host, ready to be judged.
 pub struct Context {
@@ -48,7 +56,7 @@ pub struct Context {
 impl Context {
     /// Reads what the rules share.
     pub(super) fn read(view: &View, options: &Options) -> Result<Self> {
-        let manifest = if view.is_live() { None } else { snapshot::manifest(view)? };
+        let manifest = if view.is_live() { None } else { Manifest::read(view)? };
         let manifest = manifest.as_ref();
         let mut assumptions = Vec::new();
         let mounts = Mounts::read(view)?;
@@ -73,7 +81,7 @@ impl Context {
         let layers = top.map(|top| blocks.layers(top).into_iter().cloned().collect()).unwrap_or_default();
         Ok(Context {
             architecture: architecture(view, manifest, &mut assumptions),
-            virtual_machine: cpu::virtual_machine(view),
+            virtual_machine: virtual_machine(view),
             view: view.clone(),
             mongodb,
             kernel,
@@ -192,6 +200,29 @@ fn choose_version(
     assumptions
         .push(format!("MongoDB {}, the current release: no --mongodb, and {why}", MongoVersion::CURRENT));
     MongoVersion::CURRENT
+}
+
+/// Why this is taken for a virtual machine, or `None` on metal.
+fn virtual_machine(view: &View) -> Option<String> {
+    const PRODUCT: &str = "sys/class/dmi/id/product_name";
+    const VENDOR: &str = "sys/class/dmi/id/sys_vendor";
+    const VENDORS: [&str; 8] =
+        ["QEMU", "VMware", "Xen", "Amazon EC2", "Google", "innotek", "OpenStack", "DigitalOcean"];
+    let product = view.value(PRODUCT).unwrap_or_default();
+    if product.contains("metal") {
+        return None;
+    }
+    let vendor = view.value(VENDOR).unwrap_or_default();
+    if let Some(name) = view.value("sys/hypervisor/type") {
+        return Some(format!("/sys/hypervisor/type = {name}"));
+    }
+    if VENDORS.iter().any(|name| vendor.starts_with(name)) || product.contains("Virtual") {
+        return Some(format!("/{VENDOR} = {vendor}, /{PRODUCT} = {product}"));
+    }
+    let flags = view.text("proc/cpuinfo")?;
+    let flagged =
+        flags.lines().find(|line| line.starts_with("flags"))?.split_whitespace().any(|f| f == "hypervisor");
+    flagged.then(|| "/proc/cpuinfo: the flag hypervisor is set".to_owned())
 }
 
 fn architecture(view: &View, manifest: Option<&Manifest>, assumptions: &mut Vec<String>) -> String {

@@ -1,9 +1,11 @@
-//! Huge pages, overcommit, swapping, and how much dirty memory the kernel lets pile up before a checkpoint's end.
+//! Memory: huge pages, overcommit, swapping, how much dirty memory the kernel lets pile up before a checkpoint's end,
+//! and nodes that are nearer to some CPUs than to others.
 
 use fathom_record::Severity;
 
-use super::sysctl::{persistent, set};
+use super::limits::{persistent_sysctl, set_sysctl};
 use super::{Context, Verdict};
+use crate::View;
 
 /// Where huge pages are set up; the second is Red Hat's on its kernel 2.6.
 const FOLDERS: [&str; 2] =
@@ -96,7 +98,7 @@ fn sysctl_number(context: &Context, path: &str) -> Result<u64, Verdict> {
         let claim = format!("/{path} cannot be read.");
         Verdict::cannot_tell(
             claim,
-            format!("'sysctl {}' on the host itself would tell.", super::sysctl::name(path)),
+            format!("'sysctl {}' on the host itself would tell.", super::limits::sysctl_name(path)),
         )
     })
 }
@@ -125,7 +127,8 @@ fn overcommit(context: &Context, accepted: &[u64]) -> Vec<Verdict> {
     let verdict = if accepted.contains(&value) {
         Verdict::pass(format!("The kernel overcommits memory: {how}."))
     } else {
-        Verdict::fail(format!("The kernel overcommits memory: {how} ({value}).")).command(set(PATH, "1"))
+        Verdict::fail(format!("The kernel overcommits memory: {how} ({value})."))
+            .command(set_sysctl(PATH, "1"))
     };
     vec![verdict.read(PATH, value.to_string())]
 }
@@ -138,7 +141,7 @@ pub(super) fn swappiness(context: &Context) -> Vec<Verdict> {
         Ok(value) => value,
         Err(verdict) => return vec![verdict],
     };
-    let swap = super::numa::meminfo(context, "SwapTotal");
+    let swap = meminfo(context, "SwapTotal");
     let mut verdicts = vec![
         match (value, swap) {
             (0 | 1, _) => Verdict::pass(format!("vm.swappiness is {value}.")),
@@ -146,12 +149,12 @@ pub(super) fn swappiness(context: &Context) -> Vec<Verdict> {
                 Verdict::note(format!("vm.swappiness is {value}, without effect while there is no swap."))
                     .evidence("/proc/meminfo: SwapTotal is 0")
                     .wanted("Wanted: 1 or 0, before swap is added.")
-                    .command(set(PATH, "1"))
+                    .command(set_sysctl(PATH, "1"))
             }
             _ => Verdict::fail(format!(
                 "vm.swappiness is {value}: the kernel swaps the server out to keep file cache."
             ))
-            .command(set(PATH, "1")),
+            .command(set_sysctl(PATH, "1")),
         }
         .read(PATH, value.to_string()),
     ];
@@ -184,7 +187,7 @@ fn limit(context: &Context, which: &str) -> Option<(u64, String, String)> {
     }
     let ratio_path = format!("proc/sys/vm/{which}_ratio");
     let ratio = context.view.number(&ratio_path)?;
-    let memory = super::numa::meminfo(context, "MemTotal")?;
+    let memory = meminfo(context, "MemTotal")?;
     Some((memory.saturating_mul(ratio) / 100, ratio_path, ratio.to_string()))
 }
 
@@ -195,7 +198,7 @@ pub(super) fn dirty(context: &Context) -> Vec<Verdict> {
         let claim = "The kernel's dirty limits cannot be read.";
         return vec![Verdict::cannot_tell(claim, "'sysctl -a -r ^vm.dirty' on the host itself would tell.")];
     };
-    let memory = super::numa::meminfo(context, "MemTotal").unwrap_or(u64::MAX);
+    let memory = meminfo(context, "MemTotal").unwrap_or(u64::MAX);
     let share = |bytes: u64| bytes as f64 * 100.0 / memory as f64;
     let in_gib = |bytes: u64| bytes as f64 / GIB as f64;
     // 15 and 5 of a hundred are the advice; half a point of grace for rounding.
@@ -223,9 +226,97 @@ pub(super) fn dirty(context: &Context) -> Vec<Verdict> {
             )
             .command(format!(
                 "sysctl -w {first}={value} {second}={background}\n{}\n{}",
-                persistent(first, value),
-                persistent(second, background)
+                persistent_sysctl(first, value),
+                persistent_sysctl(second, background)
             ))
     };
     vec![verdict.read(&hard.1, hard.2).read(&background.1, background.2)]
+}
+
+/// A line of `/proc/meminfo`, in bytes.
+pub(super) fn meminfo(context: &Context, key: &str) -> Option<u64> {
+    crate::memory::field_bytes(&context.view.text("proc/meminfo")?, key)
+}
+
+fn nodes(context: &Context) -> Option<usize> {
+    let names = context.view.list("sys/devices/system/node");
+    let count = names
+        .iter()
+        .filter(|name| name.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok()))
+        .count();
+    (count > 0).then_some(count)
+}
+
+/// The server's memory should be spread over all nodes.
+pub(super) fn interleave(context: &Context) -> Vec<Verdict> {
+    const FOLDER: &str = "/sys/devices/system/node";
+    let count = match nodes(context) {
+        None => {
+            return vec![
+                Verdict::pass("This kernel knows no NUMA nodes.").evidence(format!("{FOLDER} has no node")),
+            ];
+        }
+        Some(1) => {
+            return vec![
+                Verdict::pass("There is one NUMA node.").evidence(format!("{FOLDER} holds node0 only")),
+            ];
+        }
+        Some(count) => count,
+    };
+    let held = format!("{FOLDER} holds {count} nodes");
+    let tells = "The first line of /proc/PID/numa_maps of the running mongod, read as root, would tell.";
+    let Some(mongod) = &context.mongod else {
+        let claim =
+            format!("There are {count} NUMA nodes, and no running mongod shows how its memory is spread.");
+        return vec![Verdict::cannot_tell(claim, tells).evidence(held)];
+    };
+    let path = format!("proc/{}/numa_maps", mongod.pid);
+    let Some(first) = context.view.first_line(&path) else {
+        let claim = format!("How mongod spreads its memory over {count} NUMA nodes may not be read.");
+        return vec![Verdict::cannot_tell(claim, tells).evidence(held)];
+    };
+    let policy = first.split_whitespace().nth(1).unwrap_or("").to_owned();
+    let verdict = if policy.starts_with("interleave") {
+        Verdict::pass(format!("mongod's memory is interleaved over {count} NUMA nodes."))
+    } else {
+        Verdict::fail(format!(
+            "mongod's memory is not interleaved over {count} NUMA nodes (policy {policy})."
+        ))
+        .command(
+            "systemctl edit mongod\n# ExecStart=/usr/bin/numactl --interleave=all /usr/bin/mongod --config …",
+        )
+    };
+    vec![verdict.evidence(format!("/{path} first line: {first}")).evidence(held)]
+}
+
+/// A node must not throw its file cache away while others have memory.
+pub(super) fn zone_reclaim(context: &Context) -> Vec<Verdict> {
+    const PATH: &str = "proc/sys/vm/zone_reclaim_mode";
+    // Kernels without NUMA have no such file.
+    let Some(value) = context.view.value(PATH) else { return Vec::new() };
+    let verdict = if value == "0" {
+        Verdict::pass("No NUMA node reclaims its own cache first (zone_reclaim_mode 0).")
+    } else {
+        Verdict::fail(format!("A NUMA node throws away cache before it uses another's memory ({value})."))
+            .command(set_sysctl(PATH, "0"))
+    };
+    vec![verdict.read(PATH, value)]
+}
+
+/// The process number of a running numad.
+pub(super) fn numad_pid(view: &View) -> Option<String> {
+    let mut pids = view.list("proc").into_iter().filter(|name| name.parse::<u32>().is_ok());
+    pids.find(|pid| view.value(&format!("proc/{pid}/comm")).is_some_and(|name| name == "numad"))
+}
+
+/// numad moves what should stay spread.
+pub(super) fn numad(context: &Context) -> Vec<Verdict> {
+    match numad_pid(&context.view) {
+        Some(pid) => {
+            let path = format!("proc/{pid}/comm");
+            let claim = "numad runs, and moves memory that should stay spread.";
+            vec![Verdict::fail(claim).read(&path, "numad").command("systemctl disable --now numad")]
+        }
+        None => vec![Verdict::pass("numad does not run.").evidence("no /proc/*/comm is numad")],
+    }
 }

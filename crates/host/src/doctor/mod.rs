@@ -8,46 +8,68 @@ mod context;
 mod control;
 mod cpu;
 mod device;
-mod files;
 mod filesystem;
 mod limits;
+mod manifest;
 mod memory;
 mod mongod;
-mod numa;
 mod pages;
 mod queue;
 mod raid;
-mod rseq;
 mod rule;
 mod rules;
-mod scheduler;
 mod snapshot;
-mod subject;
-mod sysctl;
-mod transport;
 mod version;
-
-use std::path::PathBuf;
 
 use fathom_errors::Result;
 use fathom_record::Finding;
 use serde::Serialize;
 
 use crate::View;
-pub use context::Context;
+pub use context::{Context, Options};
 pub use rule::{Applies, Rule, Verdict};
 pub use rules::RULES;
 pub use snapshot::{Saved, save};
-pub use subject::Subject;
 pub use version::{MongoVersion, Triple, Versions};
 
-/// What the person said about the subject.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// The folder of the data; else the running mongod's, else a default that exists.
-    pub dir: Option<PathBuf>,
-    /// The version to judge for; else the running mongod's, else [`MongoVersion::CURRENT`].
-    pub mongodb: Option<MongoVersion>,
+/// Who was judged, as a report shows it: the host, the data's folder, and what it stands on. It holds no host name and no
+/// addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Subject {
+    /// `live` or `snapshot`.
+    pub origin: &'static str,
+    /// The data's folder.
+    pub dir: String,
+    /// `xfs on /data`, where the mount is known.
+    pub mount: Option<String>,
+    /// The devices under it, top first.
+    pub devices: Vec<String>,
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -m`.
+    pub architecture: String,
+    /// The version of MongoDB judged for.
+    pub mongodb: String,
+    /// The running server's process number.
+    pub mongod_pid: Option<u32>,
+}
+
+impl Subject {
+    fn of(context: &Context) -> Self {
+        Subject {
+            origin: if context.view.is_live() { "live" } else { "snapshot" },
+            dir: context.dir.display().to_string(),
+            mount: context
+                .mount
+                .as_ref()
+                .map(|mount| format!("{} on {}", mount.fs_type, mount.mount_point.display())),
+            devices: context.layers.iter().map(|device| device.name.clone()).collect(),
+            kernel: context.kernel.to_string(),
+            architecture: context.architecture.clone(),
+            mongodb: context.mongodb.to_string(),
+            mongod_pid: context.mongod.as_ref().map(|mongod| mongod.pid),
+        }
+    }
 }
 
 /// What was looked at, what had to be assumed, and what was found.

@@ -57,7 +57,7 @@ pub struct Rule {
     pub id: &'static str,
     /// The setting in words.
     pub setting: &'static str,
-    /// The files it reads, in the patterns of the module `files`; also what a snapshot keeps.
+    /// The files it reads, in the patterns of the module `snapshot`; also what a snapshot keeps.
     pub reads: &'static [&'static str],
     /// What is wanted, as a phrase.
     pub wants: &'static str,

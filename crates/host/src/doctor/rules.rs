@@ -7,10 +7,7 @@ use fathom_record::Severity::{Critical, Note, Warning};
 
 use super::rule::{Applies, Rule};
 use super::version::Versions;
-use super::{
-    control, cpu, device, filesystem, limits, memory, numa, pages, queue, raid, rseq, scheduler, sysctl,
-    transport,
-};
+use super::{control, cpu, device, filesystem, limits, memory, pages, queue, raid};
 
 /// The releases that brought the newer allocator, and with it the turn about huge pages.
 const SINCE_8: Applies = Applies::mongodb(Versions::since((8, 0, 0)));
@@ -64,7 +61,7 @@ pub static RULES: &[Rule] = &[
         applies: Applies::mongodb(Versions::since((6, 0, 0))),
         severity: Warning,
         page: pages::PRODUCTION_NOTES,
-        check: scheduler::current,
+        check: queue::scheduler,
     },
     Rule {
         id: "scheduler-older",
@@ -74,7 +71,7 @@ pub static RULES: &[Rule] = &[
         applies: Applies::mongodb(Versions::before((6, 0, 0))),
         severity: Warning,
         page: pages::OLDER_PRODUCTION_NOTES,
-        check: scheduler::older,
+        check: queue::older_scheduler,
     },
     Rule {
         id: "read-ahead",
@@ -289,7 +286,7 @@ pub static RULES: &[Rule] = &[
         applies: SINCE_8.on(NEW_ALLOCATOR).kernel(Versions::between((4, 18, 0), (6, 19, 0))),
         severity: Warning,
         page: pages::TCMALLOC,
-        check: rseq::allocator,
+        check: cpu::allocator,
     },
     Rule {
         id: "rseq-allocator-fixed-kernel",
@@ -299,7 +296,7 @@ pub static RULES: &[Rule] = &[
         applies: SINCE_8.on(&["x86_64"]).kernel(Versions::since((7, 0, 14))),
         severity: Warning,
         page: pages::TCMALLOC,
-        check: rseq::allocator,
+        check: cpu::allocator,
     },
     Rule {
         id: "rseq-unavailable",
@@ -309,7 +306,7 @@ pub static RULES: &[Rule] = &[
         applies: SINCE_8.on(NEW_ALLOCATOR).kernel(Versions::before((4, 18, 0))),
         severity: Note,
         page: pages::TCMALLOC,
-        check: rseq::unavailable,
+        check: cpu::unavailable,
     },
     Rule {
         id: "rseq-crash",
@@ -319,7 +316,7 @@ pub static RULES: &[Rule] = &[
         applies: SINCE_8.on(NEW_ALLOCATOR).kernel(Versions::between((6, 19, 0), (7, 0, 14))),
         severity: Critical,
         page: pages::RSEQ_CRASH,
-        check: rseq::crash,
+        check: cpu::crash,
     },
     Rule {
         id: "rseq-crash-arm64",
@@ -329,7 +326,7 @@ pub static RULES: &[Rule] = &[
         applies: SINCE_8.on(&["aarch64"]).kernel(Versions::since((7, 0, 14))),
         severity: Critical,
         page: pages::RSEQ_CRASH,
-        check: rseq::crash_pending,
+        check: cpu::crash_pending,
     },
     Rule {
         id: "swappiness",
@@ -370,7 +367,7 @@ pub static RULES: &[Rule] = &[
         applies: Applies::ALWAYS,
         severity: Warning,
         page: pages::PRODUCTION_NOTES,
-        check: numa::interleave,
+        check: memory::interleave,
     },
     Rule {
         id: "zone-reclaim",
@@ -380,7 +377,7 @@ pub static RULES: &[Rule] = &[
         applies: Applies::ALWAYS,
         severity: Warning,
         page: pages::PRODUCTION_NOTES,
-        check: numa::zone_reclaim,
+        check: memory::zone_reclaim,
     },
     Rule {
         id: "numad",
@@ -390,7 +387,7 @@ pub static RULES: &[Rule] = &[
         applies: Applies::ALWAYS,
         severity: Warning,
         page: pages::PRODUCTION_NOTES,
-        check: numa::numad,
+        check: memory::numad,
     },
     Rule {
         id: "open-files",
@@ -430,7 +427,7 @@ pub static RULES: &[Rule] = &[
         applies: Applies::ALWAYS,
         severity: Warning,
         page: pages::CHECKLIST,
-        check: sysctl::file_max,
+        check: limits::file_max,
     },
     Rule {
         id: "pid-max",
@@ -440,7 +437,7 @@ pub static RULES: &[Rule] = &[
         applies: Applies::ALWAYS,
         severity: Warning,
         page: pages::CHECKLIST,
-        check: sysctl::pid_max,
+        check: limits::pid_max,
     },
     Rule {
         id: "threads-max",
@@ -450,7 +447,7 @@ pub static RULES: &[Rule] = &[
         applies: Applies::ALWAYS,
         severity: Warning,
         page: pages::CHECKLIST,
-        check: sysctl::threads_max,
+        check: limits::threads_max,
     },
     Rule {
         id: "map-count",
@@ -460,7 +457,7 @@ pub static RULES: &[Rule] = &[
         applies: Applies::ALWAYS,
         severity: Warning,
         page: pages::CHECKLIST,
-        check: sysctl::map_count,
+        check: limits::map_count,
     },
     Rule {
         id: "keepalive",
@@ -470,7 +467,7 @@ pub static RULES: &[Rule] = &[
         applies: Applies::ALWAYS,
         severity: Warning,
         page: pages::KEEPALIVE,
-        check: sysctl::keepalive,
+        check: limits::keepalive,
     },
     Rule {
         id: "cgroup-disk",
@@ -577,7 +574,7 @@ pub static RULES: &[Rule] = &[
         applies: Applies::ALWAYS,
         severity: Note,
         page: pages::ISCSI,
-        check: transport::depth,
+        check: device::depth,
     },
     Rule {
         id: "iscsi",
@@ -593,7 +590,7 @@ pub static RULES: &[Rule] = &[
         applies: Applies::ALWAYS,
         severity: Warning,
         page: pages::ISCSI,
-        check: transport::iscsi,
+        check: device::iscsi,
     },
     Rule {
         id: "nvme-queues",
@@ -613,7 +610,7 @@ pub static RULES: &[Rule] = &[
         applies: Applies::ALWAYS,
         severity: Note,
         page: pages::BLK_MQ,
-        check: transport::nvme,
+        check: device::nvme,
     },
     Rule {
         id: "cpu-governor",

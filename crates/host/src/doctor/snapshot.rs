@@ -4,50 +4,87 @@
 //! also handed on, so nothing that names people, hosts or secrets goes in: a server's environment is reduced to one
 //! variable, its command line to its dbPath, mount options and the initiator's settings to those that rules read.
 //! It refuses to write into a folder with other things in it.
+//!
+//! Rules name the files they read as patterns. `D` is the disk of each layer under the data, `PID` the running mongod, `NUMAD` a
+//! running numad, `CGROUP` every folder from its control group (or ours, where no mongod runs) up to the root, `*` any one name. A
+//! pattern that ends in `/` means the names in a folder, not their content: a snapshot keeps them as empty files, since links would
+//! not survive.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::Path;
 
 use fathom_errors::{Error, Kind, Result};
-use serde::{Deserialize, Serialize};
 
-use super::files::{self, BASE};
-use super::{Context, Options, RULES, filesystem, mongod};
+use super::manifest::{MANIFEST, Manifest, SCHEMA};
+use super::{Context, Options, RULES, control, filesystem, memory, mongod};
 use crate::View;
 
-/// The version of the layout; a newer one is refused.
-const SCHEMA: u32 = 1;
-const MANIFEST: &str = "snapshot.json";
 /// Far above any file of `/proc` or `/sys` that a rule reads; a longer one is cut.
 const FILE_BYTES_MAX: u64 = 256 << 10;
 /// A host with more files than this has something that we do not understand.
 const FILES_MAX: usize = 20_000;
 
-/// What a snapshot says of itself, in `snapshot.json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Manifest {
-    schema: u32,
-    /// False while it is being written: a snapshot that was cut short is refused.
-    complete: bool,
-    /// Who made it.
-    made_by: String,
-    /// `uname -r`.
-    kernel: String,
-    /// `uname -m`.
-    pub(super) architecture: String,
-    /// The data's folder, resolved.
-    pub(super) dir: PathBuf,
-    /// The journal's folder, resolved.
-    #[serde(default)]
-    pub(super) journal: Option<PathBuf>,
-    /// The device number of the mount that holds the data.
-    #[serde(default)]
-    device: Option<String>,
-    /// The running server's version, where a file told.
-    #[serde(default)]
-    pub(super) mongodb: Option<String>,
+/// What every snapshot keeps beside the rules' own files: the block tree, mounts, and facts about the machine.
+const BASE: &[&str] = &[
+    "proc/cpuinfo",
+    "proc/diskstats",
+    "proc/loadavg",
+    "proc/meminfo",
+    "proc/stat",
+    "proc/sys/kernel/osrelease",
+    "proc/uptime",
+    "proc/self/cgroup",
+    "proc/self/mountinfo",
+    "proc/pressure/cpu",
+    "proc/pressure/io",
+    "proc/PID/comm",
+    "proc/PID/cmdline",
+    "proc/PID/cgroup",
+    "sys/block/*/dev",
+    "sys/block/*/size",
+    "sys/block/*/slaves/",
+    "sys/block/*/dm/name",
+    "sys/block/*/dm/uuid",
+    "sys/block/*/md/level",
+    "sys/block/D/*/dev",
+    "sys/block/D/*/size",
+    "sys/block/D/*/start",
+    "sys/block/D/inflight",
+    "sys/block/D/stat",
+    "sys/block/D/device/model",
+    "sys/block/D/device/rev",
+    "sys/block/D/device/vendor",
+    "sys/block/D/device/scsi_disk/*/cache_type",
+    "sys/block/D/queue/*",
+    "sys/class/dmi/id/product_name",
+    "sys/class/dmi/id/sys_vendor",
+    "sys/devices/system/cpu/",
+    "sys/devices/system/cpu/online",
+    "sys/hypervisor/type",
+];
+
+/// The files of this host that `pattern` stands for; they need not exist. A trailing `/` is kept.
+fn expand(context: &Context, pattern: &str) -> Vec<String> {
+    let (pattern, names_only) = pattern.strip_suffix('/').map_or((pattern, ""), |folder| (folder, "/"));
+    let mut paths: Vec<String> = vec![String::new()];
+    for part in pattern.split('/') {
+        paths = paths.iter().flat_map(|path| step(context, path, part)).collect();
+    }
+    paths.into_iter().map(|path| path + names_only).collect()
+}
+
+fn step(context: &Context, path: &str, part: &str) -> Vec<String> {
+    let join = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
+    match part {
+        "*" => context.view.list(path).iter().map(|name| join(name)).collect(),
+        "D" => context.disks().map(|disk| join(&disk.name)).collect(),
+        "PID" => context.mongod.iter().map(|mongod| join(&mongod.pid.to_string())).collect(),
+        "NUMAD" => memory::numad_pid(&context.view).iter().map(|pid| join(pid)).collect(),
+        "CGROUP" => control::all_folders(context),
+        _ => vec![join(part)],
+    }
 }
 
 /// What was written.
@@ -57,31 +94,6 @@ pub struct Saved {
     pub files: usize,
     /// How many bytes in them.
     pub bytes: u64,
-}
-
-/// What a snapshot says of itself; `None` where it was put together by hand without a manifest.
-pub(super) fn manifest(view: &View) -> Result<Option<Manifest>> {
-    let path = view.root().join(MANIFEST);
-    let Some(text) = view.text(MANIFEST) else { return Ok(None) };
-    let malformed =
-        |what: String| Error::new(Kind::Malformed, what).advise("save it again with fathom doctor --save");
-    let value: serde_json::Value = serde_json::from_str(&text)
-        .map_err(|e| malformed(format!("{} is not JSON", path.display())).because(e))?;
-    if let Some(schema) =
-        value.get("schema").and_then(serde_json::Value::as_u64).filter(|s| *s > u64::from(SCHEMA))
-    {
-        let what = format!("{} has schema {schema}; this version reads up to {SCHEMA}", path.display());
-        return Err(Error::new(Kind::Unsupported, what).advise("judge it with a newer fathom"));
-    }
-    let manifest: Manifest = serde_json::from_value(value)
-        .map_err(|e| malformed(format!("{} is not a host snapshot's manifest", path.display())).because(e))?;
-    if !manifest.complete {
-        return Err(malformed(format!("the snapshot in {} was cut short", view.root().display())));
-    }
-    if !manifest.dir.is_absolute() {
-        return Err(malformed(format!("{}: dir is not an absolute path", path.display())));
-    }
-    Ok(Some(manifest))
 }
 
 /// Saves what the rules read of this host into `into`, a new or empty folder, or an older snapshot of ours.
@@ -99,13 +111,13 @@ pub fn save(view: &View, options: &Options, into: &Path) -> Result<Saved> {
         device: context.mount.as_ref().map(|mount| mount.number.to_string()),
         mongodb: context.mongod.as_ref().and_then(|mongod| Some(mongod.version?.to_string())),
     };
-    write_manifest(into, &manifest)?;
+    manifest.write(into)?;
     let mut saved = Saved { files: 1, bytes: 0 };
     for folder in ["proc", "sys"] {
         create_dir(&into.join(folder))?;
     }
     let patterns = BASE.iter().chain(RULES.iter().flat_map(|rule| rule.reads));
-    let paths: BTreeSet<String> = patterns.flat_map(|pattern| files::expand(&context, pattern)).collect();
+    let paths: BTreeSet<String> = patterns.flat_map(|pattern| expand(&context, pattern)).collect();
     if paths.len() > FILES_MAX {
         let what = format!("a snapshot of this host would need {} files", paths.len());
         return Err(
@@ -128,7 +140,7 @@ pub fn save(view: &View, options: &Options, into: &Path) -> Result<Saved> {
         }
     }
     manifest.complete = true;
-    write_manifest(into, &manifest)?;
+    manifest.write(into)?;
     Ok(saved)
 }
 
@@ -173,26 +185,11 @@ fn write(path: &Path, bytes: &[u8], saved: &mut Saved) -> Result<()> {
     Ok(())
 }
 
-fn write_manifest(into: &Path, manifest: &Manifest) -> Result<()> {
-    let path = into.join(MANIFEST);
-    let text = serde_json::to_string_pretty(manifest)
-        .map_err(|e| Error::new(Kind::Malformed, "cannot write a snapshot's manifest").because(e))?;
-    fs::write(&path, text + "\n").map_err(|e| Error::io("write", &path, e))
-}
-
-/// The first line of a file that may be long and slow to make (`numa_maps` walks a process's page tables).
-pub(super) fn first_line(view: &View, path: &str) -> Option<String> {
-    let mut line = String::new();
-    let file = File::open(view.root().join(path)).ok()?.take(FILE_BYTES_MAX);
-    BufReader::new(file).read_line(&mut line).ok()?;
-    Some(line.trim_end().to_owned()).filter(|line| !line.is_empty())
-}
-
 /// What a snapshot keeps of a file; `None` where it cannot be read.
 fn content(context: &Context, path: &str) -> Option<String> {
     let view = &context.view;
     if path.ends_with("/numa_maps") {
-        return first_line(view, path).map(|line| line + "\n");
+        return view.first_line(path).map(|line| line + "\n");
     }
     let full = view.root().join(path);
     // A device node or a pipe behind a name would block or never end.
@@ -252,27 +249,5 @@ mod tests {
         let judged = super::super::examine(&view, &Options::default()).unwrap();
         let live = super::super::examine(&View::live(), &options).unwrap();
         assert_eq!(judged.findings, live.findings);
-    }
-
-    #[test]
-    fn newer_and_broken_manifests_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["proc", "sys"] {
-            fs::create_dir(folder.path().join(name)).unwrap();
-        }
-        let view = View::snapshot(folder.path()).unwrap();
-        assert!(manifest(&view).unwrap().is_none());
-        for (text, kind) in [
-            ("{\"schema\": 2}", Kind::Unsupported),
-            ("{", Kind::Malformed),
-            ("{\"schema\": 1}", Kind::Malformed),
-            (
-                "{\"schema\":1,\"complete\":false,\"made_by\":\"x\",\"kernel\":\"6\",\"architecture\":\"x86_64\",\"dir\":\"/\"}",
-                Kind::Malformed,
-            ),
-        ] {
-            fs::write(folder.path().join(MANIFEST), text).unwrap();
-            assert_eq!(manifest(&view).unwrap_err().kind(), kind, "{text}");
-        }
     }
 }

@@ -6,20 +6,14 @@
 //! machine; everything after them is a pure function and tested on recorded counters.
 
 pub mod json;
-mod notes;
 mod report;
 mod select;
 mod snapshot;
-mod stack;
-mod stamp;
 pub mod text;
 
-pub use notes::{notes, util_meaning};
 pub use report::{Report, Row, report};
 pub use select::Selection;
-pub use snapshot::{Sampler, Snapshot};
-pub use stack::Stack;
-pub use stamp::{Header, Stamp};
+pub use snapshot::{Header, Sampler, Snapshot, Stack, Stamp, notes, util_meaning};
 
 /// The unit of amounts and rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

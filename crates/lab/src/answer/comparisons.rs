@@ -1,20 +1,46 @@
 //! Levels against their baselines, under each condition and over all of them; and whether effects depend on each other.
 
 use fathom_record::figure::Better;
-use fathom_record::study::{StudyComparison, StudyInteraction, StudyVerdict};
+use fathom_record::study::{StudyComparison, StudyInteraction, StudyNoise, StudyVerdict};
 use fathom_stats::experiment::{
-    Adjusted, Effect, Limits, Verdict, effect, interaction_contrasts, main_contrasts, verdict,
+    Adjusted, Effect, Limits, NoiseFloor, Verdict, combinations, effect, interaction_contrasts,
+    main_contrasts, minimum_detectable, noise_floor, verdict,
 };
 use fathom_stats::{Seeded, benjamini_hochberg, holm};
 
-use crate::plan::combinations;
 use crate::{Metric, Plan, Study};
 
 use super::table::Table;
-use super::{Noise, words};
+use super::words;
 
 /// Levels of some factors, as places: under these a comparison holds.
 type Given = Vec<(usize, usize)>;
+
+/// How far two equal runs lie apart in a metric.
+pub(super) struct Noise {
+    pub(super) metric: &'static str,
+    pub(super) floor: NoiseFloor,
+}
+
+impl Noise {
+    pub(super) fn record(&self, blocks: usize) -> StudyNoise {
+        StudyNoise {
+            metric: self.metric.to_owned(),
+            floor: self.floor.floor,
+            minimum_detectable: minimum_detectable(self.floor.deviation, blocks),
+            pairs: self.floor.pairs,
+        }
+    }
+}
+
+/// From the first cell and its twin in each block.
+pub(super) fn noise(study: &Study, table: &Table) -> Vec<Noise> {
+    let one = |(at, (metric, _)): (usize, &(&'static Metric, bool))| {
+        let ratios: Vec<f64> = table.twins(at).into_iter().map(|(_, ratio)| ratio).collect();
+        Some(Noise { metric: metric.name, floor: noise_floor(&ratios)? })
+    };
+    study.metrics.iter().enumerate().filter_map(one).collect()
+}
 
 /// One comparison before all had their chance.
 struct Raw {

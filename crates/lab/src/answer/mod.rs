@@ -8,11 +8,8 @@ mod scalings;
 mod table;
 mod words;
 
-use fathom_errors::Result;
-use fathom_record::study::{Study as StudyRecord, StudyCell, StudyFactor, StudyNoise};
-use fathom_stats::experiment::{
-    self, NoiseFloor, fewest_pairs, minimum_detectable, noise_floor, planned_looks,
-};
+use fathom_record::study::{Study as StudyRecord, StudyCell, StudyFactor};
+use fathom_stats::experiment::{self, fewest_pairs, planned_looks};
 
 use crate::journal::{Journal, TrialRecord, TrialResult};
 use crate::{Plan, Study};
@@ -22,7 +19,7 @@ use table::Table;
 /// Judges what has run so far.
 pub fn answer(study: &Study, plan: &Plan, records: &[TrialRecord]) -> StudyRecord {
     let table = Table::of(study, plan, records);
-    let noise = noise(study, &table);
+    let noise = comparisons::noise(study, &table);
     let comparisons = comparisons::all(study, plan, &table, &noise);
     let interactions = comparisons::interactions(study, plan, &table);
     let is_primary =
@@ -75,38 +72,6 @@ pub(crate) fn is_settled(study: &Study, plan: &Plan, records: &[TrialRecord], bl
     let mut of_primary =
         judged.comparisons.iter().filter(|one| primary.contains(&one.metric.as_str())).peekable();
     look.reachable && of_primary.peek().is_some() && of_primary.all(|one| one.adjusted_p <= look.p)
-}
-
-/// The cells of a fraction of the full factorial.
-pub(crate) fn fraction(study: &Study) -> Result<Vec<Vec<usize>>> {
-    let found = experiment::fraction(&study.shape(), study.design.fraction);
-    found.map(|fraction| fraction.cells).map_err(|error| study.refuse("fraction", &error.to_string()))
-}
-
-/// How far two equal runs lie apart in a metric.
-struct Noise {
-    metric: &'static str,
-    floor: NoiseFloor,
-}
-
-impl Noise {
-    fn record(&self, blocks: usize) -> StudyNoise {
-        StudyNoise {
-            metric: self.metric.to_owned(),
-            floor: self.floor.floor,
-            minimum_detectable: minimum_detectable(self.floor.deviation, blocks),
-            pairs: self.floor.pairs,
-        }
-    }
-}
-
-/// From the first cell and its twin in each block.
-fn noise(study: &Study, table: &Table) -> Vec<Noise> {
-    let one = |(at, (metric, _)): (usize, &(&'static crate::Metric, bool))| {
-        let ratios: Vec<f64> = table.twins(at).into_iter().map(|(_, ratio)| ratio).collect();
-        Some(Noise { metric: metric.name, floor: noise_floor(&ratios)? })
-    };
-    study.metrics.iter().enumerate().filter_map(one).collect()
 }
 
 fn cells(study: &Study, plan: &Plan, records: &[TrialRecord], table: &Table) -> Vec<StudyCell> {

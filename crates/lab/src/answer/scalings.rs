@@ -1,10 +1,11 @@
 //! Throughput and latency over a factor that counts: how much more does more bring, and where does it stop.
 
 use fathom_record::study::{ScalingPoint, StudyScaling};
-use fathom_stats::experiment::{FEWEST_PAIRS, Limits, levels_that_pay, scaling_laws, speed_ups};
+use fathom_stats::experiment::{
+    FEWEST_PAIRS, Limits, combinations, levels_that_pay, scaling_laws, speed_ups,
+};
 use fathom_stats::{Seeded, median};
 
-use crate::plan::combinations;
 use crate::{Measures, Plan, Study};
 
 use super::table::Table;

@@ -1,6 +1,8 @@
-//! A study's file as it is written: YAML in which everything but the name, the question and the factors may be left out.
+//! A study's file as it is written: YAML in which everything but the name, the question and the factors may be left out; and where names
+//! stand in it.
 //!
-//! Names and levels are tried while the file is read, so that the reader of YAML tells where a wrong one stands.
+//! Names and levels are tried while the file is read, so that the reader of YAML tells where a wrong one stands. What contradicts
+//! something else is found later, and its place is looked up in the [`Lines`].
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -11,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use serde_yaml_ng::Value;
 
 use crate::level::Level;
-use crate::{Factor, Metric, Setup};
+use crate::{Factor, Measures, Metric, Setup};
 
 /// The file.
 #[derive(Debug, Deserialize)]
@@ -19,7 +21,7 @@ use crate::{Factor, Metric, Setup};
 pub(super) struct File {
     pub name: String,
     pub question: String,
-    pub measures: super::Measures,
+    pub measures: Measures,
     pub factors: Levels,
     #[serde(default)]
     pub settings: Settings,
@@ -191,4 +193,45 @@ impl<'de, T: Deserialize<'de> + Tried> serde::de::DeserializeSeed<'de> for Place
 fn metrics<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'static Metric>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
     names.iter().map(|name| Metric::named(name).map_err(D::Error::custom)).collect()
+}
+
+/// The names at the beginning of lines, with their line numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lines(Vec<(String, usize)>);
+
+impl Lines {
+    pub(crate) fn of(text: &str) -> Lines {
+        let named = |(number, line): (usize, &str)| {
+            let line = line.split(" #").next().unwrap_or_default();
+            let words = line.split(['{', ',', '[', '-']).filter_map(|part| {
+                let (name, _) = part.split_once(':')?;
+                let name = name.trim().trim_matches(['"', '\'']);
+                let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+                is_name.then(|| (name.to_owned(), number))
+            });
+            words.collect::<Vec<_>>()
+        };
+        Lines((1..).zip(text.lines()).flat_map(named).collect())
+    }
+
+    /// ` (line 7)`, or nothing where the name does not stand there by itself. The last place counts: it beats those before it.
+    pub(crate) fn at(&self, name: &str) -> String {
+        let found = self.0.iter().rev().find(|(known, _)| known == name);
+        found.map_or_else(String::new, |(_, line)| format!(" (line {line})"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_at_their_lines() {
+        let lines = Lines::of(
+            "name: a\nfactors:\n  engine: [x, y]  # shards: no\nsizes:\n  quick: {settings: {records: 5}}\n",
+        );
+        assert_eq!(lines.at("engine"), " (line 3)");
+        assert_eq!(lines.at("records"), " (line 5)");
+        assert_eq!(lines.at("shards"), "");
+    }
 }

@@ -5,20 +5,18 @@
 
 mod check;
 mod file;
-mod lines;
 
 use std::path::Path;
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_record::figure::Better;
 use fathom_record::study::PublishedTable;
-use serde::{Deserialize, Serialize};
 
 use crate::level::Level;
-use crate::{Factor, Metric, Place, Setup};
+use crate::{Factor, Measures, Metric, Place, Setup};
 
+pub(crate) use file::Lines;
 use file::{File, Size};
-pub(crate) use lines::Lines;
 
 /// The largest file that is read, in bytes.
 const LARGEST_BYTES: u64 = 1 << 20;
@@ -28,16 +26,6 @@ const BLOCKS: usize = 8;
 const MARGIN: f64 = 0.02;
 /// The size of a file that has no others.
 pub(crate) const WHOLE: &str = "full";
-
-/// What a study's trials do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Measures {
-    /// Load servers.
-    Load,
-    /// Probe a disk.
-    Probe,
-}
 
 /// How trials are repeated.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -209,11 +197,6 @@ impl Study {
     pub(crate) fn label_of(&self, factor: usize, level: usize) -> String {
         let level = self.factors.get(factor).and_then(|varied| varied.levels.get(level));
         level.map_or_else(String::new, |level| level.label.clone())
-    }
-
-    /// The labels of a cell of a plan.
-    pub fn labels_of(&self, plan: &crate::Plan, cell: usize) -> Vec<String> {
-        plan.cells.get(cell).map(|levels| self.labels(levels)).unwrap_or_default()
     }
 
     /// An error about a factor, with its line.

@@ -2,19 +2,21 @@
 //!
 //! A trial that fails leaves nothing behind and says why; the study goes on with the next.
 
-mod child;
-mod figures;
-mod probing;
 pub(crate) mod serving;
 pub(crate) mod targets;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use fathom_errors::Result;
+use fathom_errors::{Error, Kind, Result};
+use fathom_probe::{Job, WindowPlan};
+use fathom_record::disk::Entry;
+use fathom_session::{ProbePlan, ProbeSpec, RecordSpec, SessionSpec, run_in_child};
+use fathom_units::Nanos;
 
-pub(crate) use figures::Figures;
-
+use self::targets::Targets;
+use crate::metrics::Figures;
+use crate::setup::Probe;
 use crate::{Bench, Measures, Setup, Study};
 
 /// What a trial brought.
@@ -35,10 +37,41 @@ pub(crate) fn run(bench: &Bench, study: &Study, setup: &Setup, seed: u64, folder
     let facts = targets.facts();
     let figures = match study.measures {
         Measures::Load => serving::run(bench, setup, &targets, seed, folder),
-        Measures::Probe => probing::run(bench, setup, &targets, seed, folder),
+        Measures::Probe => probe(bench, setup, &targets, seed, folder),
     };
     let undone = targets.undo();
     let figures = figures?;
     undone?;
     Ok(Outcome { figures, facts, took: began.elapsed() })
+}
+
+/// Probes, and reads what was found.
+fn probe(bench: &Bench, setup: &Setup, targets: &Targets, seed: u64, folder: &Path) -> Result<Figures> {
+    let folder = folder.join("probe");
+    let spec = SessionSpec {
+        record: Some(RecordSpec::new("disk", Some(folder.clone()), targets.folder()).seed(seed)),
+        probe: Some(probe_spec(&setup.probe, targets.folder(), seed)),
+        ..SessionSpec::default()
+    };
+    let run = run_in_child(bench.child_tools(), &spec, &folder, &|pid| targets.adopt(0, pid))?;
+    let step = run.results()?.into_iter().find_map(|entry| match entry {
+        Entry::Step(step) => Some(step),
+        _ => None,
+    });
+    let step =
+        step.ok_or_else(|| Error::new(Kind::NotFound, "the probe ended before it measured anything"))?;
+    Ok(Figures { step: Some(step), ..Figures::default() })
+}
+
+/// The specification of the probe: one pattern on the storage that was made.
+fn probe_spec(probe: &Probe, dir: &Path, seed: u64) -> ProbeSpec {
+    let &Probe { pattern, block, engine, depth, size, time, durable, buffered } = probe;
+    let job = Job::new(pattern, block, engine, depth).durable(durable);
+    let window = WindowPlan::new(pattern.word(), vec![job], Nanos::from(time));
+    ProbeSpec {
+        size: Some(size),
+        is_direct: !buffered,
+        seed,
+        ..ProbeSpec::new(dir, ProbePlan::Window(window))
+    }
 }

@@ -4,17 +4,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fathom_client::connection_text::{with_database, with_options};
 use fathom_cluster::{
     CONFIG_SET, Cluster, HeldCluster, Launcher, Member, Node, OWN, Purpose, ReplicaSet, ServerOptions, Shape,
     ShardedCollection, Tools, Topology, Wish,
 };
 use fathom_errors::{Error, Kind, Result};
+use fathom_load::properties::Properties;
+use fathom_record::Run;
+use fathom_session::{
+    CoreLoad, Driver, LoadSpec, MonitorSpec, RecordSpec, ServerSpec, SessionSpec, WorkloadSpec, run_in_child,
+};
 
 use crate::Bench;
+use crate::metrics::{Figures, figures_of, load_of};
 use crate::setup::{Load, Servers, Setup};
 
 use super::targets::Targets;
-use super::{Figures, child, figures};
 
 /// What YCSB loads.
 const NAMESPACE: &str = "ycsb.usertable";
@@ -36,10 +42,7 @@ pub(super) fn run(
     fs::create_dir_all(folder).map_err(|cause| Error::io("create", folder, cause))?;
     let tools = Tools {
         ledger: bench.ledger.clone(),
-        launcher: Launcher {
-            program: bench.program.clone(),
-            words: child::LAUNCH.map(str::to_owned).to_vec(),
-        },
+        launcher: Launcher::new(&bench.program),
         signals: bench.signals.clone(),
         timeout: START,
         tell: &|_| (),
@@ -167,62 +170,66 @@ fn is_for(name: &str, engine: &str) -> bool {
     !name.starts_with(of_other)
 }
 
-/// Loads the records, then runs, watched.
+/// Loads the records, then runs with samplers beside it.
 fn measure(bench: &Bench, setup: &Setup, cluster: &Cluster, seed: u64, folder: &Path) -> Result<Figures> {
-    let workload = folder.join("workload");
-    let text = crate::shipped::workload(&setup.load.workload)?;
-    fs::write(&workload, text).map_err(|cause| Error::io("write", &workload, cause))?;
     let url = url(&cluster.connection_string(), &setup.load);
-    let words = |phase: &str, run: bool| -> Vec<String> {
-        let mut words: Vec<String> = ["ycsb", phase, "mongodb", "-P"].map(str::to_owned).to_vec();
-        words.push(workload.to_string_lossy().into_owned());
-        for (name, value) in properties(&setup.load, &url, seed, run) {
-            words.extend(["-p".to_owned(), format!("{name}={value}")]);
-        }
-        words
+    let workload = crate::shipped::workload(&setup.load.workload)?;
+    let session = |name: &str, is_run: bool| -> Result<Run> {
+        let folder = folder.join(name);
+        let load = core_load(&setup.load, &workload, &url, seed, is_run)?;
+        let spec = SessionSpec {
+            record: Some(RecordSpec::new("ycsb", Some(folder.clone()), Path::new(".")).seed(seed)),
+            loads: vec![LoadSpec {
+                server: ServerSpec::Url,
+                workload: WorkloadSpec::Core(vec![load]),
+                driver: Driver::Own,
+                monitor: is_run.then(MonitorSpec::default),
+                is_strict: true,
+                has_points: false,
+            }],
+            ..SessionSpec::default()
+        };
+        run_in_child(bench.child_tools(), &spec, &folder, &|_| Ok(()))
     };
-    let load = child::record(bench, &words("load", false), &folder.join("load"), false, &|_| Ok(()))?;
-    let mut run = words("run", true);
-    run.push("--watch".to_owned());
-    let run = child::record(bench, &run, &folder.join("run"), false, &|_| Ok(()))?;
-    let mut figures = figures::of_run(&run)?;
-    figures.load = figures::load_of(&load)?;
+    let load = session("load", false)?;
+    let mut figures = figures_of(&session("run", true)?)?;
+    figures.load = load_of(&load)?;
     Ok(figures)
 }
 
 /// The connection string with YCSB's database in it, and with what the load asks of writes and reads.
 fn url(connection: &str, load: &Load) -> String {
-    let (start, options) = connection.split_once('?').unwrap_or((connection, ""));
-    let (scheme, rest) = start.split_once("://").unwrap_or(("mongodb", start));
-    let hosts = rest.split('/').next().unwrap_or(rest);
-    let mut options: Vec<String> =
-        options.split('&').filter(|option| !option.is_empty()).map(str::to_owned).collect();
-    options.extend(load.write_concern.as_ref().map(|w| format!("w={w}")));
-    options.extend(load.journaled.map(|journaled| format!("journal={journaled}")));
-    options.extend(load.read_preference.as_ref().map(|preference| format!("readPreference={preference}")));
-    format!("{scheme}://{hosts}/ycsb?{}", options.join("&"))
+    let options = [
+        ("w", load.write_concern.clone()),
+        ("journal", load.journaled.map(|journaled| journaled.to_string())),
+        ("readPreference", load.read_preference.clone()),
+    ];
+    let options = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    with_options(&with_database(connection, "ycsb"), options)
 }
 
-/// The properties of a load or a run; those of the study's own come last and win.
-fn properties(load: &Load, url: &str, seed: u64, run: bool) -> Vec<(String, String)> {
-    let mut properties = vec![
-        ("mongodb.url".to_owned(), url.to_owned()),
-        ("recordcount".to_owned(), load.records.to_string()),
-        ("threadcount".to_owned(), load.threads.to_string()),
-        ("seed".to_owned(), seed.to_string()),
-    ];
-    if run {
-        properties.push(("operationcount".to_owned(), load.operations.unwrap_or(0).to_string()));
-        properties.extend(
-            load.time.map(|time| ("maxexecutiontime".to_owned(), time.as_secs_f64().ceil().to_string())),
-        );
-        if !load.warmup.is_zero() {
-            properties.push(("warmup".to_owned(), load.warmup.as_secs_f64().to_string()));
-        }
-        properties.extend(load.target_per_s.map(|rate| ("target".to_owned(), rate.to_string())));
+/// A load or a run; the properties of the study itself win over all others.
+fn core_load(load: &Load, workload: &str, url: &str, seed: u64, is_run: bool) -> Result<CoreLoad> {
+    let mut properties = Properties::default();
+    properties.add_text(workload.as_bytes(), &load.workload)?;
+    properties.set("mongodb.url", url, "the study");
+    for (name, value) in &load.properties {
+        properties.set(name, value, "the study");
     }
-    properties.extend(load.properties.iter().map(|(name, value)| (name.clone(), value.clone())));
-    properties
+    let of_run = |time: Duration| is_run.then_some(time);
+    Ok(CoreLoad {
+        name: if is_run { "run" } else { "load" }.to_owned(),
+        properties,
+        is_run: Some(is_run),
+        records: Some(load.records),
+        operations: is_run.then(|| load.operations.unwrap_or(0)),
+        time: load.time.and_then(|time| of_run(Duration::from_secs_f64(time.as_secs_f64().ceil()))),
+        warmup: of_run(load.warmup).filter(|warmup| !warmup.is_zero()),
+        connections: Some(load.threads),
+        rate_per_s: load.target_per_s.filter(|_| is_run),
+        seed: Some(seed),
+        ..CoreLoad::default()
+    })
 }
 
 /// The logs of servers whose trial failed.
@@ -260,12 +267,15 @@ mod tests {
 
     #[test]
     fn a_run_has_what_ends_it_and_a_load_has_not() {
-        let load = Load { operations: Some(7), warmup: Duration::from_millis(500), ..Load::default() };
-        let names =
-            |run| properties(&load, "u", 1, run).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
-        assert!(
-            names(true).contains(&"warmup".to_owned()) && names(true).contains(&"operationcount".to_owned())
-        );
-        assert!(!names(false).contains(&"operationcount".to_owned()));
+        let mut load = Load { operations: Some(7), warmup: Duration::from_millis(500), ..Load::default() };
+        load.properties.insert("threadcount".to_owned(), "3".to_owned());
+        let workload = crate::shipped::workload(&load.workload).unwrap();
+        let of = |is_run| core_load(&load, &workload, "mongodb://h:1/ycsb", 1, is_run).unwrap();
+        let (loads, runs) = (of(false), of(true));
+        assert_eq!((loads.operations, loads.warmup), (None, None));
+        assert_eq!((runs.operations, runs.warmup), (Some(7), Some(Duration::from_millis(500))));
+        let plan = runs.plan().unwrap().settings.plan;
+        assert_eq!((plan.connections, plan.operations), (3, Some(7)), "the study's own property wins");
+        assert_eq!(loads.plan().unwrap().settings.plan.operations, Some(100_000));
     }
 }

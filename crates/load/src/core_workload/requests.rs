@@ -7,7 +7,7 @@ use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use fathom_stats::Seeded;
 use fathom_wire::{DocumentWriter, OpMsgWriter, flag};
 
-use super::source::CoreShared;
+use super::CoreShared;
 use crate::documents::append_value;
 
 /// Writes messages; keeps what is the same in all of them.

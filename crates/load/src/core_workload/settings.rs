@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fathom_errors::Error;
 
-use super::lengths::MOST_BYTES;
+use super::values::MOST_BYTES;
 use super::{Lengths, Mix, Operation, Values};
 use crate::documents::Fields;
 use crate::generators::{Distribution, Records};

@@ -1,16 +1,15 @@
 //! A `CoreWorkload` at work: draws operations and judges what comes back.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use bson::{RawBsonRef, RawDocument};
 use fathom_stats::Seeded;
 use fathom_wire::OpMsgWriter;
 
 use super::requests::Requests;
-use super::{Acknowledged, CoreWorkload, Operation, Phase};
-use crate::binding::Binding;
+use super::{CoreShared, Operation, Phase};
 use crate::generators::KeyChooser;
 use crate::measurements::Status;
 use crate::reply::{Answer, status_of};
@@ -25,48 +24,6 @@ const SCAN: Metric = 3;
 const READ_MODIFY_WRITE: Metric = 4;
 const DELETE: Metric = 5;
 const VERIFY: Metric = 6;
-
-/// What the loops of one run share.
-#[derive(Debug)]
-pub struct CoreShared {
-    /// The workload.
-    pub workload: CoreWorkload,
-    /// Where it goes.
-    pub binding: Binding,
-    /// What a failed insert of a load leads to.
-    pub retry: Retry,
-    /// The number of the next record that is inserted.
-    next: AtomicU64,
-    acknowledged: Acknowledged,
-    /// What choosers draw from, before they are given to a loop each: some take long to make.
-    chooser: KeyChooser,
-}
-
-/// What a failed insert of a load leads to.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Retry {
-    /// `core_workload_insertion_retry_limit`.
-    pub limit: u64,
-    /// `core_workload_insertion_retry_interval`.
-    pub interval: Duration,
-    /// `core_workload_insertion_keep_going_on_error`.
-    pub keep_going: bool,
-}
-
-impl CoreShared {
-    /// `next` is the number of the first record that is inserted.
-    pub fn new(workload: CoreWorkload, binding: Binding, retry: Retry, next: u64) -> CoreShared {
-        let turn = Arc::default();
-        // A load reads nothing, and need not wait for what a chooser sums up.
-        let distribution = match workload.phase {
-            Phase::Load => crate::generators::Distribution::Uniform,
-            Phase::Run => workload.distribution,
-        };
-        let chooser = KeyChooser::new(distribution, workload.records, workload.skew, &turn);
-        let acknowledged = Acknowledged::up_to(next);
-        CoreShared { workload, binding, retry, next: AtomicU64::new(next), acknowledged, chooser }
-    }
-}
 
 /// One loop's share of the work.
 #[derive(Debug)]

@@ -1,8 +1,12 @@
-//! The values that a workload writes into its fields.
+//! The values that a workload writes into its fields, and how long these and scans are: YCSB's length distributions.
 
+use std::path::Path;
+
+use fathom_errors::{Error, Kind};
 use fathom_stats::Seeded;
 
-use super::Lengths;
+use crate::generators::{YCSB_SKEW, Zipf};
+use crate::properties::read_small;
 use crate::values::{append_random, integrity};
 
 /// How values are made.
@@ -44,8 +48,107 @@ impl Values {
     }
 }
 
+/// The longest field, in bytes: what a whole document may take in MongoDB.
+pub(super) const MOST_BYTES: u64 = 16 << 20;
+
+/// A distribution of lengths, both ends included.
+#[derive(Clone, Debug)]
+pub enum Lengths {
+    /// Always the same.
+    Constant(u64),
+    /// All alike.
+    Uniform {
+        /// The shortest.
+        least: u64,
+        /// The longest.
+        most: u64,
+    },
+    /// Short ones are frequent.
+    Zipfian {
+        /// The shortest.
+        least: u64,
+        /// What is added to it.
+        zipf: Box<Zipf>,
+    },
+    /// As a file counts them.
+    Histogram {
+        /// The width of a bucket.
+        block: u64,
+        /// For each bucket, the counts up to its end.
+        sums: Vec<u64>,
+    },
+}
+
+impl Lengths {
+    /// Zipfian between two ends.
+    pub fn zipfian(least: u64, most: u64) -> Lengths {
+        Lengths::Zipfian { least, zipf: Box::new(Zipf::new(most.saturating_sub(least) + 1, YCSB_SKEW)) }
+    }
+
+    /// Reads a histogram: `BlockSize<TAB>n`, then a line `bucket<TAB>count` for each bucket from 0 on. No bucket that
+    /// has a count may end above 16 MiB, the most that a document takes.
+    ///
+    /// # Errors
+    /// `Kind::Usage` if the file is missing or says something else.
+    pub fn histogram(path: &Path) -> Result<Lengths, Error> {
+        let bytes = read_small(path)
+            .map_err(|error| Error::io("read the lengths in", path, error).with_kind(Kind::Usage))?;
+        Lengths::histogram_in(&String::from_utf8_lossy(&bytes), &path.display().to_string())
+    }
+
+    /// The histogram in the text of a file that is called `shown`.
+    ///
+    /// # Errors
+    /// `Kind::Usage` if it says something else.
+    pub fn histogram_in(text: &str, shown: &str) -> Result<Lengths, Error> {
+        let wrong =
+            |line: usize, wanted: &str| Error::usage(format!("{shown}, line {line}: {wanted} is wanted"));
+        let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let block = lines
+            .next()
+            .and_then(|(_, line)| line.strip_prefix("BlockSize")?.trim().parse().ok())
+            .filter(|block: &u64| *block > 0)
+            .ok_or_else(|| wrong(1, "BlockSize, a tab and a number from 1 on"))?;
+        let (mut sums, mut sum) = (Vec::<u64>::new(), 0_u64);
+        for (number, line) in lines {
+            let pair = line.split_once(['\t', ' ']).and_then(|(bucket, count)| {
+                Some((bucket.trim().parse::<usize>().ok()?, count.trim().parse::<u64>().ok()?))
+            });
+            let Some((_, count)) = pair.filter(|(bucket, _)| *bucket == sums.len()) else {
+                return Err(wrong(number + 1, &format!("the bucket {}, a tab and a count", sums.len())));
+            };
+            let end = block.saturating_mul(sums.len() as u64 + 1);
+            if count > 0 && end > MOST_BYTES {
+                return Err(wrong(number + 1, &format!("a bucket that ends at {MOST_BYTES} bytes or below")));
+            }
+            sum = sum.saturating_add(count);
+            sums.push(sum);
+        }
+        if sum == 0 {
+            return Err(wrong(text.lines().count(), "a bucket with a count above 0"));
+        }
+        Ok(Lengths::Histogram { block, sums })
+    }
+
+    /// A length.
+    pub fn draw(&self, random: &mut Seeded) -> u64 {
+        match self {
+            Lengths::Constant(length) => *length,
+            Lengths::Uniform { least, most } => least + random.below(most.saturating_sub(*least) + 1),
+            Lengths::Zipfian { least, zipf } => least + zipf.draw(random),
+            Lengths::Histogram { block, sums } => {
+                let place = random.below(sums.last().copied().unwrap_or(1));
+                // YCSB takes the upper end of a bucket.
+                (sums.partition_point(|sum| *sum <= place) as u64 + 1) * block
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -62,5 +165,47 @@ mod tests {
         out.clear();
         values.append("user1", "field0", &mut random, &mut out);
         assert!(values.is_right("user1", "field0", &out) && !values.is_right("user1", "field1", &out));
+    }
+
+    fn shares(lengths: &Lengths, most: usize) -> Vec<f64> {
+        let mut random = Seeded::from_seed(8);
+        let mut counts = vec![0.0; most + 1];
+        for _ in 0..50_000 {
+            counts[lengths.draw(&mut random) as usize] += 1.0 / 50_000.0;
+        }
+        counts
+    }
+
+    #[test]
+    fn lengths_keep_to_their_ends() {
+        assert_eq!(shares(&Lengths::Constant(3), 3), [0.0, 0.0, 0.0, shares(&Lengths::Constant(3), 3)[3]]);
+        let uniform = shares(&Lengths::Uniform { least: 2, most: 5 }, 5);
+        assert!(uniform[..2] == [0.0, 0.0] && uniform[2..].iter().all(|share| (share - 0.25).abs() < 0.01));
+        let zipfian = shares(&Lengths::zipfian(1, 100), 100);
+        assert!(zipfian[0] == 0.0 && zipfian[1] > 0.15 && zipfian[1] > zipfian[2] && zipfian[100] > 0.0);
+    }
+
+    #[test]
+    fn a_histogram_is_read_and_drawn() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"BlockSize\t10\n0\t1\n1\t0\n2\t3\n").unwrap();
+        let shares = shares(&Lengths::histogram(file.path()).unwrap(), 30);
+        assert!((shares[10] - 0.25).abs() < 0.01 && (shares[30] - 0.75).abs() < 0.01, "{shares:?}");
+        for wrong in [
+            "",
+            "Size\t1\n",
+            "BlockSize\t0\n0\t1\n",
+            "BlockSize\t1\n1\t1\n",
+            "BlockSize\t1\n0\tx\n",
+            "BlockSize\t1\n0\t0\n",
+            "BlockSize\t16777217\n0\t1\n",
+            "BlockSize\t8388608\n0\t0\n1\t0\n2\t1\n",
+            "BlockSize\t18446744073709551615\n0\t0\n1\t1\n",
+        ] {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(wrong.as_bytes()).unwrap();
+            assert_eq!(Lengths::histogram(file.path()).unwrap_err().kind(), Kind::Usage, "{wrong:?}");
+        }
+        assert!(Lengths::histogram(Path::new("/nonexistent")).is_err());
     }
 }

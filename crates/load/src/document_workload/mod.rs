@@ -3,13 +3,13 @@
 //! The format stands in docs/workloads.md. What is drawn depends on the seed alone, but for object ids and the time. The file is
 //! checked whole before anything is sent: what is not known is refused by name, and what cannot fit into a message too.
 
+mod collection_state;
 mod collections;
 mod item;
 mod operations;
 mod phases;
 mod prepare;
 mod requests;
-mod sessions;
 mod shared;
 mod source;
 mod template;
@@ -23,15 +23,13 @@ pub use shared::{DocumentShared, Part};
 pub use source::{DocumentSource, DocumentState};
 
 use self::item::Item;
-use self::operations::Operation;
+use self::operations::{LOAD, Operation};
 use self::template::{ChooserSettings, Compiler, Existing, Template};
 
 /// The largest file that is read, in bytes.
 const LARGEST_FILE_BYTES: usize = 1 << 20;
 /// The most bytes of documents in a message; a little below the 48,000,000 that a message may have.
 const MESSAGE_BYTES: u64 = 44 << 20;
-/// What inserts of the load are measured as.
-const LOAD: &str = "LOAD";
 
 /// A workload.
 #[derive(Clone, Debug)]

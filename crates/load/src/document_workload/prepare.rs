@@ -105,7 +105,7 @@ impl DocumentWorkload {
     fn value(&self, template: &Template, number: u64) -> Bson {
         let mut drawing = Drawing {
             random: &mut Seeded::from_seed(0),
-            workload: self,
+            existing: &self.existing,
             collections: &[],
             choosers: &mut [],
             variables: &Variables::default(),

@@ -1,12 +1,11 @@
 //! What the loops of a workload share: where it goes, and how far each collection is.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use super::source::DocumentSource;
+use super::collection_state::CollectionState;
 use super::{DocumentWorkload, Phase};
 use crate::binding::Binding;
-use crate::core_workload::Acknowledged;
 use crate::generators::{Distribution, KeyChooser, Records};
 
 /// What is done with a workload.
@@ -30,22 +29,10 @@ pub struct DocumentShared {
     pub(super) told: Vec<AtomicBool>,
 }
 
-/// How far a collection is.
-#[derive(Debug)]
-pub(super) struct CollectionState {
-    /// The number of the next document that is inserted.
-    pub(super) next: AtomicU64,
-    /// Those that may be read.
-    pub(super) acknowledged: Acknowledged,
-}
-
 impl DocumentShared {
     /// `next` has, for each collection, the number of the first document that is inserted: how many there are.
     pub fn new(workload: DocumentWorkload, binding: Binding, next: &[u64]) -> DocumentShared {
-        let state = |place: usize| {
-            let next = next.get(place).copied().unwrap_or(0);
-            CollectionState { next: AtomicU64::new(next), acknowledged: Acknowledged::up_to(next) }
-        };
+        let state = |place: usize| CollectionState::up_to(next.get(place).copied().unwrap_or(0));
         DocumentShared {
             collections: (0..workload.collections.len()).map(state).collect(),
             turns: workload.choosers.iter().map(|_| Arc::default()).collect(),
@@ -63,14 +50,9 @@ impl DocumentShared {
     /// How many documents the load has still to insert, over all collections.
     pub fn documents_to_load(&self) -> u64 {
         let left = |(collection, state): (&super::Collection, &CollectionState)| {
-            collection.documents.saturating_sub(state.next.load(Ordering::Relaxed))
+            collection.documents.saturating_sub(state.next())
         };
         self.workload.collections.iter().zip(&self.collections).map(left).sum()
-    }
-
-    /// The share of the loop of this number in a part of the workload.
-    pub fn source(self: &Arc<Self>, part: Part, seed: u64, number: u64) -> DocumentSource {
-        DocumentSource::new(self, part, seed, number)
     }
 
     /// Takes the numbers of up to `count` documents that the load has still to insert: the collection's place, the first
@@ -79,13 +61,8 @@ impl DocumentShared {
         for (place, (collection, state)) in
             self.workload.collections.iter().zip(&self.collections).enumerate()
         {
-            let mut end = 0;
-            let claim = |next: u64| {
-                end = collection.documents.min(next.saturating_add(count));
-                (next < end).then_some(end)
-            };
-            if let Ok(first) = state.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim) {
-                return Some((place, first, end - first));
+            if let Some((first, claimed)) = state.claim_below(collection.documents, count) {
+                return Some((place, first, claimed));
             }
         }
         None
@@ -93,13 +70,13 @@ impl DocumentShared {
 
     /// Takes the numbers of documents that an operation inserts; the first of them.
     pub(super) fn claim(&self, collection: usize, count: u64) -> u64 {
-        self.collections.get(collection).map_or(0, |state| state.next.fetch_add(count, Ordering::Relaxed))
+        self.collections.get(collection).map_or(0, |state| state.claim(count))
     }
 
     /// Takes note that inserts ended, well or not.
     pub(super) fn acknowledge(&self, collection: usize, first: u64, count: u64) {
         if let Some(state) = self.collections.get(collection) {
-            (first..first.saturating_add(count)).for_each(|number| state.acknowledged.acknowledge(number));
+            state.acknowledge(first, count);
         }
     }
 
@@ -112,7 +89,7 @@ impl DocumentShared {
         let used = |place: usize| self.workload.uses(phase, place);
         let chooser = |(place, turn): (usize, &Arc<AtomicU64>)| {
             let settings = self.workload.choosers.get(place).filter(|_| used(place))?;
-            let there = self.collections.get(settings.collection)?.next.load(Ordering::Relaxed);
+            let there = self.collections.get(settings.collection)?.next();
             let wanted = self.workload.collections.get(settings.collection)?.documents;
             // What the load fills first is there when it is chosen from.
             let count = if phase.is_none() { wanted.max(there) } else { there };

@@ -11,16 +11,93 @@ use std::time::{Duration, Instant};
 
 use fathom_stats::{Histogram, Seeded};
 
-use super::event_loop::{Gauge, Shared, Word};
-use super::failures::{FailuresByKind, merge};
-use super::recorder::{Piece, Point};
-use super::{Arrivals, End, Ended, Interval, Observer, Plan};
+use super::arrivals::Arrivals;
+use super::plan::{Plan, Shared};
+use super::recorder::{FailuresByKind, Gauge, Piece, Point, Word, merge};
 use crate::measurements::Measured;
 
 /// How often operations under way are counted, on average. At random times: what a server does in a rhythm of its own would meet
 /// even ones always at the same beat.
 const SAMPLE: Duration = Duration::from_millis(10);
 const SECOND_NS: f64 = 1e9;
+
+/// What was measured in one second, over all loops.
+#[derive(Debug)]
+pub struct Interval<'a> {
+    /// Which second, counted from when measuring began; negative while it warms up.
+    pub second: i64,
+    /// By kind of operation; those that did not occur are left out.
+    pub metrics: &'a [(String, Measured)],
+    /// Each latency by itself, where the plan wants them; [`Point::metric`] is a place in [`Interval::names`].
+    pub points: &'a [Point],
+    /// The names of all kinds of operations.
+    pub names: &'a [String],
+    /// Operations that ended in it, and all that ended before; 0 while it warms up.
+    pub operations: u64,
+    /// All since measuring began.
+    pub total_operations: u64,
+    /// How much later than due operations were sent; empty in a closed loop.
+    pub lag: &'a Histogram,
+    /// Processor time of the loops, as a share of what their threads can have, 0 to 1.
+    pub cpu_share: f64,
+    /// Operations under way, on average.
+    pub in_flight: f64,
+    /// Connections that there are to be.
+    pub connections: usize,
+    /// BSON bytes of inserted documents and of updates that were sent.
+    pub user_bytes: u64,
+}
+
+/// Who is told of a run's seconds.
+pub trait Observer {
+    /// A second is over. Called about a second later at most, in order.
+    fn second(&mut self, interval: &Interval<'_>);
+
+    /// Whether the run shall stop now.
+    fn stop_asked(&mut self) -> bool;
+}
+
+/// Why a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All operations are done.
+    Done,
+    /// Its time is over.
+    TimeOver,
+    /// Somebody stopped it.
+    Stopped,
+    /// Nothing ended for so long.
+    NoProgress(Duration),
+    /// It cannot go on.
+    GaveUp(String),
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Ended {
+    /// By kind of operation; those that did not occur are left out.
+    pub metrics: Vec<(String, Measured)>,
+    /// Operations that ended, and documents of batches.
+    pub operations: u64,
+    /// How long was measured.
+    pub elapsed: Duration,
+    /// How much later than due operations were sent; empty in a closed loop.
+    pub lag: Histogram,
+    /// Processor time of the loops' threads while measured.
+    pub cpu: Duration,
+    /// How many loops there were.
+    pub loops: usize,
+    /// Operations under way, on average.
+    pub in_flight: f64,
+    /// What went wrong, by kind.
+    pub failures: FailuresByKind,
+    /// Connections that were made anew.
+    pub reconnects: u64,
+    /// Operations that were under way when the run ended and are not counted.
+    pub abandoned: u64,
+    /// Why it ended.
+    pub end: End,
+}
 
 /// A second of which not all loops have told yet.
 #[derive(Debug, Default)]

@@ -4,149 +4,41 @@
 //! nothing has moved for too long; whatever the reason, what was measured until then comes back.
 
 mod arrivals;
-mod budget;
-mod clock;
 mod collector;
 mod connector;
 mod event_loop;
-mod failures;
 mod link;
 #[cfg(feature = "official-driver")]
 mod official;
+mod plan;
 mod recorder;
 #[cfg(not(feature = "official-driver"))]
 mod without_official;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
 
 use fathom_client::Parts;
 use fathom_errors::{Error, Kind};
-use fathom_stats::{Histogram, Seeded};
+use fathom_stats::Seeded;
 
 pub use arrivals::Arrivals;
-pub use failures::{Failures, FailuresByKind};
+pub use collector::{End, Ended, Interval, Observer};
 #[cfg(feature = "official-driver")]
 pub use official::{check_official_driver, run_by_driver};
+pub use plan::Plan;
 pub use recorder::Point;
+pub use recorder::{Failures, FailuresByKind};
 #[cfg(not(feature = "official-driver"))]
 pub use without_official::{check_official_driver, run_by_driver};
 
 use self::collector::Collector;
 use self::connector::{Mailbox, Opener, connect_all, reconnect};
-use self::event_loop::{EventLoop, Gauge, Shared, Surroundings};
-use crate::measurements::Measured;
+use self::event_loop::{EventLoop, Surroundings};
+use self::plan::Shared;
+use self::recorder::Gauge;
 use crate::source::Source;
-
-/// How a workload is driven.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// Connections over all loops.
-    pub connections: usize,
-    /// Event loops, one thread each; no more than connections.
-    pub loops: usize,
-    /// Operations under way on each connection.
-    pub depth: usize,
-    /// How many operations to do; without an end if none.
-    pub operations: Option<u64>,
-    /// How long, after the warm-up; without an end if none.
-    pub time: Option<Duration>,
-    /// How long what is done at the start is not measured.
-    pub warmup: Duration,
-    /// When operations are due.
-    pub arrivals: Arrivals,
-    /// How long a reply may take before the operation counts as lost.
-    pub deadline: Option<Duration>,
-    /// How long nothing may end before the run is given up.
-    pub no_progress: Option<Duration>,
-    /// The most records of an operation: the size of a batch.
-    pub batch: u64,
-    /// What the schedules are drawn from.
-    pub seed: u64,
-    /// Whether each latency is handed out by itself, beside the histograms.
-    pub points: bool,
-}
-
-/// What was measured in one second, over all loops.
-#[derive(Debug)]
-pub struct Interval<'a> {
-    /// Which second, counted from when measuring began; negative while it warms up.
-    pub second: i64,
-    /// By kind of operation; those that did not occur are left out.
-    pub metrics: &'a [(String, Measured)],
-    /// Each latency by itself, where the plan wants them; [`Point::metric`] is a place in [`Interval::names`].
-    pub points: &'a [Point],
-    /// The names of all kinds of operations.
-    pub names: &'a [String],
-    /// Operations that ended in it, and all that ended before; 0 while it warms up.
-    pub operations: u64,
-    /// All since measuring began.
-    pub total_operations: u64,
-    /// How much later than due operations were sent; empty in a closed loop.
-    pub lag: &'a Histogram,
-    /// Processor time of the loops, as a share of what their threads can have, 0 to 1.
-    pub cpu_share: f64,
-    /// Operations under way, on average.
-    pub in_flight: f64,
-    /// Connections that there are to be.
-    pub connections: usize,
-    /// BSON bytes of inserted documents and of updates that were sent.
-    pub user_bytes: u64,
-}
-
-/// Who is told of a run's seconds.
-pub trait Observer {
-    /// A second is over. Called about a second later at most, in order.
-    fn second(&mut self, interval: &Interval<'_>);
-
-    /// Whether the run shall stop now.
-    fn stop_asked(&mut self) -> bool;
-}
-
-/// Why a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    /// All operations are done.
-    Done,
-    /// Its time is over.
-    TimeOver,
-    /// Somebody stopped it.
-    Stopped,
-    /// Nothing ended for so long.
-    NoProgress(Duration),
-    /// It cannot go on.
-    GaveUp(String),
-}
-
-/// What a run came to.
-#[derive(Debug)]
-pub struct Ended {
-    /// By kind of operation; those that did not occur are left out.
-    pub metrics: Vec<(String, Measured)>,
-    /// Operations that ended, and documents of batches.
-    pub operations: u64,
-    /// How long was measured.
-    pub elapsed: Duration,
-    /// How much later than due operations were sent; empty in a closed loop.
-    pub lag: Histogram,
-    /// Processor time of the loops' threads while measured.
-    pub cpu: Duration,
-    /// How many loops there were.
-    pub loops: usize,
-    /// Operations under way, on average.
-    pub in_flight: f64,
-    /// What went wrong, by kind.
-    pub failures: FailuresByKind,
-    /// Connections that were made anew.
-    pub reconnects: u64,
-    /// Operations that were under way when the run ended and are not counted.
-    pub abandoned: u64,
-    /// Why it ended.
-    pub end: End,
-}
 
 /// Connects, works and measures. `opener` makes the connection of a number; several threads call it at once, and the run does
 /// not wait at its end for a call that still blocks. `source` makes the source of each loop, by its number.

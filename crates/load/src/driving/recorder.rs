@@ -1,9 +1,13 @@
-//! What one loop measured since the last second ended.
+//! What one loop measured since the last second ended, what it shows in between, what went wrong by kind, and how it
+//! tells of all.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fathom_stats::Histogram;
+use fathom_wire::Failure;
 
-use super::event_loop::Shared;
-use super::failures::{FailuresByKind, note_refusal};
+use super::plan::Shared;
 use crate::measurements::{Measured, Status};
 use crate::source::{Metric, Step};
 
@@ -44,6 +48,31 @@ pub(super) struct Piece {
     pub(super) failures: FailuresByKind,
     /// Connections that were made anew.
     pub(super) reconnects: u64,
+}
+
+/// What a loop shows at any time.
+#[derive(Debug, Default)]
+pub(super) struct Gauge {
+    /// Operations under way.
+    pub(super) in_flight: AtomicU64,
+    /// Whether an operation is due that no connection has room for.
+    pub(super) overdue: AtomicBool,
+}
+
+impl Gauge {
+    /// Whether something is to be done or answered.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) > 0 || self.overdue.load(Ordering::Relaxed)
+    }
+}
+
+/// What a loop tells.
+#[derive(Debug)]
+pub(super) enum Word {
+    /// What it measured in a second, counted from when measuring began; those before are negative.
+    Piece(i64, Box<Piece>),
+    /// It has ended, with so many operations still under way.
+    Ended(u64),
 }
 
 /// The times of an operation that latencies are counted from, in nanoseconds of the run's clock.
@@ -118,6 +147,46 @@ impl Piece {
     pub(super) fn count(&mut self, metric: Metric, status: Status, operations: u64) {
         if let Some(measured) = self.metric(metric).filter(|_| operations > 0) {
             measured.count(status, operations);
+        }
+    }
+}
+
+/// Failures of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failures {
+    /// How many there were.
+    pub count: u64,
+    /// What the first one said.
+    pub first: String,
+}
+
+/// Failures by kind: the server's code and its name, or what became of the connection.
+pub type FailuresByKind = BTreeMap<String, Failures>;
+
+/// Counts a failure that the server told.
+pub(super) fn note_refusal(failures: &mut FailuresByKind, failure: &Failure) {
+    let code = failure.code();
+    note(failures, &format!("{code:?}"), failure.message());
+}
+
+/// Counts failures of a kind.
+pub(super) fn note(failures: &mut FailuresByKind, kind: &str, said: &str) {
+    match failures.get_mut(kind) {
+        Some(known) => known.count += 1,
+        None => {
+            failures.insert(kind.to_owned(), Failures { count: 1, first: said.to_owned() });
+        }
+    }
+}
+
+/// Adds all of another's.
+pub(super) fn merge(failures: &mut FailuresByKind, others: FailuresByKind) {
+    for (kind, more) in others {
+        match failures.get_mut(&kind) {
+            Some(known) => known.count += more.count,
+            None => {
+                failures.insert(kind, more);
+            }
         }
     }
 }

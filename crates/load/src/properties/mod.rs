@@ -13,6 +13,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use fathom_errors::{Error, Kind};
+use serde::{Deserialize, Serialize};
 
 pub use known::{KNOWN, Property, default_number};
 
@@ -36,13 +37,13 @@ const ALIKE: f64 = 0.85;
 const MOST: u64 = 1 << 62;
 
 /// Properties with where they come from.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Properties {
     files: BTreeMap<String, Given>,
     flags: BTreeMap<String, Given>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Given {
     value: String,
     /// `workloads/a, line 3`, or `-p`.
@@ -91,6 +92,13 @@ impl Properties {
     /// Adds what another flag stands for, such as `-threads 8` for `threadcount`.
     pub fn set(&mut self, name: &str, value: &str, flag: &str) {
         self.flags.insert(name.to_owned(), Given { value: value.to_owned(), origin: flag.to_owned() });
+    }
+
+    /// Adds what a program asks for; a flag that is there already wins.
+    pub fn set_unless_flag(&mut self, name: &str, value: &str, origin: &str) {
+        if !self.flags.contains_key(name) {
+            self.set(name, value, origin);
+        }
     }
 
     fn given(&self, name: &str) -> Option<&Given> {

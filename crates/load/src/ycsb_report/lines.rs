@@ -1,10 +1,13 @@
-//! What the report says, before it is text or JSON: a metric, a measurement of it, and a value.
+//! What the report says, a metric, a measurement of it and a value in each line; and how YCSB's exporters write that.
 //!
-//! The lines of the garbage collector are there with zeroes, since parsers look for them (facts/ycsb.md 10). There is none here.
+//! The two JSON exporters write with Jackson's pretty printer, as one array or without one. Without the array there is only a blank
+//! between objects, so that the whole is no JSON document; who reads that form knows it. Behind the last character stands a line
+//! break, which YCSB leaves out.
 
-use super::metrics::{Metric, metrics};
-use super::settings::{ReportSettings, Shape};
-use super::{RunTotals, hdr, millisecond_buckets, points};
+use serde_json::Value as Json;
+
+use super::java_double;
+use super::metrics::Metric;
 use crate::measurements::Status;
 
 /// A value, which the report writes as Java writes its kind.
@@ -36,7 +39,7 @@ pub(super) struct Line {
 
 /// Lines as they grow.
 #[derive(Debug, Default)]
-pub(super) struct Lines(pub(super) Vec<Line>);
+pub(super) struct Lines(Vec<Line>);
 
 impl Lines {
     pub(super) fn add(&mut self, metric: &str, measurement: impl Into<String>, value: impl Into<Value>) {
@@ -53,37 +56,43 @@ impl Lines {
             }
         }
     }
+
+    /// As YCSB's `TextMeasurementsExporter` writes them, one each: `[METRIC], measurement, value`.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for line in &self.0 {
+            text.push_str(&format!("[{}], {}, {}\n", line.metric, line.measurement, number(line.value)));
+        }
+        text
+    }
+
+    /// `{…} {…}`.
+    pub(super) fn json(&self) -> String {
+        let objects: Vec<String> = self.0.iter().map(object).collect();
+        format!("{}\n", objects.join(" "))
+    }
+
+    /// `[ {…}, {…} ]`.
+    pub(super) fn json_array(&self) -> String {
+        let objects: Vec<String> = self.0.iter().map(object).collect();
+        format!("[ {} ]\n", objects.join(", "))
+    }
 }
 
-/// All lines of the report.
-pub(super) fn of(settings: &ReportSettings, totals: &RunTotals<'_>) -> Lines {
-    let mut lines = Lines::default();
-    lines.add("OVERALL", "RunTime(ms)", totals.run_time_ms);
-    let throughput = 1000.0 * totals.operations as f64 / totals.run_time_ms as f64;
-    lines.add("OVERALL", "Throughput(ops/sec)", throughput);
-    lines.add("TOTAL_GCs", "Count", 0_u64);
-    lines.add("TOTAL_GC_TIME", "Time(ms)", 0_u64);
-    lines.add("TOTAL_GC_TIME_%", "Time(%)", 0.0);
-    for metric in metrics(settings, totals.metrics, false) {
-        let name = metric.name.as_str();
-        match settings.shape {
-            Shape::Hdr => hdr::add(&mut lines, settings, name, &metric),
-            Shape::Buckets => {
-                millisecond_buckets::add(&mut lines, settings, name, &metric);
-            }
-            Shape::HdrAndBuckets => {
-                hdr::add(&mut lines, settings, &format!("Hdr{name}"), &metric);
-                let silent = Metric { returns: None, ..metric };
-                millisecond_buckets::add(&mut lines, settings, &format!("Bucket{}", silent.name), &silent);
-            }
-            Shape::HdrAndRaw => {
-                hdr::add(&mut lines, settings, &format!("Hdr{name}"), &metric);
-                let silent = Metric { returns: None, ..metric };
-                points::add_raw(&mut lines, settings, &format!("Raw{}", silent.name), &silent, totals.raw);
-            }
-            Shape::TimeSeries => points::add_series(&mut lines, name, &metric, totals.series),
-            Shape::Raw => points::add_raw(&mut lines, settings, name, &metric, totals.raw),
-        }
+/// As Java writes it.
+fn number(value: Value) -> String {
+    match value {
+        Value::Whole(number) => number.to_string(),
+        Value::Real(number) => java_double(number),
     }
-    lines
+}
+
+fn object(line: &Line) -> String {
+    let value = match line.value {
+        // JSON has no such numbers.
+        Value::Real(real) if !real.is_finite() => format!("\"{}\"", number(line.value)),
+        value => number(value),
+    };
+    let (metric, measurement) = (Json::from(line.metric.as_str()), Json::from(line.measurement.as_str()));
+    format!("{{\n  \"metric\" : {metric},\n  \"measurement\" : {measurement},\n  \"value\" : {value}\n}}")
 }

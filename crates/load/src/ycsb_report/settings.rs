@@ -2,10 +2,13 @@
 //!
 //! What YCSB warns of and goes on without is a warning here too; what ends it is an error. A status to be tracked that does not
 //! exist is worth a warning: YCSB looks for it in vain.
+//!
+//! A list of percentiles that cannot be read is worth a warning and YCSB's own three, as there. So is a percentile
+//! outside of 0 to 100, which YCSB takes for the nearest end without a word.
 
 use fathom_errors::Error;
 
-use super::percentiles;
+use super::java_double;
 use crate::measurements::Status;
 use crate::properties::Properties;
 
@@ -195,12 +198,12 @@ fn exporter(properties: &Properties, warnings: &mut Vec<String>) -> Exporter {
 }
 
 fn percentiles_of(properties: &Properties, warnings: &mut Vec<String>) -> Vec<f64> {
-    let Some(list) = properties.get("hdrhistogram.percentiles") else { return percentiles::DEFAULT.to_vec() };
-    percentiles::parse(list).unwrap_or_else(|| {
+    let Some(list) = properties.get("hdrhistogram.percentiles") else { return DEFAULT_PERCENTILES.to_vec() };
+    parse_percentiles(list).unwrap_or_else(|| {
         warnings.push(format!(
             "hdrhistogram.percentiles takes numbers from 0 to 100 with commas between, not '{list}'; the report has 50,95,99"
         ));
-        percentiles::DEFAULT.to_vec()
+        DEFAULT_PERCENTILES.to_vec()
     })
 }
 
@@ -217,6 +220,31 @@ fn tracked(properties: &Properties, warnings: &mut Vec<String>) -> Vec<Status> {
         }
     }
     tracked
+}
+
+/// Where no list is given, or none that can be read.
+pub(super) const DEFAULT_PERCENTILES: [f64; 3] = [50.0, 95.0, 99.0];
+
+/// Reads `50,95,99.9`; commas at the end do not count, as in Java.
+pub(super) fn parse_percentiles(list: &str) -> Option<Vec<f64>> {
+    let number = |text: &str| text.trim().parse().ok().filter(|number| (0.0..=100.0).contains(number));
+    list.trim().trim_end_matches(',').split(',').map(number).collect()
+}
+
+/// `50th`, `1st`, `11th`; a fraction has no ending: `99.9`.
+pub(super) fn percentile_label(percentile: f64) -> String {
+    if percentile.fract() != 0.0 {
+        return java_double(percentile);
+    }
+    let whole = percentile as u64;
+    let ending = match (whole % 100, whole % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{whole}{ending}")
 }
 
 #[cfg(test)]
@@ -258,7 +286,7 @@ mod tests {
     fn what_cannot_be_read_is_warned_of_or_refused() {
         let (settings, warnings) =
             of(&["hdrhistogram.percentiles=95;99", "latencytrackederrors=NOT_FOUND, Error"]).unwrap();
-        assert_eq!(settings.percentiles, percentiles::DEFAULT);
+        assert_eq!(settings.percentiles, DEFAULT_PERCENTILES);
         assert_eq!(warnings.len(), 2, "{warnings:?}");
         assert!(warnings[0].contains("not '95;99'") && warnings[1].contains("'Error'"), "{warnings:?}");
         assert!(settings.is_tracked(Status::NotFound) && !settings.is_tracked(Status::Error));
@@ -284,5 +312,25 @@ mod tests {
         assert_eq!(names, ["READ", "READ", "READ-NOT_FOUND", "READ-FAILED"]);
         let (settings, _) = of(&["reportlatencyforeacherror=TRUE"]).unwrap();
         assert_eq!(settings.metric_name("SCAN", Status::Forbidden), "SCAN-FORBIDDEN");
+    }
+
+    #[test]
+    fn labels_are_ordinals_or_bare_fractions() {
+        let percentiles =
+            [0.0, 1.0, 2.0, 3.0, 4.0, 11.0, 12.0, 13.0, 21.0, 22.0, 50.0, 100.0, 99.9, 99.99, 0.0001];
+        let labels: Vec<String> = percentiles.into_iter().map(percentile_label).collect();
+        assert_eq!(
+            labels.join(" "),
+            "0th 1st 2nd 3rd 4th 11th 12th 13th 21st 22nd 50th 100th 99.9 99.99 1.0E-4"
+        );
+    }
+
+    #[test]
+    fn lists_are_read_or_refused_whole() {
+        assert_eq!(parse_percentiles("50,95, 99.9 "), Some(vec![50.0, 95.0, 99.9]));
+        assert_eq!(parse_percentiles("99,,"), Some(vec![99.0]));
+        for wrong in ["", "abc", "50,,99", "50;99", "101", "-1", "NaN", "50,9x"] {
+            assert_eq!(parse_percentiles(wrong), None, "{wrong:?}");
+        }
     }
 }

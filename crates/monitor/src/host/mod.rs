@@ -1,12 +1,8 @@
-//! What is read on the servers' host: one file for each source.
+//! What is read on the servers' host: each source by a sampler of its own.
 
-mod cpu;
 mod devices;
 mod in_flight;
-mod journal;
-mod memory;
-mod network;
-mod pressure;
+mod machine;
 mod process;
 mod queues;
 mod targets;
@@ -14,13 +10,9 @@ mod targets;
 pub(crate) mod testing;
 mod top_processes;
 
-pub(crate) use cpu::Cpu;
-pub(crate) use devices::DeviceCounters;
+pub(crate) use devices::{DeviceCounters, Journals};
 pub(crate) use in_flight::InFlight;
-pub(crate) use journal::Journals;
-pub(crate) use memory::MemoryPages;
-pub(crate) use network::Network;
-pub(crate) use pressure::Pressures;
+pub(crate) use machine::{Cpu, MemoryPages, Network, Pressures};
 pub(crate) use process::ServerProcess;
 pub(crate) use queues::Queues;
 pub use targets::Devices;

@@ -12,7 +12,7 @@ use fathom_host::process::{ProcessIo, ProcessStat, threads};
 use fathom_host::sched::SchedStat;
 
 use super::Edge;
-use crate::notes::Notes;
+use crate::sampler::Notes;
 use crate::{Batch, Sampler, Sums};
 
 /// How many times the duration of a reading of all threads passes before the next.

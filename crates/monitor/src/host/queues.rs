@@ -9,7 +9,7 @@ use fathom_host::View;
 use fathom_host::cgroup::{Cgroups, Limit, LimitKind};
 
 use super::{Edge, Target};
-use crate::notes::Notes;
+use crate::sampler::Notes;
 use crate::{Batch, Sampler};
 
 /// Reads them for the devices, and for the processes watched.

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 
-use super::every::Every;
 use super::link::{Link, Refusal};
-use super::notes::Notes;
 use super::snapshot::number_of;
+use crate::sampler::Every;
+use crate::sampler::Notes;
 use crate::{Batch, Sums};
 
 /// The namespace that all samplers of a run watch, once it is known.
@@ -94,14 +94,14 @@ impl Collection {
             // A collection that is not there yet, or a view.
             Err(Refusal::Absent) => return Ok(()),
             Err(Refusal::Denied) => {
-                notes.say(batch, format!(
+                notes.once(batch, format!(
                     "{who}: the user may not read $collStats of {database}.{collection} (the role clusterMonitor is enough): \
                      latencies are those of all collections together, and its size is not known"
                 ));
                 return Ok(());
             }
             Err(Refusal::Failed(reason)) => {
-                notes.say(batch, format!(
+                notes.once(batch, format!(
                     "{who} gives no $collStats of {database}.{collection} ({reason}): latencies are those of all collections \
                      together, and its size is not known"
                 ));
@@ -158,7 +158,7 @@ impl Collection {
             Err(_) => {
                 self.looks = Every::period(Duration::MAX);
                 self.looks.due(batch.clock.now_ns());
-                notes.say(batch, format!(
+                notes.once(batch, format!(
                     "{who} does not say which collection is busiest (the role clusterMonitor is enough for top), and none is \
                      named: latencies are those of all collections together"
                 ));

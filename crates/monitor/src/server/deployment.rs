@@ -3,71 +3,21 @@
 //!
 //! They are numbered from 0: primaries and single servers first, then the other members, routers last. A server that cannot
 //! be watched leaves a note with what that costs, never an error, as long as one is left.
+//!
+//! The process, the data and the log of a server on this host can be watched from outside too. A process id alone says
+//! little: a server elsewhere, or in a container, may have the number of some process of ours. The process must listen
+//! on the server's port.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use bson::{RawDocument, rawdoc};
 use fathom_client::{Address, Deployment, DeploymentKind, Role, Target};
 use fathom_errors::Result;
 
 use super::collection::number_at;
-use super::link::{Link, Refusal};
-use super::{here, server_status};
-
-/// What a watched server is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WatchedRole {
-    /// A server by itself.
-    Standalone,
-    /// The member that took writes when the run began.
-    Primary,
-    /// Another member that holds data.
-    Secondary,
-    /// A mongos.
-    Router,
-}
-
-impl WatchedRole {
-    /// As it stands in facts.
-    pub fn name(self) -> &'static str {
-        match self {
-            WatchedRole::Standalone => "standalone",
-            WatchedRole::Primary => "primary",
-            WatchedRole::Secondary => "secondary",
-            WatchedRole::Router => "router",
-        }
-    }
-
-    /// Whether it has a storage engine.
-    pub fn has_engine(self) -> bool {
-        self != WatchedRole::Router
-    }
-}
-
-/// A server that is watched.
-#[derive(Clone, Debug)]
-pub struct Watched {
-    /// Its number in the run: `server.{number}`.
-    pub number: usize,
-    /// Where it is, under the name that its set has for it.
-    pub address: Address,
-    /// What it is.
-    pub role: WatchedRole,
-    /// The replica set it belongs to.
-    pub set: Option<String>,
-    /// The shard it belongs to.
-    pub shard: Option<String>,
-    /// Whether it did not answer when the servers were looked for; a set names it all the same.
-    pub is_silent: bool,
-    /// Its process, if it runs on this host.
-    pub pid: Option<u32>,
-    /// Its data directory as it says; a path of this host if there is a `pid`.
-    pub dbpath: Option<PathBuf>,
-    /// Its log as it says; a path of this host if there is a `pid`.
-    pub log: Option<PathBuf>,
-    /// What to connect with.
-    pub(crate) target: Target,
-}
+use super::link::{Link, Refusal, Watched, WatchedRole};
+use super::server_status;
 
 /// The servers of a deployment.
 #[derive(Clone, Debug)]
@@ -232,7 +182,7 @@ fn identify(watched: &mut Watched, notes: &mut Vec<String>) {
     let pid = status.ok().and_then(|status| number_at(status, &["pid"]));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a process id")]
     let pid = pid.map(|pid| pid as u32).filter(|pid| *pid > 0);
-    watched.pid = pid.filter(|pid| here::listens(*pid, watched.address.port));
+    watched.pid = pid.filter(|pid| listens(*pid, watched.address.port));
     let who = link.who();
     match link.ask("admin", &rawdoc! { "getCmdLineOpts": 1 }) {
         Ok(reply) => {
@@ -241,7 +191,7 @@ fn identify(watched: &mut Watched, notes: &mut Vec<String>) {
                 parsed.get_document(section).ok()?.get_str(field).ok().map(PathBuf::from)
             };
             let own = |path: PathBuf| match watched.pid {
-                Some(pid) => here::absolute(pid, &path),
+                Some(pid) => absolute(pid, &path),
                 None => path,
             };
             let (dbpath, log) = (text("storage", "dbPath"), text("systemLog", "path"));
@@ -260,8 +210,60 @@ fn identify(watched: &mut Watched, notes: &mut Vec<String>) {
     }
 }
 
+/// Programs that speak MongoDB's protocol, by the beginnings of their names: asked for only where the kernel does not tell us
+/// whose sockets are whose.
+const PROGRAMS: [&str; 3] = ["mongod", "mongos", "fathom"];
+
+/// Whether process `pid` of this host listens on `port`.
+pub(crate) fn listens(pid: u32, port: u16) -> bool {
+    let process = Path::new("/proc").join(pid.to_string());
+    let tables =
+        ["net/tcp", "net/tcp6"].map(|name| fs::read_to_string(process.join(name)).unwrap_or_default());
+    let listening: Vec<String> = tables.iter().flat_map(|table| sockets(table, port)).collect();
+    if listening.is_empty() {
+        return false;
+    }
+    match fs::read_dir(process.join("fd")) {
+        Ok(files) => files.flatten().any(|file| {
+            let link = fs::read_link(file.path()).unwrap_or_default();
+            listening.iter().any(|socket| link == Path::new(socket))
+        }),
+        Err(_) => {
+            let command = fs::read(process.join("cmdline")).unwrap_or_default();
+            let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
+            let program = String::from_utf8_lossy(program);
+            let program = program.rsplit('/').next().unwrap_or_default();
+            PROGRAMS.iter().any(|name| program.starts_with(name))
+        }
+    }
+}
+
+/// The sockets of a table of TCP connections (proc(5), `/proc/net/tcp`) that listen on `port`, as links to them are written.
+fn sockets(table: &str, port: u16) -> impl Iterator<Item = String> {
+    const LISTENING: &str = "0A";
+    table.lines().skip(1).filter_map(move |line| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let (_, local_port) = fields.next()?.rsplit_once(':')?;
+        let state = fields.nth(1)?;
+        let is_ours = u16::from_str_radix(local_port, 16).ok()? == port && state == LISTENING;
+        let inode = fields.nth(5)?;
+        is_ours.then(|| format!("socket:[{inode}]"))
+    })
+}
+
+/// A path that process `pid` may have written relative to the directory it was started in.
+pub(crate) fn absolute(pid: u32, path: &Path) -> PathBuf {
+    if path.is_absolute() {
+        return path.to_owned();
+    }
+    let directory = fs::read_link(Path::new("/proc").join(pid.to_string()).join("cwd")).unwrap_or_default();
+    directory.join(path)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -280,5 +282,25 @@ mod tests {
             .collect();
         assert_eq!(told, [("sh1", Some("set1"), 2), ("old", None, 1)]);
         assert!(found.iter().all(|(_, target)| target.credential.is_some()));
+    }
+
+    #[test]
+    fn a_process_is_here_if_it_listens_on_the_port() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let pid = std::process::id();
+        assert!(listens(pid, port));
+        assert!(!listens(1, port), "init does not listen there");
+        drop(listener);
+        assert!(!listens(pid, port));
+    }
+
+    #[test]
+    fn tables_that_make_no_sense_name_no_socket() {
+        let line =
+            "  1: 0100007F:6989 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0 0 4711 1 x\n";
+        let table = format!("head\n{line}\n0: : :\n  2: x:zz\n");
+        assert_eq!(sockets(&table, 27017).collect::<Vec<_>>(), ["socket:[4711]"]);
+        assert_eq!(sockets(&table, 1).count(), 0);
     }
 }

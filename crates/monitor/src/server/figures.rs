@@ -7,11 +7,11 @@ use bson::RawDocument;
 use fathom_record::catalog::{Kind, kind_of};
 
 use super::collection::number_at;
-use super::deployment::Watched;
+use super::link::Watched;
 use super::names::{NAMES, Name};
-use super::notes::Notes;
 use super::snapshot::NameTree;
 use super::{needs, server_status};
+use crate::sampler::Notes;
 use crate::{Batch, Sums};
 
 /// One row of the table of names as a series of one server.
@@ -78,7 +78,7 @@ impl Figures {
             let at_s = Duration::from_nanos(at_ns).as_secs();
             let note =
                 format!("{who} was restarted before second {at_s} of the run: its counters began anew");
-            self.notes.say(batch, note);
+            self.notes.once(batch, note);
         }
         let values = self.names.read(status);
         if self.life.is_none() {
@@ -86,7 +86,7 @@ impl Figures {
             if watched.role.has_engine() {
                 let engine = server_status::engine(status).unwrap_or_default();
                 for note in needs::missing(&who, engine, &values) {
-                    self.notes.say(batch, note);
+                    self.notes.once(batch, note);
                 }
             }
         }

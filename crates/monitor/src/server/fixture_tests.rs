@@ -8,8 +8,8 @@ use std::time::Instant;
 use bson::{Document, RawDocumentBuf};
 use fathom_client::{Address, Target};
 
-use super::deployment::{Watched, WatchedRole};
 use super::figures::Figures;
+use super::link::{Watched, WatchedRole};
 use super::names::NAMES;
 use super::snapshot::NameTree;
 use crate::{Batch, Clock};

@@ -1,7 +1,8 @@
-//! A server as a sampler talks to it: a connection that comes back, and what our commands cost.
+//! A server as a sampler talks to it: what it is, a connection that comes back, and what our commands cost.
 //!
 //! A command's cost is its round trip less that of the ping before: what the server itself did, within the noise of a ping.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
@@ -14,6 +15,61 @@ use crate::{Batch, Sums};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Coming back to a server that went away is tried for this long at a time.
 const PATIENCE_TO_RETURN: Duration = Duration::from_secs(1);
+
+/// What a watched server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchedRole {
+    /// A server by itself.
+    Standalone,
+    /// The member that took writes when the run began.
+    Primary,
+    /// Another member that holds data.
+    Secondary,
+    /// A mongos.
+    Router,
+}
+
+impl WatchedRole {
+    /// As it stands in facts.
+    pub fn name(self) -> &'static str {
+        match self {
+            WatchedRole::Standalone => "standalone",
+            WatchedRole::Primary => "primary",
+            WatchedRole::Secondary => "secondary",
+            WatchedRole::Router => "router",
+        }
+    }
+
+    /// Whether it has a storage engine.
+    pub fn has_engine(self) -> bool {
+        self != WatchedRole::Router
+    }
+}
+
+/// A server that is watched.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// Its number in the run: `server.{number}`.
+    pub number: usize,
+    /// Where it is, under the name that its set has for it.
+    pub address: Address,
+    /// What it is.
+    pub role: WatchedRole,
+    /// The replica set it belongs to.
+    pub set: Option<String>,
+    /// The shard it belongs to.
+    pub shard: Option<String>,
+    /// Whether it did not answer when the servers were looked for; a set names it all the same.
+    pub is_silent: bool,
+    /// Its process, if it runs on this host.
+    pub pid: Option<u32>,
+    /// Its data directory as it says; a path of this host if there is a `pid`.
+    pub dbpath: Option<PathBuf>,
+    /// Its log as it says; a path of this host if there is a `pid`.
+    pub log: Option<PathBuf>,
+    /// What to connect with.
+    pub(crate) target: Target,
+}
 
 /// Why there is no answer.
 #[derive(Debug)]

@@ -5,28 +5,21 @@
 
 mod collection;
 mod deployment;
-mod every;
 mod figures;
 #[cfg(test)]
 mod fixture_tests;
-mod here;
 mod link;
-mod log_file;
 mod log_line;
 mod log_tail;
 #[cfg(test)]
 mod log_tests;
-mod log_text;
-mod log_time;
 mod names;
 mod needs;
-mod notes;
 mod progress;
 mod replication;
 mod server_status;
 mod sharding;
 mod snapshot;
-mod standing;
 mod status;
 
 use std::sync::Arc;
@@ -35,7 +28,8 @@ use std::time::Duration;
 use crate::Sampler;
 
 pub use collection::Namespace;
-pub use deployment::{Servers, Watched, WatchedRole};
+pub use deployment::Servers;
+pub use link::{Watched, WatchedRole};
 pub use log_line::{LogLine, LogWhat, read_log_line};
 pub use replication::state_name;
 

@@ -2,6 +2,9 @@
 //!
 //! The primary is asked each second how far the members' journals are (`progress`). Where a server does not tell that, lag is what
 //! heartbeats brought, as one member sees it.
+//!
+//! `writeConcern: majority` is fulfilled by as many members with a vote and with data as make a majority of all votes,
+//! or by all of these where arbiters vote too and they are fewer (facts/server.md, 4.2).
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -13,12 +16,10 @@ use fathom_record::disk::Entry;
 use fathom_record::{ServerEvent, ServerEventKind};
 
 use super::collection::number_at;
-use super::deployment::Watched;
-use super::every::Every;
-use super::link::{Link, Refusal};
-use super::notes::Notes;
+use super::link::{Link, Refusal, Watched};
 use super::progress::{Progress, number_of};
-use super::{server_status, standing};
+use super::server_status;
+use crate::sampler::{Every, Notes};
 use crate::{Batch, Sampler};
 
 /// The state that replSetGetStatus gives the primary.
@@ -123,7 +124,7 @@ impl Replication {
                     }
                     _ => "no member tells",
                 };
-                self.notes.say(batch, format!(
+                self.notes.once(batch, format!(
                     "the state of the replica set '{}' is not known ({reason}): lag and elections are not found as causes",
                     self.set
                 ));
@@ -140,7 +141,7 @@ impl Replication {
                 let tells = self.progress.report(status, &self.members, window, batch);
                 self.has_progress = Some(tells);
                 if !tells && self.members.len() > 1 {
-                    self.notes.say(batch, format!(
+                    self.notes.once(batch, format!(
                         "the primary of '{}' does not tell how far the journals of the members are (serverStatus with repl: 1): \
                          which member a majority waits for is not found",
                         self.set
@@ -158,15 +159,15 @@ impl Replication {
         let Some(link) = self.links.get_mut(self.at % count) else { return };
         match link.ask("admin", &rawdoc! { "replSetGetConfig": 1 }) {
             Ok(reply) => {
-                self.voters = standing::voters_with_data(reply);
-                for (name, value) in standing::facts(reply, &self.set, &self.members) {
+                self.voters = voters_with_data(reply);
+                for (name, value) in standing_facts(reply, &self.set, &self.members) {
                     if self.standings.insert(name.clone(), value.clone()).as_ref() != Some(&value) {
                         batch.facts.push((name, value));
                     }
                 }
             }
             Err(Refusal::Lost(_)) => {}
-            Err(_) => self.notes.say(batch, format!(
+            Err(_) => self.notes.once(batch, format!(
                 "the configuration of '{}' may not be read (replSetGetConfig; the role clusterMonitor is enough): every member \
                  counts as a voter",
                 self.set
@@ -284,11 +285,58 @@ fn date(document: &RawDocument, field: &str) -> Option<i64> {
     }
 }
 
+/// `server.N.set`, `.votes`, `.majority`, `.voters` (those with data) and, of hidden members, `.hidden`, for each member that is watched.
+pub(crate) fn standing_facts(
+    reply: &RawDocument,
+    set: &str,
+    watched: &[(Address, usize)],
+) -> Vec<(String, String)> {
+    let Ok(members) = reply.get_document("config").and_then(|config| config.get_array("members")) else {
+        return Vec::new();
+    };
+    let members: Vec<&RawDocument> =
+        members.into_iter().flatten().filter_map(|one| one.as_document()).collect();
+    let voters = members.iter().filter(|one| votes(one)).count();
+    let with_data = voters_with_data(reply).len();
+    let majority = (voters / 2 + 1).min(with_data);
+    let mut facts = Vec::new();
+    for member in members {
+        let Some(number) = member.get_str("host").ok().and_then(|host| number_of(host, watched)) else {
+            continue;
+        };
+        let mut fact = |name: &str, value: String| facts.push((format!("server.{number}.{name}"), value));
+        fact("set", set.to_owned());
+        fact("votes", u8::from(votes(member)).to_string());
+        fact("majority", majority.to_string());
+        fact("voters", with_data.to_string());
+        if member.get_bool("hidden").unwrap_or(false) {
+            fact("hidden", true.to_string());
+        }
+    }
+    facts
+}
+
+/// The names of the members that vote and have data.
+pub(crate) fn voters_with_data(reply: &RawDocument) -> Vec<String> {
+    let Ok(members) = reply.get_document("config").and_then(|config| config.get_array("members")) else {
+        return Vec::new();
+    };
+    let members = members.into_iter().flatten().filter_map(|one| one.as_document());
+    members
+        .filter(|one| votes(one) && !one.get_bool("arbiterOnly").unwrap_or(false))
+        .filter_map(|one| Some(RawDocument::get_str(one, "host").ok()?.to_owned()))
+        .collect()
+}
+
+fn votes(member: &RawDocument) -> bool {
+    number_at(member, &["votes"]).unwrap_or(1.0) > 0.0
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
 
-    use bson::DateTime;
+    use bson::{DateTime, rawdoc};
 
     use super::*;
     use crate::Clock;
@@ -323,5 +371,27 @@ mod tests {
             ("server.3.replication.state", 8.0),
         ];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_majority_is_of_votes_and_of_members_with_data() {
+        let watched: Vec<(Address, usize)> =
+            ["a:1", "b:1", "c:1"].iter().enumerate().map(|(n, a)| (a.parse().unwrap(), n)).collect();
+        let majority = |reply: &RawDocument| {
+            let facts = standing_facts(reply, "rs", &watched);
+            let of = |name: &str| facts.iter().find(|(one, _)| one == name).map(|(_, value)| value.clone());
+            (of("server.0.majority"), of("server.1.votes"), of("server.2.hidden"))
+        };
+        let one = |votes: i32| Some(votes.to_string());
+        let three = rawdoc! { "config": { "members": [
+            { "host": "a:1" }, { "host": "b:1", "votes": 1 }, { "host": "c:1", "votes": 0, "hidden": true },
+        ] } };
+        assert_eq!(majority(&three), (one(2), one(1), Some("true".to_owned())));
+        // Two with data and two arbiters: three votes are a majority, but only two can have the data.
+        let arbiters = rawdoc! { "config": { "members": [
+            { "host": "a:1" }, { "host": "b:1" }, { "host": "d:1", "arbiterOnly": true }, { "host": "e:1", "arbiterOnly": true },
+        ] } };
+        assert_eq!(majority(&arbiters), (one(2), one(1), None));
+        assert!(standing_facts(&rawdoc! { "ok": 1 }, "rs", &watched).is_empty());
     }
 }

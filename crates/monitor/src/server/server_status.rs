@@ -2,7 +2,7 @@
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 
-use super::deployment::{Watched, WatchedRole};
+use super::link::{Watched, WatchedRole};
 
 /// Sections that are left out. Names that a server does not know it passes over; every section can be left out by name since
 /// 2.4 (mongodb/mongo:src/mongo/db/commands/server_status_command.cpp).

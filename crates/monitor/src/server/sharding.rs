@@ -6,9 +6,8 @@ use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use fathom_errors::Result;
 
 use super::collection::{Namespace, first_document, number_at};
-use super::deployment::Watched;
-use super::link::{Link, Refusal};
-use super::notes::Notes;
+use super::link::{Link, Refusal, Watched};
+use crate::sampler::Notes;
 use crate::{Batch, Sampler};
 
 /// The sampler of a cluster.
@@ -79,7 +78,7 @@ impl Sharding {
             Refusal::Failed(reason) => reason,
         };
         let who = self.link.who();
-        self.notes.say(batch, format!("{who} does not tell {what} ({reason}): {cost}"));
+        self.notes.once(batch, format!("{who} does not tell {what} ({reason}): {cost}"));
     }
 }
 

@@ -10,14 +10,13 @@ use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use fathom_errors::Result;
 
 use super::collection::{Collection, Namespace, number_at};
-use super::deployment::Watched;
-use super::every::Every;
 use super::figures::Figures;
-use super::link::{Link, Refusal};
+use super::link::{Link, Refusal, Watched};
 use super::progress::timestamp;
 use super::replication::changed;
 use super::server_status;
 use super::snapshot::NameTree;
+use crate::sampler::Every;
 use crate::{Batch, Sampler};
 
 /// The sampler of one server.
@@ -120,13 +119,14 @@ impl Status {
             Err(Refusal::Lost(reason)) => return Err(Refusal::Lost(reason)),
             Err(Refusal::Denied) => {
                 let note = "the user may not run serverStatus (the role clusterMonitor is enough)";
-                notes.say(batch, format!("{who}: {note}: nothing inside the server can be named as a cause"));
+                notes
+                    .once(batch, format!("{who}: {note}: nothing inside the server can be named as a cause"));
             }
             Err(refusal) => {
                 let plain = server_status::plain();
                 if self.command == plain {
                     let cost = "nothing inside the server can be named as a cause";
-                    notes.say(batch, format!("{who} does not answer serverStatus ({refusal:?}): {cost}"));
+                    notes.once(batch, format!("{who} does not answer serverStatus ({refusal:?}): {cost}"));
                 }
                 // It may be what we leave out that it does not like.
                 self.command = plain;
@@ -154,7 +154,7 @@ impl Status {
                 let who = self.link.who();
                 let note = "the user may not run currentOp (the role clusterMonitor is enough)";
                 let cost = "a server that fsyncLock holds is not told from one that stands still";
-                self.figures.notes.say(batch, format!("{who}: {note}: {cost}"));
+                self.figures.notes.once(batch, format!("{who}: {note}: {cost}"));
             }
             Err(Refusal::Absent | Refusal::Failed(_)) => {}
         }
@@ -179,7 +179,7 @@ impl Status {
             Err(Refusal::Denied) => {
                 let note = "the user may not run getParameter (the role clusterMonitor is enough)";
                 let cost = "the period of checkpoints is not known beforehand";
-                self.figures.notes.say(batch, format!("{who}: {note}: {cost}"));
+                self.figures.notes.once(batch, format!("{who}: {note}: {cost}"));
             }
             // An engine without checkpoints need not have it.
             Err(Refusal::Absent | Refusal::Failed(_)) => {}

@@ -17,7 +17,7 @@ use fathom_stats::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::host::Target;
-use crate::notes::Notes;
+use crate::sampler::Notes;
 use crate::{Batch, Sampler};
 use perf_event::Ring;
 use records::Event;

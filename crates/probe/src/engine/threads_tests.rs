@@ -10,13 +10,11 @@ use fathom_stats::Seeded;
 use fathom_units::Bytes;
 
 use super::threads::work;
-use crate::arrivals::Arrivals;
 use crate::clock::now_ns;
-use crate::crew::{Crew, Starter};
+use crate::crew::{Arrivals, Crew, Starter};
 use crate::faulty::{Fault, FaultyFile};
-use crate::generations::Generations;
 use crate::shape::{Durable, Engine, Job, Pattern};
-use crate::stamp::Stamper;
+use crate::stamp::{Generations, Stamper};
 use crate::tracks::{Track, Tracks};
 
 const SIZE: u64 = 1 << 20;

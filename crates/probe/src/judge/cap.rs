@@ -10,7 +10,7 @@ use fathom_record::{Confidence, Finding, Severity};
 use fathom_stats::{coefficient_of_variation, median};
 use fathom_units::{count, decimal};
 
-use super::{Evidence, of_shape};
+use super::evidence::{Evidence, of_shape};
 
 /// IOPS that providers sell or people type (disk.md 4, the table of storage classes).
 const ROUND_IOPS: &[f64] = &[

@@ -2,14 +2,16 @@
 
 use fathom_record::disk::{Knee, Meaning, Step};
 use fathom_units::{Bytes, Nanos, count, decimal, hours};
+use serde::{Deserialize, Serialize};
 
-use super::{flush, nearest, of_shape};
+use super::evidence::{journal_step, of_shape};
+use super::nearest;
 
 /// WiredTiger's leaf page on disk before compression (`leaf_page_max=32KB`, MongoDB's default).
 const PAGE_BYTES: u64 = 32 << 10;
 
 /// The data to speak of.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Documents {
     /// How many.
     pub count: u64,
@@ -82,7 +84,7 @@ fn point_reads(steps: &[Step]) -> Option<Meaning> {
 }
 
 fn commits(steps: &[Step]) -> Option<Meaning> {
-    let step = flush::journal_step(steps)?;
+    let step = journal_step(steps)?;
     let durable = step.streams.first()?.kind("durable")?;
     let (per_s, mean) = (durable.per_s, Nanos(durable.latency.mean_ns as u64));
     Some(meaning(

@@ -4,7 +4,7 @@
 //! or measured something else: each value that makes no sense is refused in one sentence.
 
 use fathom_errors::{Error, Result};
-use fathom_units::Bytes;
+use fathom_units::{Bytes, Nanos};
 use serde::Serialize;
 
 use super::document::{Document, Value};
@@ -58,6 +58,19 @@ impl Default for Options {
             sync_delay_s: 0,
         }
     }
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The options of the document.
+    pub options: Options,
+    /// When to end, counted from the first thread; `None` for never.
+    pub seconds: Option<Nanos>,
+    /// Seconds between two doublings of the threads.
+    pub step_ticks: u32,
+    /// Seed of places and data.
+    pub seed: u64,
 }
 
 /// Options, and what to say about their document.

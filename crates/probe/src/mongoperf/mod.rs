@@ -7,16 +7,12 @@
 
 mod config;
 mod document;
-mod extent;
-mod figures;
 mod lines;
-mod ramp;
 mod run;
 mod test_file;
 mod worker;
 
-pub use config::{Options, Parsed};
-pub use figures::{Second, Step, Sync};
-pub use lines::{Lines, percentiles};
-pub use run::{Event, Plan, Run, run};
+pub use config::{Options, Parsed, Plan};
+pub use lines::{Event, Lines, Second, Step, Sync, percentiles};
+pub use run::{Run, run};
 pub use test_file::{open, subject};

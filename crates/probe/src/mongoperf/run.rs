@@ -1,57 +1,31 @@
 //! One run: lay the file out, ramp the threads up, tell each second.
+//!
+//! Threads are only ever added; those of earlier steps go on, so there is no gap between steps. Ticks are counted from
+//! the start of the run, so that they do not drift, and each second is divided by its measured length.
 
+use std::sync::atomic::Ordering;
 use std::thread::{Builder, Scope};
+use std::time::Duration;
 
 use fathom_errors::{Error, Kind, Result};
+use fathom_host::sched;
 use fathom_process::Signals;
 use fathom_record::disk::Layout;
 use fathom_stats::Seeded;
-use fathom_units::{Bytes, Nanos};
+use fathom_units::Bytes;
 
-use super::config::Options;
-use super::figures::{Second, Step, Sync};
-use super::ramp::Ramp;
+use super::config::Plan;
+use super::lines::{Event, Second, Step, Sync, figures, seconds};
 use super::worker::{self, Medium, Shared};
+use crate::clock::now_ns;
 use crate::engine::mapping::Mapping;
 use crate::layout::{self, LayoutPlan};
 use crate::stamp::Stamper;
 use crate::target::{Access, Target};
+use crate::tracks::{Tracks, lock};
 
 /// A thread needs a shallow stack: its buffer is mapped apart.
 const STACK_BYTES: usize = 128 << 10;
-
-/// What to run.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// The options of the document.
-    pub options: Options,
-    /// When to end, counted from the first thread; `None` for never.
-    pub seconds: Option<Nanos>,
-    /// Seconds between two doublings of the threads.
-    pub step_ticks: u32,
-    /// Seed of places and data.
-    pub seed: u64,
-}
-
-/// What happens, as it happens.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// The layout pass goes on.
-    Layout {
-        /// Bytes written.
-        done_bytes: u64,
-        /// Bytes in all.
-        total_bytes: u64,
-    },
-    /// The file stands; threads are about to start.
-    Testing,
-    /// So many threads run now.
-    Threads(u32),
-    /// A second is over.
-    Second(&'a Second),
-    /// A background sync of the mapping ended.
-    Sync(Sync),
-}
 
 /// What a run came to.
 #[derive(Debug, Default)]
@@ -131,4 +105,161 @@ fn spawn<'s>(
             .because(e)
             .advise("raise 'ulimit -u' and the cgroup's pids.max, or take a smaller nThreads")
     })
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// How often the watch looks at errors and syncs.
+const GLANCE_NS: u64 = 20_000_000;
+
+/// The watch over one run.
+pub(super) struct Ramp<'a> {
+    pub(super) shared: &'a Shared<'a>,
+    pub(super) plan: &'a Plan,
+    pub(super) signals: &'a Signals,
+    pub(super) tell: &'a mut dyn FnMut(&Event<'_>) -> Result<()>,
+    pub(super) steps: Vec<Step>,
+    began_ns: u64,
+    last_ns: u64,
+    step_began_ns: u64,
+    step_waited_ns: Option<u64>,
+    step: Tracks,
+    spare: Tracks,
+}
+
+impl<'a> Ramp<'a> {
+    pub(super) fn new(
+        shared: &'a Shared<'a>,
+        plan: &'a Plan,
+        signals: &'a Signals,
+        tell: &'a mut dyn FnMut(&Event<'_>) -> Result<()>,
+    ) -> Self {
+        let now = now_ns();
+        Ramp {
+            shared,
+            plan,
+            signals,
+            tell,
+            steps: Vec::new(),
+            began_ns: now,
+            last_ns: now,
+            step_began_ns: now,
+            step_waited_ns: None,
+            step: Tracks::default(),
+            spare: Tracks::default(),
+        }
+    }
+
+    /// Climbs until the time is over, a signal comes or an operation fails. `start` starts thread number N.
+    pub(super) fn climb(&mut self, mut start: impl FnMut(u32) -> Result<()>) -> Result<()> {
+        self.began_ns = now_ns();
+        (self.last_ns, self.step_began_ns) = (self.began_ns, self.began_ns);
+        self.grow(1, &mut start)?;
+        let mut ticks: u32 = 0;
+        while self.pass_second()? {
+            self.tick()?;
+            ticks = ticks.saturating_add(1);
+            if self.plan.seconds.is_some_and(|length| now_ns() - self.began_ns >= length.get()) {
+                break;
+            }
+            let (running, most) = (self.running(), self.plan.options.threads);
+            if ticks.is_multiple_of(self.plan.step_ticks.max(1)) && running < most {
+                self.end_step();
+                self.grow(running.saturating_mul(2).min(most), &mut start)?;
+            }
+        }
+        self.drain();
+        self.end_step();
+        Ok(())
+    }
+
+    fn running(&self) -> u32 {
+        self.shared.running.load(Ordering::Relaxed)
+    }
+
+    /// Starts threads until `wanted` run.
+    fn grow(&mut self, wanted: u32, start: &mut impl FnMut(u32) -> Result<()>) -> Result<()> {
+        for index in self.running()..wanted {
+            start(index)?;
+            self.shared.running.store(index + 1, Ordering::Relaxed);
+        }
+        self.step_waited_ns = waited_ns();
+        (self.tell)(&Event::Threads(wanted))
+    }
+
+    /// Waits for the next tick; false when the run is over before it.
+    fn pass_second(&mut self) -> Result<bool> {
+        let passed = (now_ns() - self.began_ns) / SECOND_NS;
+        let tick_ns = self.began_ns + (passed + 1) * SECOND_NS;
+        loop {
+            self.tell_syncs()?;
+            let now = now_ns();
+            if self.signals.stopped() || self.shared.stopping() {
+                return Ok(false);
+            }
+            if now >= tick_ns {
+                return Ok(true);
+            }
+            self.signals.wait(Duration::from_nanos((tick_ns - now).min(GLANCE_NS)));
+        }
+    }
+
+    fn tick(&mut self) -> Result<()> {
+        let (tracks, length_ns) = self.drain();
+        let record = self.plan.options.record_bytes;
+        let (ops_per_s, mib_per_s, operations) = figures(&tracks, record, length_ns);
+        let second = Second {
+            end_s: seconds(self.last_ns - self.began_ns),
+            length_s: seconds(length_ns),
+            threads: self.running(),
+            ops_per_s,
+            mib_per_s,
+            operations,
+        };
+        (self.tell)(&Event::Second(&second))
+    }
+
+    /// Takes what ended since the last time, and how long that was.
+    fn drain(&mut self) -> (Tracks, u64) {
+        let mut tracks = Tracks::default();
+        self.shared.shards.drain(&mut tracks, &mut self.spare);
+        self.step.merge(&tracks);
+        let now = now_ns();
+        let length_ns = now - self.last_ns;
+        self.last_ns = now;
+        (tracks, length_ns)
+    }
+
+    fn end_step(&mut self) {
+        let length_ns = self.last_ns - self.step_began_ns;
+        let record = self.plan.options.record_bytes;
+        let (ops_per_s, mib_per_s, operations) = figures(&self.step, record, length_ns);
+        let threads = self.running();
+        let waited = waited_ns().zip(self.step_waited_ns).map(|(end, begin)| end.saturating_sub(begin));
+        let all_ns = length_ns as f64 * f64::from(threads);
+        self.steps.push(Step {
+            threads,
+            begin_s: seconds(self.step_began_ns - self.began_ns),
+            length_s: seconds(length_ns),
+            ops_per_s,
+            mib_per_s,
+            run_queue_wait_pct: waited.filter(|_| all_ns > 0.0).map(|waited| 100.0 * waited as f64 / all_ns),
+            operations,
+        });
+        self.step.clear();
+        self.step_began_ns = self.last_ns;
+    }
+
+    /// Tells the syncs that ended since the last look.
+    pub(super) fn tell_syncs(&mut self) -> Result<()> {
+        for (begin_ns, took_ns) in std::mem::take(&mut *lock(&self.shared.syncs)) {
+            let begin_s = seconds(begin_ns.saturating_sub(self.began_ns));
+            (self.tell)(&Event::Sync(Sync { begin_s, took_ms: took_ns as f64 / 1e6 }))?;
+        }
+        Ok(())
+    }
+}
+
+/// Time that our threads stood ready without a CPU; the watching thread's own share is too small to matter.
+fn waited_ns() -> Option<u64> {
+    sched::process_wait().map(|stat| stat.waited_ns)
 }

@@ -18,8 +18,7 @@ use crate::crew::Starter;
 use crate::engine::failed;
 use crate::engine::mapping::Mapping;
 use crate::file::BlockFile;
-use crate::layout::FIRST_GENERATION;
-use crate::stamp::Stamper;
+use crate::stamp::{FIRST_GENERATION, Stamper};
 use crate::tracks::{Shard, Shards, Track, lock};
 
 /// How long a thread may sleep before it looks whether the run is over.

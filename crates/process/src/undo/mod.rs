@@ -3,23 +3,14 @@
 //! Every kind checks first that what stands there now is what was recorded, and takes a thing already gone as
 //! undone. None asks who made it.
 
-mod cgroup;
+mod device;
 mod file;
-mod format;
-mod loop_device;
-mod mark;
-mod md_array;
-mod mount;
-mod process;
-mod setting;
-mod volume_group;
+mod kernel;
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fathom_errors::{Error, Kind, Result};
+use fathom_errors::{Kind, Result};
 
 use crate::{Member, Thing};
 
@@ -51,14 +42,16 @@ pub(crate) fn undo(thing: &Thing, circumstances: Circumstances) -> Result<Undone
         Thing::File { path, identity } => file::unlink(path, *identity, circumstances),
         Thing::Directory { path, identity } => file::remove_folder(path, *identity, circumstances),
         Thing::Tree { path, identity } => file::remove_tree(path, *identity, circumstances),
-        Thing::Loop { device, backing } => loop_device::detach(device.as_deref(), backing),
-        Thing::Mount { target, source, others } => mount::unmount(target, source, others),
-        Thing::MdArray { uuid, members } => md_array::dismantle(uuid, members, same_boot),
-        Thing::VolumeGroup { name, members } => volume_group::remove(name, members, same_boot),
-        Thing::Format { device, uuid } => format::erase(device, uuid, same_boot),
-        Thing::Setting { path, previous, value } => setting::put_back(path, previous, value.as_deref()),
-        Thing::Cgroup { path } => cgroup::remove(path),
-        Thing::Process(id) => process::end(*id),
+        Thing::Loop { device, backing } => device::detach_loop(device.as_deref(), backing),
+        Thing::Mount { target, source, others } => file::unmount(target, source, others),
+        Thing::MdArray { uuid, members } => device::dismantle_array(uuid, members, same_boot),
+        Thing::VolumeGroup { name, members } => device::remove_volume_group(name, members, same_boot),
+        Thing::Format { device, uuid } => device::erase_format(device, uuid, same_boot),
+        Thing::Setting { path, previous, value } => {
+            kernel::put_back_setting(path, previous, value.as_deref())
+        }
+        Thing::Cgroup { path } => kernel::remove_cgroup(path),
+        Thing::Process(id) => kernel::end_process(*id),
     }
 }
 
@@ -72,42 +65,6 @@ fn outlives_boot(thing: &Thing) -> bool {
         }
         _ => false,
     }
-}
-
-/// The nodes of those members that are still what was recorded: loop devices on their files, lent disks that bear our mark.
-fn still_ours(members: &[Member], same_boot: bool) -> Result<Vec<PathBuf>> {
-    let mut devices = Vec::new();
-    for member in members {
-        match member {
-            Member::Loop { device, backing } if loop_device::stands_on(device, backing) => {
-                devices.push(device.clone());
-            }
-            Member::Loop { .. } => {}
-            Member::Disk { device, mark } => devices.extend(mark::bearers(device, mark, same_boot)?),
-        }
-    }
-    // After a boot the disks of an md array are sought by the one UUID that all bear.
-    devices.sort_unstable();
-    devices.dedup();
-    Ok(devices)
-}
-
-/// The kernel's name of a device: `loop3` for `/dev/loop3`.
-fn kernel_name(device: &Path) -> String {
-    device.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// The devices of `/sys/block` that stand on any of `devices`, by the kernel's name.
-fn stacked_on(devices: &[PathBuf]) -> Result<Vec<String>> {
-    let folder = "/sys/block";
-    let entries = fs::read_dir(folder).map_err(|e| Error::io("list", folder, e))?;
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    Ok(names
-        .filter(|name| {
-            let slaves = Path::new(folder).join(name).join("slaves");
-            devices.iter().any(|device| slaves.join(kernel_name(device)).exists())
-        })
-        .collect())
 }
 
 /// How long something busy is asked again: a program that looks at each new device (udev, blkid) is soon done.

@@ -1,15 +1,19 @@
 //! Accumulators: what `$group` keeps of the values it has seen, and what the same operators make of an array.
 //!
 //! Sums are exact in integers, compensated in doubles, and of 34 digits in decimals. Memory is accounted for, so that the
-//! stage can refuse what grows too large.
+//! stage can refuse what grows too large. As an expression (`{$sum: ["$a", "$b"]}`, `{$max: "$array"}`) one argument that is an
+//! array is gone through; of several arguments each counts for itself.
 
 use std::collections::HashSet;
 
-use bson::{Bson, Document};
+use bson::{Bson, Document, RawBsonRef};
 
 use super::canonical;
+use super::environment::Environment;
+use super::node::Node;
 use super::number::Number;
 use super::objects::merge_into;
+use super::parse::Parser;
 use super::value::{Value, measure};
 use crate::{Code, Decimal, Failure, Result};
 
@@ -284,4 +288,36 @@ impl Moments {
         let degrees = if of_sample { self.count - 1 } else { self.count };
         if degrees <= 0 { Bson::Null } else { Bson::Double((self.squares / degrees as f64).sqrt()) }
     }
+}
+
+/// Any of `$sum`, `$avg`, `$min`, `$max`, `$stdDevPop`, `$stdDevSamp`.
+pub(super) fn parse(parser: &mut Parser<'_>, name: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
+    let kind = Kind::of(name).ok_or_else(|| {
+        Failure::new(Code::InvalidPipelineOperator, format!("Unrecognized expression '{name}'"))
+    })?;
+    Ok(Node::Summary(kind, parser.arguments(value)?))
+}
+
+#[inline(never)]
+pub(super) fn evaluate<'e>(
+    kind: Kind,
+    nodes: &'e [Node],
+    environment: &Environment<'e>,
+) -> Result<Value<'e>> {
+    let mut accumulator = Accumulator::new(kind);
+    if let [only] = nodes {
+        let value = only.evaluate(environment)?;
+        if value.is_array() {
+            for item in value.items()?.unwrap_or_default() {
+                accumulator.push(item)?;
+            }
+        } else {
+            accumulator.push(value)?;
+        }
+    } else {
+        for node in nodes {
+            accumulator.push(node.evaluate(environment)?)?;
+        }
+    }
+    Ok(Value::Own(accumulator.finish()))
 }

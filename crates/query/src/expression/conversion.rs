@@ -5,10 +5,9 @@
 use bson::{Bson, DateTime, RawBsonRef};
 
 use super::number::{Number, double_text};
-use super::operators::Signature;
 use super::show::show;
-use super::value::Value;
-use super::{calendar, date_parse};
+use super::value::{Signature, Value};
+use super::{calendar, date_text};
 use crate::{Code, Decimal, Failure, Result, f64_to_i64_exact};
 
 /// What `$convert` takes.
@@ -250,7 +249,7 @@ fn to_date(value: &Value<'_>) -> Result<Option<Bson>> {
         Some(RawBsonRef::DateTime(moment)) => moment.timestamp_millis(),
         Some(RawBsonRef::ObjectId(id)) => id.timestamp().timestamp_millis(),
         Some(RawBsonRef::Timestamp(stamp)) => i64::from(stamp.time) * 1000,
-        Some(RawBsonRef::String(text)) => date_parse::free_form(text, None)?,
+        Some(RawBsonRef::String(text)) => date_text::free_form(text, None)?,
         Some(RawBsonRef::Int64(_) | RawBsonRef::Double(_) | RawBsonRef::Decimal128(_)) => {
             to_integer(value, Target::Date)?.unwrap_or(0)
         }

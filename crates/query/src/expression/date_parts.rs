@@ -5,10 +5,9 @@ use bson::{Bson, DateTime, RawBsonRef, doc};
 use super::calendar::{self, DAY_MS, Moment};
 use super::node::Node;
 use super::number::Number;
-use super::operators::Signature;
 use super::parse::Parser;
 use super::show::show;
-use super::value::{Value, malformed};
+use super::value::{Signature, Value, malformed};
 use super::zone::Zone;
 use crate::{Code, Failure, Result};
 

@@ -1,14 +1,14 @@
-//! What an expression is evaluated in: the document, the command's variables, and the variables that `$let`, `$map`, `$filter`
-//! and `$reduce` bind around it.
+//! What an expression is evaluated in: the document, the command's variables (the time it began, and what its `let` names), and the
+//! variables that `$let`, `$map`, `$filter` and `$reduce` bind around it.
 //!
 //! Work is counted against a budget, so that nested loops over `$range` end.
 
 use std::cell::Cell;
 
-use bson::RawDocument;
+use bson::{Bson, DateTime, Document, RawDocument};
 
 use super::value::Value;
-use crate::{Code, Failure, Result, Variables};
+use crate::{Code, Failure, Result};
 
 /// Steps that one evaluation may take, where sixteen bytes that are made count as a step: about a minute of work, which nobody
 /// wants of one document.
@@ -68,5 +68,31 @@ impl<'e> Environment<'e> {
                 "one evaluation of an expression took more work than this server gives to a document",
             )),
         }
+    }
+}
+
+/// What `$$NAME` stands for in an expression.
+#[derive(Clone, Debug)]
+pub struct Variables {
+    /// `$$NOW`.
+    pub now: DateTime,
+    /// The command's `let`, its values evaluated. Most commands have none, and an empty document is not for nothing.
+    named: Option<Box<Document>>,
+}
+
+impl Variables {
+    /// With the time and nothing else.
+    pub fn at(now: DateTime) -> Self {
+        Variables { now, named: None }
+    }
+
+    /// A value by its name, without the dollars.
+    pub fn get(&self, name: &str) -> Option<&Bson> {
+        self.named.as_ref()?.get(name)
+    }
+
+    /// Gives a name a value.
+    pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Bson>) {
+        self.named.get_or_insert_default().insert(name, value);
     }
 }

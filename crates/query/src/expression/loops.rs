@@ -4,10 +4,9 @@ use bson::{Bson, RawBsonRef};
 
 use super::environment::{BYTES_PER_STEP, Environment, Frame};
 use super::node::{Node, made};
-use super::operators::Signature;
 use super::parse::{Parser, check_bound_name, text};
 use super::show::show;
-use super::value::{Value, bounded, malformed, measure};
+use super::value::{Signature, Value, bounded, malformed, measure};
 use crate::{Code, Failure, Result};
 
 /// `$let`.

@@ -6,16 +6,14 @@
 mod accumulators;
 mod arithmetic;
 mod arrays;
-mod boolean;
 pub(crate) mod calendar;
 pub(crate) mod canonical;
-mod conditional;
 mod conversion;
-mod date_format;
-mod date_parse;
 mod date_parts;
+mod date_text;
 mod environment;
-mod logarithms;
+mod functions;
+mod logic;
 mod loops;
 mod node;
 pub(crate) mod number;
@@ -25,19 +23,12 @@ mod parse;
 pub(crate) mod path;
 mod pattern;
 mod positions;
-mod random;
-mod rounding;
 mod sets;
 pub(crate) mod show;
 mod strings;
-mod substrings;
-mod summary;
 #[cfg(test)]
 mod tests;
-mod trigonometry;
-mod trim;
 pub(crate) mod value;
-mod zip;
 mod zone;
 
 use std::cell::Cell;
@@ -49,9 +40,10 @@ use self::node::Node;
 use self::parse::Parser;
 use self::path::Base;
 use self::value::Value;
-use crate::{Result, Variables};
+use crate::Result;
 
 pub(crate) use self::accumulators::{Accumulator, Kind};
+pub use self::environment::Variables;
 
 /// A parsed expression.
 #[derive(Clone, Debug)]

@@ -8,18 +8,9 @@ use bson::{Bson, Document};
 
 use super::environment::{BYTES_PER_STEP, Environment};
 use super::path::{Base, Path};
-use super::value::{Value, measure};
-use super::{boolean, conditional, loops, summary};
+use super::value::{Many, Named, One, Two, Value, measure};
+use super::{accumulators, logic, loops};
 use crate::Result;
-
-/// An operator of one argument.
-pub(super) type One = for<'e> fn(&'static str, Value<'e>) -> Result<Value<'e>>;
-/// An operator of two arguments.
-pub(super) type Two = for<'e> fn(&'static str, Value<'e>, Value<'e>) -> Result<Value<'e>>;
-/// An operator of any number of arguments.
-pub(super) type Many = for<'e> fn(&'static str, Vec<Value<'e>>) -> Result<Value<'e>>;
-/// An operator of named arguments; those that were not given are none.
-pub(super) type Named = for<'e> fn(&'static str, Vec<Option<Value<'e>>>) -> Result<Value<'e>>;
 
 /// A node of the tree. Operators carry their name for messages.
 #[derive(Clone, Debug)]
@@ -36,7 +27,7 @@ pub(super) enum Node {
     Or(Vec<Node>),
     Condition(Box<[Node; 3]>),
     FirstNotNull(Vec<Node>),
-    Switch(Box<conditional::Switch>),
+    Switch(Box<logic::Switch>),
     Let(Box<loops::Let>),
     Map(Box<loops::Each>),
     Filter(Box<loops::Each>),
@@ -57,16 +48,16 @@ impl Node {
             Node::Two(name, apply, arguments) => two(name, *apply, arguments, environment),
             Node::Many(name, apply, arguments) => many(name, *apply, arguments, environment),
             Node::Named(name, apply, arguments) => named(name, *apply, arguments, environment),
-            Node::And(nodes) => boolean::all(nodes, environment),
-            Node::Or(nodes) => boolean::any(nodes, environment),
-            Node::Condition(nodes) => conditional::condition(nodes, environment),
-            Node::FirstNotNull(nodes) => conditional::first_not_null(nodes, environment),
+            Node::And(nodes) => logic::all(nodes, environment),
+            Node::Or(nodes) => logic::any(nodes, environment),
+            Node::Condition(nodes) => logic::condition(nodes, environment),
+            Node::FirstNotNull(nodes) => logic::first_not_null(nodes, environment),
             Node::Switch(switch) => switch.evaluate(environment),
             Node::Let(binding) => binding.evaluate(environment),
             Node::Map(each) => each.map(environment),
             Node::Filter(each) => each.filter(environment),
             Node::Reduce(reduce) => reduce.evaluate(environment),
-            Node::Summary(kind, nodes) => summary::evaluate(*kind, nodes, environment),
+            Node::Summary(kind, nodes) => accumulators::evaluate(*kind, nodes, environment),
         }
     }
 

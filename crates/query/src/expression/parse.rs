@@ -5,10 +5,10 @@
 use bson::{RawArray, RawBsonRef, RawDocument};
 
 use super::node::Node;
-use super::operators::{self, Form, Signature};
+use super::operators::{self, Form};
 use super::path::{self, Base, Path};
 use super::show::show;
-use super::value::{DEPTH_MAX, Value, decode, malformed, too_deep, type_name};
+use super::value::{DEPTH_MAX, Signature, Value, decode, malformed, too_deep, type_name};
 use crate::{Code, Failure, Result, Variables};
 
 /// Parses one expression.

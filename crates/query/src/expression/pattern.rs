@@ -6,8 +6,7 @@
 use bson::{Bson, RawBsonRef, doc};
 use fancy_regex::{Captures, Regex};
 
-use super::operators::Signature;
-use super::value::{Value, bounded};
+use super::value::{Signature, Value, bounded};
 use crate::{Code, Failure, Result};
 
 /// What they take.

@@ -1,13 +1,13 @@
 //! Operators of strings: `$concat`, `$split`, `$strLenBytes`, `$strLenCP`, `$strcasecmp`, `$toLower`, `$toUpper`,
-//! `$replaceOne`, `$replaceAll`, `$binarySize`.
+//! `$replaceOne`, `$replaceAll`, `$binarySize`, `$substrBytes` (alias `$substr`), `$substrCP`, `$trim`, `$ltrim`, `$rtrim`.
 //!
 //! `$toLower`, `$toUpper` and `$strcasecmp` know the case of ASCII letters only, as MongoDB's do.
 
 use bson::{Bson, RawBsonRef};
 
-use super::operators::Signature;
+use super::number::Number;
 use super::show::show;
-use super::value::{Value, bounded};
+use super::value::{Signature, Value, bounded};
 use crate::{Code, Failure, Result};
 
 /// `$concat`.
@@ -60,7 +60,7 @@ pub(super) fn length<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'
 }
 
 /// A value where a string is meant: numbers and dates are written out, null is empty; the rest is refused (16007).
-pub(super) fn coerced(value: &Value<'_>) -> Result<String> {
+fn coerced(value: &Value<'_>) -> Result<String> {
     if value.is_nullish() {
         return Ok(String::new());
     }
@@ -156,4 +156,110 @@ pub(super) fn binary_size<'e>(_: &'static str, value: Value<'e>) -> Result<Value
         }
     };
     Ok(Value::Own(Bson::Int32(i32::try_from(bytes).unwrap_or(i32::MAX))))
+}
+
+/// `$substrBytes: [text, start, length]`; a negative length means to the end. Both ends must lie between characters.
+pub(super) fn substring_bytes<'e>(name: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
+    let [text, start, length] = values.as_slice() else { return Ok(Value::NULL) };
+    let text = coerced(text)?;
+    let number = |value: &Value<'_>, what: &str, code: i32| {
+        Number::of(value).ok_or_else(|| {
+            let found = value.type_name();
+            Failure::new(Code(code), format!("{name}:  {what} must be a numeric type (is BSON type {found})"))
+        })
+    };
+    // Fractions are cut off, as MongoDB does here and not in $substrCP.
+    let start = number(start, "starting index", 16034)?.double() as i64;
+    let length = number(length, "length", 16035)?.double() as i64;
+    let Ok(start) = usize::try_from(start) else {
+        let message = format!("{name}:  starting index must be non-negative (got: {start})");
+        return Err(Failure::new(Code(50752), message));
+    };
+    if start >= text.len() {
+        return Ok(Value::Own(Bson::String(String::new())));
+    }
+    let end =
+        usize::try_from(length).map_or(text.len(), |length| start.saturating_add(length).min(text.len()));
+    if !text.is_char_boundary(start) {
+        let message = format!("{name}:  Invalid range, starting index is a UTF-8 continuation byte.");
+        return Err(Failure::new(Code(28656), message));
+    }
+    match text.get(start..end) {
+        Some(part) => Ok(Value::Own(Bson::String(part.to_owned()))),
+        None => {
+            let message =
+                format!("{name}:  Invalid range, ending index is in the middle of a UTF-8 character.");
+            Err(Failure::new(Code(28657), message))
+        }
+    }
+}
+
+/// `$substrCP: [text, start, length]`, counted in code points.
+pub(super) fn substring_code_points<'e>(name: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
+    let [text, start, length] = values.as_slice() else { return Ok(Value::NULL) };
+    let text = coerced(text)?;
+    let whole = |value: &Value<'_>, what: &str, code: i32| {
+        let Some(number) = Number::of(value) else {
+            let found = value.type_name();
+            let message = format!("{name}: {what} must be a numeric type (is BSON type {found})");
+            return Err(Failure::new(Code(code), message));
+        };
+        number.exact_int().ok_or_else(|| {
+            let shown = show(value);
+            let message = format!("{name}: {what} cannot be represented as a 32-bit integral value: {shown}");
+            Failure::new(Code(code + 1), message)
+        })
+    };
+    let start = whole(start, "starting index", 34450)?;
+    let length = whole(length, "length", 34452)?;
+    let Ok(length) = usize::try_from(length) else {
+        return Err(Failure::new(Code(34454), format!("{name}: length must be a nonnegative integer.")));
+    };
+    let Ok(start) = usize::try_from(start) else {
+        let message = format!("{name}: the starting index must be nonnegative integer.");
+        return Err(Failure::new(Code(34455), message));
+    };
+    Ok(Value::Own(Bson::String(text.chars().skip(start).take(length).collect())))
+}
+
+/// What `$trim`, `$ltrim` and `$rtrim` take.
+pub(super) static TRIM: Signature =
+    Signature { not_object: 50696, unknown: 50694, members: &[("input", Some(50695)), ("chars", None)] };
+
+/// What is trimmed if nothing is said (mongodb/mongo:src/mongo/db/pipeline/expression_trim.cpp).
+const WHITESPACE: &[char] = &[
+    '\0', ' ', '\t', '\n', '\x0B', '\x0C', '\r', '\u{A0}', '\u{1680}', '\u{2000}', '\u{2001}', '\u{2002}',
+    '\u{2003}', '\u{2004}', '\u{2005}', '\u{2006}', '\u{2007}', '\u{2008}', '\u{2009}', '\u{200A}',
+];
+
+/// `$trim`, `$ltrim` or `$rtrim`, by its name.
+pub(super) fn trim<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) -> Result<Value<'e>> {
+    let mut values = values.into_iter();
+    let input = values.next().flatten().unwrap_or(Value::Missing);
+    let characters = values.next().flatten();
+    if input.is_nullish() || characters.as_ref().is_some_and(Value::is_nullish) {
+        return Ok(Value::NULL);
+    }
+    let string = |value: &Value<'_>, what: &str, code: i32| {
+        let (shown, kind) = (show(value), value.type_name());
+        Failure::new(
+            Code(code),
+            format!("{name} requires {what} to be a string, got {shown} (of type {kind}) instead."),
+        )
+    };
+    let text = input.as_str().ok_or_else(|| string(&input, "its input", 50699))?;
+    let chosen: Vec<char>;
+    let set = match &characters {
+        None => WHITESPACE,
+        Some(value) => {
+            chosen = value.as_str().ok_or_else(|| string(value, "'chars'", 50700))?.chars().collect();
+            &chosen
+        }
+    };
+    let trimmed = match name {
+        "$ltrim" => text.trim_start_matches(set),
+        "$rtrim" => text.trim_end_matches(set),
+        _ => text.trim_matches(set),
+    };
+    Ok(Value::Own(Bson::String(trimmed.to_owned())))
 }

@@ -360,3 +360,22 @@ pub(crate) fn type_name(element: bson::spec::ElementType) -> &'static str {
         Type::MinKey => "minKey",
     }
 }
+
+/// An operator of one argument.
+pub(super) type One = for<'e> fn(&'static str, Value<'e>) -> Result<Value<'e>>;
+/// An operator of two arguments.
+pub(super) type Two = for<'e> fn(&'static str, Value<'e>, Value<'e>) -> Result<Value<'e>>;
+/// An operator of any number of arguments.
+pub(super) type Many = for<'e> fn(&'static str, Vec<Value<'e>>) -> Result<Value<'e>>;
+/// An operator of named arguments; those that were not given are none.
+pub(super) type Named = for<'e> fn(&'static str, Vec<Option<Value<'e>>>) -> Result<Value<'e>>;
+
+/// What an operator's object may hold, with the codes of what it may not.
+pub(super) struct Signature {
+    /// The code if the argument is no object.
+    pub(super) not_object: i32,
+    /// The code of a member that is not known.
+    pub(super) unknown: i32,
+    /// The members, each with the code if it is missing; those without a code may be.
+    pub(super) members: &'static [(&'static str, Option<i32>)],
+}

@@ -25,7 +25,7 @@ impl Zone {
         ) {
             return Ok(Zone::default());
         }
-        if let Some(zone) = offset(text) {
+        if let Some(zone) = zone_offset(text) {
             return Ok(zone);
         }
         let mut message = format!("unrecognized time zone identifier: \"{text}\"");
@@ -55,7 +55,7 @@ impl Zone {
 }
 
 /// `+hh`, `+hhmm` or `+hh:mm`.
-pub(super) fn offset(text: &str) -> Option<Zone> {
+pub(super) fn zone_offset(text: &str) -> Option<Zone> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
         None => (1, text.strip_prefix('+')?),

@@ -3,7 +3,8 @@
 
 use bson::{Bson, RawBsonRef};
 
-use super::{malformed, numbers, show};
+use super::{numbers, show};
+use crate::raw::unreadable;
 use crate::{Code, Failure, Result};
 
 /// Which of the four tests it is.
@@ -58,7 +59,7 @@ impl Bits {
         match argument {
             RawBsonRef::Array(items) => {
                 for item in items {
-                    positions.push(position(item.map_err(malformed)?)?);
+                    positions.push(position(item.map_err(unreadable)?)?);
                 }
                 positions.sort_unstable();
                 positions.dedup();

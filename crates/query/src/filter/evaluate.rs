@@ -1,11 +1,17 @@
 //! Asks a parsed filter of a document. Works on raw bytes and allocates nothing, save within `$expr` and some `$regex`.
+//!
+//! Only values of one class are compared, null equals what is missing, and NaN equals NaN and nothing else
+//! (mongodb/mongo:src/mongo/db/matcher/expression_leaf.cpp).
+
+use std::cmp::Ordering;
 
 use bson::{RawArray, RawBsonRef, RawDocument};
 
+use super::numbers::{self, is_nan};
 use super::path::{Leaf, Walk};
-use super::tree::{Computed, Field, Node, Test};
-use super::{malformed, numbers};
-use crate::Result;
+use super::tree::{Comparison, Computed, Field, Membership, Node, Test};
+use crate::raw::unreadable;
+use crate::{Result, canonical_type, compare};
 
 impl Node {
     /// Whether a document matches; sets `position` where the match went through an array.
@@ -124,7 +130,7 @@ fn first<'a>(
 ) -> Result<bool> {
     let RawBsonRef::Array(array) = value else { return Ok(false) };
     for (index, element) in array.into_iter().enumerate() {
-        if passes(element.map_err(malformed)?)? {
+        if passes(element.map_err(unreadable)?)? {
             *position = Some(index);
             return Ok(true);
         }
@@ -134,7 +140,7 @@ fn first<'a>(
 
 /// An array's bytes are those of a document whose fields are "0", "1", "2"...
 fn as_document(array: &RawArray) -> Result<&RawDocument> {
-    RawDocument::from_bytes(array.as_bytes()).map_err(malformed)
+    RawDocument::from_bytes(array.as_bytes()).map_err(unreadable)
 }
 
 impl Computed {
@@ -151,5 +157,63 @@ impl Computed {
             Some(Bson::Decimal128(number)) => numbers::exact(RawBsonRef::Decimal128(number)) != Some(0),
             Some(_) => true,
         })
+    }
+}
+
+impl Comparison {
+    /// Whether a value (none: missing) passes against the constant.
+    pub(crate) fn holds(self, value: Option<RawBsonRef<'_>>, constant: RawBsonRef<'_>) -> bool {
+        let Some(value) = value else {
+            return matches!(constant, RawBsonRef::Null) && self.takes(Ordering::Equal);
+        };
+        if let (RawBsonRef::String(left), RawBsonRef::String(right)) = (value, constant) {
+            return match self {
+                Comparison::Equal => left == right,
+                _ => self.takes(left.cmp(right)),
+            };
+        }
+        if canonical_type(value) != canonical_type(constant) {
+            return match constant {
+                RawBsonRef::Null => matches!(value, RawBsonRef::Undefined) && self.takes(Ordering::Equal),
+                RawBsonRef::MaxKey => matches!(self, Comparison::Less | Comparison::LessOrEqual),
+                RawBsonRef::MinKey => matches!(self, Comparison::Greater | Comparison::GreaterOrEqual),
+                _ => false,
+            };
+        }
+        if self != Comparison::Equal && (is_nan(value) || is_nan(constant)) {
+            return is_nan(value) && is_nan(constant) && self.takes(Ordering::Equal);
+        }
+        self.takes(compare(value, constant))
+    }
+
+    /// Whether an order of value to constant satisfies it.
+    fn takes(self, order: Ordering) -> bool {
+        match self {
+            Comparison::Equal => order.is_eq(),
+            Comparison::Less => order.is_lt(),
+            Comparison::LessOrEqual => order.is_le(),
+            Comparison::Greater => order.is_gt(),
+            Comparison::GreaterOrEqual => order.is_ge(),
+        }
+    }
+}
+
+impl Membership {
+    /// Whether a value (none: missing) is in the list or matches one of its patterns.
+    pub(crate) fn holds(&self, value: Option<RawBsonRef<'_>>) -> Result<bool> {
+        let value = match value {
+            None | Some(RawBsonRef::Undefined) if self.null => return Ok(true),
+            None => return Ok(false),
+            Some(value) => value,
+        };
+        if self.values.binary_search_by(|constant| compare(constant.as_raw_bson_ref(), value)).is_ok() {
+            return Ok(true);
+        }
+        for pattern in &self.patterns {
+            if pattern.holds(value)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

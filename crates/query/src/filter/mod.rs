@@ -4,12 +4,7 @@
 //! `$where`, `$text` and the geographic operators, is refused by name.
 
 mod bits;
-mod comparison;
-mod dialect;
-mod elements;
-mod equalities;
 mod evaluate;
-mod membership;
 pub(crate) mod numbers;
 mod operators;
 mod parse;
@@ -25,7 +20,7 @@ use std::sync::OnceLock;
 
 use bson::{Bson, Document, RawBson, RawDocument};
 
-use crate::{Code, Failure, Result, Variables};
+use crate::{Result, Variables};
 pub(crate) use tree::Node;
 use tree::{Comparison, Test};
 
@@ -120,7 +115,7 @@ impl Filter {
 
     /// The dotted paths that the filter holds to one value by equality (top level, `$and`, `$eq`, single `$in`), in order: what an upsert begins with.
     pub fn equalities(&self) -> Vec<(String, Bson)> {
-        equalities::of(self.root())
+        tree::equalities(self.root())
     }
 
     /// The parsed filter as a document, normalised as MongoDB shows it in `parsedQuery`.
@@ -136,11 +131,6 @@ impl Filter {
             None => Node::Always(false),
         })
     }
-}
-
-/// What a malformed value becomes.
-pub(crate) fn malformed(error: bson::error::Error) -> Failure {
-    Failure::new(Code::InvalidBSON, format!("Malformed BSON: {error}"))
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
-//! Reads the operators of one field: `{$gt: 5, $lt: 8}`. Refuses unknown ones by name, and says of those that MongoDB has and
-//! this server lacks that it lacks them.
+//! Reads the operators of one field: `{$gt: 5, $lt: 8}`, with `$in`, `$nin`, `$elemMatch` and `$all`.
+//!
+//! Refuses unknown ones by name, and says of those that MongoDB has and this server lacks that it lacks them.
 
-use bson::{RawBsonRef, RawDocument};
+use bson::{RawBson, RawBsonRef, RawDocument};
 
 use super::bits::{BitTest, Bits};
-use super::parse::{Level, Parser, check_depth, comparison};
+use super::numbers;
+use super::parse::{Level, Parser, comparison, is_operators};
 use super::pattern::Pattern;
-use super::tree::{Comparison, Node, Test};
+use super::tree::{Comparison, Membership, Node, Test, check_depth};
 use super::types::TypeSet;
-use super::{malformed, numbers};
-use crate::{Code, Failure, Result};
+use crate::raw::unreadable;
+use crate::{Code, Failure, Result, compare};
 
 /// The names of the geographic and other operators of MongoDB that need what this server does not have.
 const LACKING: [&str; 6] =
@@ -27,13 +29,13 @@ impl Parser<'_> {
     ) -> Result<()> {
         check_depth(depth)?;
         for element in operators.iter_elements() {
-            let element = element.map_err(malformed)?;
-            let argument = element.value().map_err(malformed)?;
+            let element = element.map_err(unreadable)?;
+            let argument = element.value().map_err(unreadable)?;
             let name = element.key().as_str();
             nodes.extend(match name {
                 "$regex" => Some(Node::field(path, Test::Regex(regex(operators)?))),
                 "$options" => {
-                    if operators.get("$regex").map_err(malformed)?.is_none() {
+                    if operators.get("$regex").map_err(unreadable)?.is_none() {
                         return Err(Failure::new(Code::BadValue, "$options needs a $regex"));
                     }
                     None
@@ -84,8 +86,8 @@ fn leaf(path: &str, name: &str, argument: RawBsonRef<'_>) -> Result<Node> {
         "$lte" => comparison(path, Comparison::LessOrEqual, argument)?,
         "$gt" => comparison(path, Comparison::Greater, argument)?,
         "$gte" => comparison(path, Comparison::GreaterOrEqual, argument)?,
-        "$in" => super::membership::parse(path, name, argument)?,
-        "$nin" => Node::Not(Box::new(super::membership::parse(path, name, argument)?)),
+        "$in" => membership(path, name, argument)?,
+        "$nin" => Node::Not(Box::new(membership(path, name, argument)?)),
         "$exists" => match is_true(argument) {
             true => Node::field(path, Test::Exists),
             false => Node::Not(Box::new(Node::field(path, Test::Exists))),
@@ -122,12 +124,12 @@ fn is_true(value: RawBsonRef<'_>) -> bool {
 
 /// `$regex` with the `$options` beside it.
 fn regex(operators: &RawDocument) -> Result<Pattern> {
-    let options = match operators.get("$options").map_err(malformed)? {
+    let options = match operators.get("$options").map_err(unreadable)? {
         None => None,
         Some(RawBsonRef::String(options)) => Some(options),
         Some(_) => return Err(Failure::new(Code::BadValue, "$options has to be a string")),
     };
-    match operators.get("$regex").map_err(malformed)? {
+    match operators.get("$regex").map_err(unreadable)? {
         Some(RawBsonRef::String(source)) => Pattern::new(source, options.unwrap_or_default()),
         Some(RawBsonRef::RegularExpression(regex)) => match options {
             Some(_) if !regex.options.is_empty() => {
@@ -145,7 +147,7 @@ fn modulo(path: &str, argument: RawBsonRef<'_>) -> Result<Node> {
         return Err(refuse("needs to be an array"));
     };
     let mut items = items.into_iter();
-    let mut next = || items.next().transpose().map_err(malformed);
+    let mut next = || items.next().transpose().map_err(unreadable);
     let divisor = next()?.ok_or_else(|| refuse("not enough elements"))?;
     if !numbers::is_number(divisor) {
         return Err(refuse("divisor not a number"));
@@ -179,4 +181,115 @@ fn size(argument: RawBsonRef<'_>) -> Result<usize> {
         .and_then(|number| i32::try_from(number).ok())
         .ok_or_else(|| refuse("$size must be representable as a 32-bit integer"))?;
     usize::try_from(number).map_err(|_| refuse("$size may not be negative"))
+}
+
+/// Operators that stand beside fields: an `$elemMatch` that begins with one is a filter of documents.
+const BESIDE_FIELDS: [&str; 9] =
+    ["$and", "$or", "$nor", "$where", "$expr", "$text", "$comment", "$jsonSchema", "$alwaysTrue"];
+
+impl Parser<'_> {
+    /// `$elemMatch`: a filter of the elements that are documents, or operators on the elements themselves.
+    fn element_match(self, path: &str, argument: RawBsonRef<'_>, depth: usize) -> Result<Node> {
+        let RawBsonRef::Document(inner) = argument else {
+            return Err(Failure::new(Code::BadValue, "$elemMatch needs an Object"));
+        };
+        let test = if is_of_values(inner)? {
+            let mut nodes = Vec::new();
+            self.operators("", inner, Level::Element, depth + 1, &mut nodes)?;
+            Test::ElementValue(nodes)
+        } else {
+            if inner.get("$where").map_err(unreadable)?.is_some() {
+                return Err(Failure::new(Code::BadValue, "$elemMatch cannot contain $where expression"));
+            }
+            Test::ElementObject(Box::new(self.filter(inner, Level::Element, depth + 1)?))
+        };
+        Ok(Node::field(path, test))
+    }
+
+    /// `$all`: each of a list of values, patterns or `$elemMatch`es.
+    pub(super) fn all_of(self, path: &str, argument: RawBsonRef<'_>, depth: usize) -> Result<Node> {
+        let RawBsonRef::Array(items) = argument else {
+            return Err(Failure::new(Code::BadValue, "$all needs an array"));
+        };
+        let mut nodes = Vec::new();
+        let mut elements = None;
+        for item in items {
+            let item = item.map_err(unreadable)?;
+            let element = element_argument(item)?;
+            if *elements.get_or_insert(element.is_some()) && element.is_none() {
+                return Err(Failure::new(Code::BadValue, "$all/$elemMatch has to be consistent"));
+            }
+            nodes.push(match (item, element) {
+                (_, Some(inner)) if elements == Some(true) => self.element_match(path, inner, depth)?,
+                (RawBsonRef::Document(document), _) if is_operators(document)? => {
+                    return Err(Failure::new(Code::BadValue, "no $ expressions in $all"));
+                }
+                (RawBsonRef::RegularExpression(regex), _) => {
+                    Node::field(path, Test::Regex(Pattern::of(regex)?))
+                }
+                (value, _) => comparison(path, Comparison::Equal, value)?,
+            });
+        }
+        Ok(if nodes.is_empty() { Node::Always(false) } else { Node::all(nodes) })
+    }
+}
+
+/// The argument of an item `{$elemMatch: ...}`.
+fn element_argument(item: RawBsonRef<'_>) -> Result<Option<RawBsonRef<'_>>> {
+    let RawBsonRef::Document(document) = item else { return Ok(None) };
+    let Some(first) = document.iter_elements().next() else { return Ok(None) };
+    let first = first.map_err(unreadable)?;
+    if first.key().as_str() != "$elemMatch" {
+        return Ok(None);
+    }
+    first.value().map(Some).map_err(unreadable)
+}
+
+/// Whether the argument of `$elemMatch` is a list of operators on the elements themselves; one that looks like a reference
+/// (`$ref`, `$id`, `$db`) is a document to match.
+fn is_of_values(argument: &RawDocument) -> Result<bool> {
+    let Some(first) = argument.iter_elements().next() else { return Ok(false) };
+    let first = first.map_err(unreadable)?.key().as_str();
+    if !first.starts_with('$') || BESIDE_FIELDS.contains(&first) {
+        return Ok(false);
+    }
+    for element in argument.iter_elements() {
+        if matches!(element.map_err(unreadable)?.key().as_str(), "$ref" | "$id" | "$db") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// `$in` with a list of values and patterns, sorted for search. A list of one becomes what it means.
+fn membership(path: &str, name: &str, argument: RawBsonRef<'_>) -> Result<Node> {
+    let RawBsonRef::Array(items) = argument else {
+        return Err(Failure::new(Code::BadValue, format!("{name} needs an array")));
+    };
+    let mut list = Membership::default();
+    for item in items {
+        match item.map_err(unreadable)? {
+            RawBsonRef::Document(document) if is_operators(document)? => {
+                return Err(Failure::new(Code::BadValue, "cannot nest $ under $in"));
+            }
+            RawBsonRef::Undefined => {
+                return Err(Failure::new(Code::BadValue, "InMatchExpression equality cannot be undefined"));
+            }
+            RawBsonRef::RegularExpression(regex) => list.patterns.push(Pattern::of(regex)?),
+            value => {
+                list.null |= matches!(value, RawBsonRef::Null);
+                list.values.push(value.into());
+            }
+        }
+    }
+    let order = |left: &RawBson, right: &RawBson| compare(left.as_raw_bson_ref(), right.as_raw_bson_ref());
+    list.values.sort_by(order);
+    list.values.dedup_by(|left, right| order(left, right).is_eq());
+    let test = match (list.values.len(), list.patterns.len()) {
+        (0, 0) => return Ok(Node::Always(false)),
+        (1, 0) => list.values.pop().map(|value| Test::Compare(Comparison::Equal, value)),
+        (0, 1) => list.patterns.pop().map(Test::Regex),
+        _ => None,
+    };
+    Ok(Node::field(path, test.unwrap_or(Test::Member(list))))
 }

@@ -4,12 +4,10 @@
 use bson::{Bson, RawBsonRef, RawDocument};
 
 use super::schema::Schema;
-use super::tree::{Comparison, Computed, Node, Test};
-use super::{malformed, numbers, pattern::Pattern};
+use super::tree::{Comparison, Computed, Node, Test, check_depth};
+use super::{numbers, pattern::Pattern};
+use crate::raw::unreadable;
 use crate::{Code, Expression, Failure, Result, Variables};
-
-/// How deep operators may nest; documents on the wire nest to 200, each operator taking up to two levels.
-const DEPTH_LIMIT: usize = 100;
 
 /// How many components a dotted path may have, as documents nest to that depth.
 const PATH_COMPONENTS_LIMIT: usize = 200;
@@ -40,8 +38,8 @@ impl<'v> Parser<'v> {
         check_depth(depth)?;
         let mut nodes = Vec::new();
         for element in filter.iter_elements() {
-            let element = element.map_err(malformed)?;
-            let value = element.value().map_err(malformed)?;
+            let element = element.map_err(unreadable)?;
+            let value = element.value().map_err(unreadable)?;
             let name = element.key().as_str();
             if name.starts_with('$') {
                 nodes.extend(self.beside_fields(name, value, level, depth)?);
@@ -114,7 +112,7 @@ impl<'v> Parser<'v> {
         };
         let mut nodes = Vec::new();
         for item in items {
-            match item.map_err(malformed)? {
+            match item.map_err(unreadable)? {
                 RawBsonRef::Document(branch) => nodes.push(self.filter(branch, level, depth + 1)?),
                 _ => {
                     let message = "$or/$and/$nor entries need to be full objects";
@@ -138,17 +136,6 @@ impl<'v> Parser<'v> {
             variables: self.variables.clone(),
         })))
     }
-}
-
-/// Refuses nesting beyond the limit.
-pub(super) fn check_depth(depth: usize) -> Result<()> {
-    if depth > DEPTH_LIMIT {
-        return Err(Failure::new(
-            Code::BadValue,
-            format!("exceeded the depth limit of {DEPTH_LIMIT} for nested filters"),
-        ));
-    }
-    Ok(())
 }
 
 /// Refuses paths of too many components.
@@ -177,13 +164,13 @@ pub(super) fn comparison(path: &str, comparison: Comparison, constant: RawBsonRe
 /// Whether a document is a list of operators: its first field begins with a dollar, and it is no DBRef.
 pub(super) fn is_operators(document: &RawDocument) -> Result<bool> {
     let Some(first) = document.iter_elements().next() else { return Ok(false) };
-    if !first.map_err(malformed)?.key().as_str().starts_with('$') {
+    if !first.map_err(unreadable)?.key().as_str().starts_with('$') {
         return Ok(false);
     }
     let mut reference = false;
     let mut id = false;
     for element in document.iter_elements() {
-        match element.map_err(malformed)?.key().as_str() {
+        match element.map_err(unreadable)?.key().as_str() {
             "$ref" => reference = true,
             "$id" => id = true,
             _ => {}
@@ -207,7 +194,7 @@ pub(super) fn only_id(filter: &RawDocument) -> Result<Option<Bson>> {
         | RawBsonRef::RegularExpression(_)
         | RawBsonRef::Null
         | RawBsonRef::Undefined => Ok(None),
-        value => Bson::try_from(value).map(Some).map_err(malformed),
+        value => Bson::try_from(value).map(Some).map_err(unreadable),
     }
 }
 
@@ -215,9 +202,9 @@ pub(super) fn only_id(filter: &RawDocument) -> Result<Option<Bson>> {
 fn only_field<'a>(document: &'a RawDocument, name: &str) -> Result<Option<RawBsonRef<'a>>> {
     let mut elements = document.iter_elements();
     let Some(first) = elements.next() else { return Ok(None) };
-    let first = first.map_err(malformed)?;
+    let first = first.map_err(unreadable)?;
     if first.key().as_str() != name || elements.next().is_some() {
         return Ok(None);
     }
-    first.value().map(Some).map_err(malformed)
+    first.value().map(Some).map_err(unreadable)
 }

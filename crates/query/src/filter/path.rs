@@ -3,8 +3,8 @@
 
 use bson::{RawArray, RawBsonRef, RawDocument};
 
-use super::malformed;
 use crate::Result;
+use crate::raw::unreadable;
 
 /// What happens to an array at the end of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl<'p> Walk<'p> {
         let mut path = self.path;
         loop {
             let (head, rest) = split(path);
-            let value = document.get(head).map_err(malformed)?;
+            let value = document.get(head).map_err(unreadable)?;
             match (value, rest) {
                 (Some(RawBsonRef::Array(array)), None) if self.leaf == Leaf::Opened => {
                     return self.opened(array, visit);
@@ -61,7 +61,7 @@ impl<'p> Walk<'p> {
         F: FnMut(Option<RawBsonRef<'d>>, Option<usize>) -> Result<bool>,
     {
         for (index, element) in array.into_iter().enumerate() {
-            if visit(Some(element.map_err(malformed)?), self.position.or(Some(index)))? {
+            if visit(Some(element.map_err(unreadable)?), self.position.or(Some(index)))? {
                 return Ok(true);
             }
         }
@@ -77,7 +77,7 @@ impl<'p> Walk<'p> {
         let (head, rest) = split(self.path);
         let wanted = index_of(head);
         for (index, element) in array.into_iter().enumerate() {
-            let element = element.map_err(malformed)?;
+            let element = element.map_err(unreadable)?;
             if let RawBsonRef::Document(inner) = element
                 && (Walk { position: self.position.or(Some(index)), ..self }).document(inner, visit)?
             {

@@ -1,14 +1,19 @@
-//! The shape of a parsed filter: a tree of logic over tests of fields. It holds; parsing, matching and planning are beside it.
+//! The shape of a parsed filter: a tree of logic over tests of fields, and the fields that it holds to one value.
+//!
+//! Parsing, matching and planning are beside it.
 
 use std::borrow::Cow;
 
-use bson::RawBson;
+use bson::{Bson, RawBson};
 
 use super::bits::Bits;
 use super::pattern::Pattern;
 use super::schema::Schema;
 use super::types::TypeSet;
-use crate::{Expression, Variables};
+use crate::{Code, Expression, Failure, Result, Variables};
+
+/// How deep operators may nest; documents on the wire nest to 200, each operator taking up to two levels.
+const DEPTH_LIMIT: usize = 100;
 
 /// One node.
 #[derive(Clone, Debug)]
@@ -148,5 +153,34 @@ impl Node {
             1 => flat.pop().unwrap_or(Node::Always(true)),
             _ => Node::And(flat),
         }
+    }
+}
+
+/// Refuses nesting beyond the limit.
+pub(super) fn check_depth(depth: usize) -> Result<()> {
+    if depth > DEPTH_LIMIT {
+        return Err(Failure::new(
+            Code::BadValue,
+            format!("exceeded the depth limit of {DEPTH_LIMIT} for nested filters"),
+        ));
+    }
+    Ok(())
+}
+
+/// Paths and values, in the filter's order.
+pub(super) fn equalities(root: &Node) -> Vec<(String, Bson)> {
+    let mut found = Vec::new();
+    match root {
+        Node::And(nodes) => nodes.iter().for_each(|node| add(node, &mut found)),
+        node => add(node, &mut found),
+    }
+    found
+}
+
+fn add(node: &Node, found: &mut Vec<(String, Bson)>) {
+    if let Node::Field(Field { path, test: Test::Compare(Comparison::Equal, constant) }) = node
+        && let Ok(value) = Bson::try_from(constant.as_raw_bson_ref())
+    {
+        found.push((path.clone().into_owned(), value));
     }
 }

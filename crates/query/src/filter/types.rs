@@ -3,7 +3,8 @@
 use bson::RawBsonRef;
 use bson::spec::ElementType;
 
-use super::{malformed, numbers, show};
+use super::{numbers, show};
+use crate::raw::unreadable;
 use crate::{Code, Failure, Result};
 
 /// A set of BSON types.
@@ -57,7 +58,7 @@ impl TypeSet {
         match argument {
             RawBsonRef::Array(items) => {
                 for item in items {
-                    set.add(item.map_err(malformed)?)?;
+                    set.add(item.map_err(unreadable)?)?;
                 }
             }
             one => set.add(one)?,

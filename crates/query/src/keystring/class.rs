@@ -2,6 +2,7 @@
 //!
 //! 0 to 9 and 246 to 255 begin no value, so that an end, a bound or the second byte of an escaped NUL is never taken for
 //! one, inverted or not.
+use crate::{Code, Failure};
 use bson::spec::ElementType;
 
 /// Ends an object, an array and a text.
@@ -70,3 +71,11 @@ pub(super) fn of(kind: ElementType) -> u8 {
         ElementType::MaxKey => MAX_KEY,
     }
 }
+
+/// What stored bytes are refused with that no key has.
+pub(super) fn malformed(what: &'static str) -> Failure {
+    Failure::new(MALFORMED, format!("KeyString format error: {what}"))
+}
+
+/// The code of MongoDB's assertion for a byte that begins no value.
+const MALFORMED: Code = Code(50811);

@@ -2,8 +2,12 @@
 //!
 //! Anything may come in here: bytes that no key has are refused, however they are broken. A document that names a field twice
 //! comes back with it once.
-use super::type_bits::TypeBitsReader;
-use super::{class, malformed};
+
+use super::class::{self, malformed};
+use super::encode::{Marker, TWO_TO_63, TWO_TO_256, tiny_base};
+use super::rounding::{Round, add_units, normalized, of_double, of_halves, with_exponent};
+use super::type_bits::{NumberType, TypeBitsReader, ZeroType};
+use crate::decimal::{BIAS, DIGITS, Decimal, Finite};
 use crate::order::MAX_DEPTH;
 use crate::{Code, Failure, Result};
 use bson::oid::ObjectId;
@@ -26,7 +30,7 @@ pub fn decode(bytes: &[u8], type_bits: &[u8], descending: &[bool]) -> Result<Vec
 }
 
 /// Reads one key.
-pub(super) struct Reader<'a> {
+struct Reader<'a> {
     rest: &'a [u8],
     pub(super) type_bits: TypeBitsReader<'a>,
     /// 0xff while bytes are inverted.
@@ -181,4 +185,192 @@ fn check_depth(depth: u32) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// From this integer part on, a decimal's integer is written and not its double.
+const LONG_INTEGER: u64 = 1 << 53;
+
+impl Reader<'_> {
+    pub(super) fn number(&mut self, class: u8) -> Result<Bson> {
+        let mask = self.mask;
+        let negative = class < class::ZERO;
+        self.mask ^= if negative { 0xff } else { 0 };
+        let number = match class {
+            class::NAN => {
+                self.mask = mask;
+                match self.type_bits.number()? {
+                    NumberType::Double => Ok(Bson::Double(f64::NAN)),
+                    NumberType::Decimal => Ok(Bson::Decimal128(Decimal::NaN.pack())),
+                    _ => Err(malformed("an integer that is not a number")),
+                }
+            }
+            class::ZERO => self.zero(),
+            class::NEGATIVE_LARGE | class::POSITIVE_LARGE => self.large(negative),
+            class::NEGATIVE_SMALL | class::POSITIVE_SMALL => self.small(negative),
+            class::POSITIVE_1_BYTE..=class::POSITIVE_8_BYTES => {
+                self.middle(class - class::POSITIVE_1_BYTE + 1, negative)
+            }
+            class::NEGATIVE_8_BYTES..=class::NEGATIVE_1_BYTE => {
+                self.middle(class::NEGATIVE_1_BYTE - class + 1, negative)
+            }
+            _ => Err(malformed("a byte that begins no number")),
+        };
+        self.mask = mask;
+        number
+    }
+
+    fn zero(&mut self) -> Result<Bson> {
+        Ok(match self.type_bits.zero()? {
+            ZeroType::Int32 => Bson::Int32(0),
+            ZeroType::Int64 => Bson::Int64(0),
+            ZeroType::Double => Bson::Double(0.0),
+            ZeroType::NegativeDouble => Bson::Double(-0.0),
+            ZeroType::Decimal { negative, biased } => {
+                let exponent = i32::from(biased) - BIAS;
+                Bson::Decimal128(Decimal::Finite(Finite { negative, coefficient: 0, exponent }).pack())
+            }
+        })
+    }
+
+    /// From 2^63 on.
+    fn large(&mut self, negative: bool) -> Result<Bson> {
+        let kind = self.type_bits.number()?;
+        let encoded = self.long()?;
+        if encoded == u64::MAX {
+            return match kind {
+                NumberType::Double => Ok(Bson::Double(signed(f64::INFINITY, negative))),
+                NumberType::Decimal => Ok(Bson::Decimal128(Decimal::Infinity { negative }.pack())),
+                _ => Err(malformed("an integer that is infinite")),
+            };
+        }
+        if encoded >> 63 == 1 {
+            let low = self.long()?;
+            let value = of_halves(encoded & !(1 << 63), low).ok_or_else(|| malformed("no decimal"))?;
+            return self.decimal(value, kind, negative);
+        }
+        let bin = f64::from_bits(encoded >> 1 | 1 << 62);
+        if !bin.is_finite() {
+            return Err(malformed("a double beyond the doubles"));
+        }
+        match (kind, encoded & 1) {
+            (NumberType::Double, 0) => Ok(Bson::Double(signed(bin, negative))),
+            (NumberType::Int64, 0) if negative && bin == TWO_TO_63 => Ok(Bson::Int64(i64::MIN)),
+            (NumberType::Decimal, 0) => self.decimal(of_double(bin, DIGITS, Round::Up), kind, negative),
+            (NumberType::Decimal, _) => self.continued(of_double(bin, DIGITS, Round::Up), kind, negative),
+            _ => Err(malformed("a large number of another type")),
+        }
+    }
+
+    /// Between 0 and 1.
+    fn small(&mut self, negative: bool) -> Result<Bson> {
+        let kind = self.type_bits.number()?;
+        let encoded = self.long()?;
+        match encoded >> 62 {
+            0 => {
+                let low = self.long()?;
+                let value = of_halves(encoded, low).ok_or_else(|| malformed("no decimal"))?;
+                self.decimal(value, kind, negative)
+            }
+            3 => {
+                let bin = f64::from_bits(encoded >> 2);
+                self.marked(bin, marker(encoded), kind, negative)
+            }
+            _ => {
+                let scaled = f64::from_bits((encoded - (1 << 62)) >> 1);
+                let bin = scaled / TWO_TO_256;
+                match (kind, encoded & 1) {
+                    (NumberType::Double, 0) => Ok(Bson::Double(signed(bin, negative))),
+                    (NumberType::Decimal, 1) if scaled < f64::MIN_POSITIVE * TWO_TO_256 => {
+                        self.continued(tiny_base(scaled), kind, negative)
+                    }
+                    (NumberType::Decimal, 1) => {
+                        self.continued(of_double(bin, DIGITS, Round::Up), kind, negative)
+                    }
+                    _ => Err(malformed("a tiny number of another type")),
+                }
+            }
+        }
+    }
+
+    /// From 1 to 2^63: an integer part of `length` bytes, doubled, and perhaps a fraction.
+    fn middle(&mut self, length: u8, negative: bool) -> Result<Bson> {
+        let kind = self.type_bits.number()?;
+        let mut encoded = 0u64;
+        for _ in 0..length {
+            encoded = encoded << 8 | u64::from(self.byte()?);
+        }
+        let integer = encoded >> 1;
+        if encoded & 1 == 0 {
+            return self.integer(integer, kind, negative);
+        }
+        let fraction_bytes = 8 - u32::from(length);
+        let mut encoded = integer;
+        for _ in 0..fraction_bytes {
+            encoded = encoded << 8 | u64::from(self.byte()?);
+        }
+        let long_base = Finite { negative: false, coefficient: u128::from(integer), exponent: 0 };
+        if fraction_bytes == 0 {
+            return self.continued(long_base, kind, negative);
+        }
+        let bin = (encoded & !3) as f64 / (1u64 << (8 * fraction_bytes)) as f64;
+        match marker(encoded) {
+            Marker::BelowFifteen | Marker::AboveFifteen if integer >= LONG_INTEGER => {
+                self.continued(long_base, kind, negative)
+            }
+            marker => self.marked(bin, marker, kind, negative),
+        }
+    }
+
+    fn integer(&mut self, magnitude: u64, kind: NumberType, negative: bool) -> Result<Bson> {
+        let too_large = || malformed("an integer too large for its type");
+        let value = i64::try_from(magnitude).map_err(|_| too_large())?;
+        let value = if negative { -value } else { value };
+        Ok(match kind {
+            NumberType::Int32 => Bson::Int32(i32::try_from(value).map_err(|_| too_large())?),
+            NumberType::Int64 => Bson::Int64(value),
+            NumberType::Double => Bson::Double(value as f64),
+            NumberType::Decimal => return self.decimal(Finite::of_integer(value), kind, negative),
+        })
+    }
+
+    /// A double with a marker: itself, or the decimal that the marker makes of it.
+    fn marked(&mut self, bin: f64, marker: Marker, kind: NumberType, negative: bool) -> Result<Bson> {
+        match (kind, marker) {
+            (NumberType::Double, Marker::Equal) => Ok(Bson::Double(signed(bin, negative))),
+            (_, Marker::Equal) => self.decimal(of_double(bin, DIGITS, Round::Up), kind, negative),
+            (_, Marker::EqualToFifteen) => self.decimal(of_double(bin, 15, Round::Up), kind, negative),
+            _ => self.continued(of_double(bin, DIGITS, Round::Up), kind, negative),
+        }
+    }
+
+    /// A decimal that lies units of its 34th digit above `base`, as the next 8 bytes say.
+    fn continued(&mut self, base: Finite, kind: NumberType, negative: bool) -> Result<Bson> {
+        let units = self.long()?;
+        let sum =
+            add_units(normalized(base), units).ok_or_else(|| malformed("a decimal of too many digits"))?;
+        self.decimal(sum, kind, negative)
+    }
+
+    fn decimal(&mut self, magnitude: Finite, kind: NumberType, negative: bool) -> Result<Bson> {
+        if kind != NumberType::Decimal {
+            return Err(malformed("a decimal of another type"));
+        }
+        let low_bits = self.type_bits.exponent()?;
+        let value = with_exponent(Finite { negative, ..magnitude }, low_bits)
+            .ok_or_else(|| malformed("a decimal of an impossible exponent"))?;
+        Ok(Bson::Decimal128(Decimal::Finite(value).pack()))
+    }
+}
+
+fn signed(magnitude: f64, negative: bool) -> f64 {
+    if negative { -magnitude } else { magnitude }
+}
+
+fn marker(encoded: u64) -> Marker {
+    match encoded & 3 {
+        0 => Marker::Equal,
+        1 => Marker::BelowFifteen,
+        2 => Marker::EqualToFifteen,
+        _ => Marker::AboveFifteen,
+    }
 }

@@ -5,10 +5,7 @@
 //! What is not encoded: collations.
 mod class;
 mod decode;
-mod decode_number;
 mod encode;
-mod encode_decimal;
-mod encode_number;
 mod record_id;
 mod rounding;
 mod type_bits;
@@ -110,14 +107,6 @@ impl KeyBuilder {
         KeyString { bytes: self.bytes, type_bits: self.type_bits.finish() }
     }
 }
-
-/// What stored bytes are refused with that no key has.
-fn malformed(what: &'static str) -> Failure {
-    Failure::new(MALFORMED, format!("KeyString format error: {what}"))
-}
-
-/// The code of MongoDB's assertion for a byte that begins no value.
-const MALFORMED: Code = Code(50811);
 
 #[cfg(test)]
 mod tests;

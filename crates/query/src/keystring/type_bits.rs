@@ -4,7 +4,7 @@
 //! The commonest types are all zeros, and all zeros take no byte at all. Otherwise one byte below 128 stands for itself, and
 //! more are preceded by their number: one byte with its top bit set, or 0x80 and four bytes, little-endian
 //! (mongodb/mongo:src/mongo/db/storage/key_string.h). Bits fill bytes from the low end.
-use super::malformed;
+use super::class::malformed;
 use crate::Result;
 
 /// The type of a number that is not zero.

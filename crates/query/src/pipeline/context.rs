@@ -1,14 +1,48 @@
-//! How stages are run: each takes the rows of the one before it.
+//! What a pipeline needs of whoever runs it, and what its stages share while they run: variables, and the limits of memory, 100 MiB
+//! for a stage that collects rows, 16 MiB for a document.
 
 use std::sync::Arc;
 
-use super::stages::Stage;
-use super::{Host, Query, Rows, count, plan, sample, slice};
-use crate::expression::value::malformed;
-use crate::{Filter, Result, Variables};
+use bson::{Document, RawDocumentBuf};
 
-/// After how many rows that one stage makes of few the host is asked whether to go on.
-const ROWS_BETWEEN_CHECKS: u32 = 128;
+use crate::{Code, Failure, Filter, Result, Sort, Variables};
+
+/// Documents as they come, one by one, for whichever thread asks. After a failure nothing more is asked of them.
+pub type Rows = Box<dyn Iterator<Item = Result<RawDocumentBuf>> + Send + 'static>;
+
+/// What a stage wants of another collection.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// Which documents.
+    pub filter: Filter,
+    /// In which order; none: as they come.
+    pub sort: Option<Sort>,
+    /// How many at most.
+    pub limit: Option<u64>,
+}
+
+/// What a pipeline needs of whoever runs it.
+pub trait Host: Send + Sync {
+    /// The documents of another collection or view of the same database, for `$lookup` and its like.
+    fn find(&self, collection: &str, query: Query) -> Result<Rows>;
+    /// Replaces a collection by these documents (`$out`).
+    fn out(&self, database: Option<&str>, collection: &str, rows: Rows) -> Result<()>;
+    /// Merges documents into a collection; `options` is the `$merge` document with defaults filled in: `into` (`db` if another,
+    /// `coll`), `on` (array of paths), `whenMatched` (string, or array for [`crate::MergePipeline`]), `whenNotMatched`, `let`.
+    fn merge(&self, options: &Document, rows: Rows) -> Result<()>;
+    /// The documents of a first stage that reads no collection: `$collStats`, `$indexStats`, `$currentOp`, `$listLocalSessions`,
+    /// `$listSessions`. `collection` is the one that a sub-pipeline is about; none for the command's own.
+    fn special(
+        &self,
+        collection: Option<&str>,
+        stage: &str,
+        options: &Document,
+    ) -> Result<Vec<RawDocumentBuf>>;
+    /// Fails if the time is over or somebody stopped the operation.
+    fn check(&self) -> Result<()>;
+    /// A random number in 0..1, for `$sample`.
+    fn random(&self) -> f64;
+}
 
 /// What stages share while they run.
 #[derive(Clone)]
@@ -21,58 +55,48 @@ pub(super) struct Context {
     pub(super) collection: Option<Arc<str>>,
 }
 
-/// The rows that stages make of `rows`.
-pub(super) fn run(stages: Vec<Stage>, rows: Rows, context: &Context) -> Result<Rows> {
-    let mut rows = rows;
-    for stage in stages {
-        rows = match stage {
-            Stage::Match(stage) => stage.run(rows),
-            Stage::Project(stage) => stage.run(rows, context),
-            Stage::AddFields(stage) => stage.run(rows, context),
-            Stage::ReplaceRoot(stage) => stage.run(rows, context),
-            Stage::Redact(stage) => stage.run(rows, context),
-            Stage::Sort(stage) => stage.run(rows)?,
-            Stage::Limit(limit) => slice::limit(rows, limit),
-            Stage::Skip(skip) => slice::skip(rows, skip),
-            Stage::Group(stage) => stage.run(rows, context)?,
-            Stage::Unwind(stage) => watched(stage.run(rows), Arc::clone(&context.host)),
-            Stage::Lookup(stage) => stage.run(rows, context)?,
-            Stage::GraphLookup(stage) => stage.run(rows, context),
-            Stage::Count(field) => count::run(&field, rows)?,
-            Stage::Sample(size) => sample::run(size, rows, context)?,
-            Stage::Facet(stage) => stage.run(rows, context)?,
-            Stage::BucketAuto(stage) => stage.run(rows, context)?,
-            Stage::Union(stage) => stage.run(rows, context),
-            Stage::Source(stage) => stage.run(context)?,
-            Stage::Out(stage) => stage.run(rows, context)?,
-            Stage::Merge(stage) => stage.run(rows, context)?,
-        };
+/// What one stage may hold, as in MongoDB.
+pub(super) const STAGE_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// The largest document that may pass between stages: 16 MiB and the room that MongoDB gives its own fields.
+pub(super) const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
+
+/// How much a stage holds.
+#[derive(Debug)]
+pub(super) struct Memory {
+    stage: &'static str,
+    held: usize,
+}
+
+impl Memory {
+    /// Nothing yet, of the stage of this name.
+    pub(super) fn of(stage: &'static str) -> Memory {
+        Memory { stage, held: 0 }
     }
-    Ok(rows)
-}
 
-/// Rows of a stage that makes many of one: the host sees to its own reads, but not to these.
-fn watched(rows: Rows, host: Arc<dyn Host>) -> Rows {
-    let mut passed: u32 = 0;
-    Box::new(rows.map(move |row| {
-        passed = passed.wrapping_add(1);
-        if passed.is_multiple_of(ROWS_BETWEEN_CHECKS) {
-            host.check()?;
+    /// Takes so many bytes more; refuses what is over the limit.
+    pub(super) fn take(&mut self, bytes: usize) -> Result<()> {
+        self.held = self.held.saturating_add(bytes);
+        if self.held <= STAGE_BYTES_MAX {
+            return Ok(());
         }
-        row
-    }))
+        let message = format!(
+            "Exceeded memory limit for {}, but didn't allow external sort. This server cannot spill to disk; allowDiskUse \
+             does not change that.",
+            self.stage
+        );
+        Err(Failure::new(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message))
+    }
 }
 
-/// The rows of stages over another collection. What a query can do of them, the host's query does.
-pub(super) fn run_over(mut stages: Vec<Stage>, collection: &str, context: &Context) -> Result<Rows> {
-    let rows: Rows = if matches!(stages.first(), Some(Stage::Source(_))) {
-        Box::new(std::iter::empty())
-    } else {
-        let (filter, sort, limit) = plan::take_query(&mut stages);
-        let filter = bson::RawDocumentBuf::try_from(&filter).map_err(malformed)?;
-        let filter = Filter::parse(&filter, &context.variables)?;
-        context.host.find(collection, Query { filter, sort, limit })?
-    };
-    let context = Context { collection: Some(collection.into()), ..context.clone() };
-    run(stages, rows, &context)
+/// The document, unless it is too large.
+pub(super) fn sized(document: RawDocumentBuf) -> Result<RawDocumentBuf> {
+    let bytes = document.as_bytes().len();
+    if bytes <= DOCUMENT_BYTES_MAX {
+        return Ok(document);
+    }
+    let message = format!(
+        "BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {DOCUMENT_BYTES_MAX}(16MB)"
+    );
+    Err(Failure::new(Code::BSONObjectTooLarge, message))
 }

@@ -2,9 +2,8 @@
 
 use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc};
 
-use super::Rows;
-use super::options::refused;
-use super::parse::Limits;
+use super::context::Rows;
+use super::parse::{Limits, refused};
 use super::stages::Stage;
 use crate::Result;
 use crate::expression::number::Number;

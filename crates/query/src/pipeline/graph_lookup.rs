@@ -4,13 +4,10 @@ use std::collections::HashSet;
 
 use bson::{Bson, Document, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
-use super::context::Context;
+use super::context::{Context, Memory, Query, Rows, sized};
 use super::document::with;
-use super::memory::{Memory, sized};
-use super::options::{kind, members, object, refused, whole};
-use super::parse::Limits;
+use super::parse::{Limits, kind, members, object, refused, whole};
 use super::stages::Stage;
-use super::{Query, Rows};
 use crate::expression::canonical;
 use crate::expression::path::{of_document, split};
 use crate::expression::value::{Value, decode_document, malformed};

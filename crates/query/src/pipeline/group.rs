@@ -6,12 +6,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 
-use super::Rows;
-use super::context::Context;
-use super::memory::{Memory, sized};
-use super::options::{kind, object, refused};
-use super::parse::Limits;
-use super::sort::SortStage;
+use super::context::{Context, Memory, Rows, sized};
+use super::parse::{Limits, kind, object, refused};
+use super::selection::SortStage;
 use super::stages::Stage;
 use crate::expression::value::{Value, append, malformed, measure};
 use crate::expression::{Accumulator, Kind, canonical};

@@ -5,13 +5,10 @@
 
 use bson::{Bson, Document, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
-use super::context::{Context, run_over};
+use super::context::{Context, DOCUMENT_BYTES_MAX, Memory, Query, Rows};
 use super::document::with;
-use super::memory::{DOCUMENT_BYTES_MAX, Memory};
-use super::options::{kind, members, object, refused};
-use super::parse::{Limits, Place, documents_of, stages, sub_pipeline};
-use super::stages::Stage;
-use super::{Query, Rows};
+use super::parse::{Limits, Place, documents_of, kind, members, object, refused, stages, sub_pipeline};
+use super::stages::{Stage, run_over};
 use crate::expression::path::{of_document, split};
 use crate::expression::value::{Value, malformed};
 use crate::{Code, Expression, Failure, Filter, Result, Variables};

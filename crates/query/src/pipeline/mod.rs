@@ -4,36 +4,25 @@
 //! `$facet`) hold at most 100 MiB; there is no disk to spill to, so `allowDiskUse` changes nothing and what is larger is refused
 //! (292). `stages.rs` lists every stage, also those that MongoDB has and this server refuses.
 
-mod add_fields;
+mod branch;
 mod bucket;
-mod bucket_auto;
 mod context;
 mod count;
 mod document;
-mod facet;
 mod graph_lookup;
 mod group;
 mod lookup;
-mod matching;
-mod memory;
-mod merge;
-mod options;
-mod out;
+mod output;
 mod parse;
 mod plan;
-mod project;
 mod redact;
-mod replace_root;
-mod sample;
-mod slice;
-mod sort;
+mod selection;
+mod shape;
 mod source;
 mod stages;
 #[cfg(test)]
 mod tests;
-mod union;
 mod unwind;
-mod update;
 
 use std::sync::Arc;
 
@@ -42,47 +31,11 @@ use bson::{Document, RawDocument, RawDocumentBuf};
 use self::context::Context;
 use self::parse::{Limits, Place};
 use self::stages::Stage;
-use crate::{Filter, Result, Sort, Variables};
+use crate::{Result, Sort, Variables};
 
+pub use self::context::{Host, Query, Rows};
 pub use self::count::CountForm;
-pub use self::merge::MergePipeline;
-
-/// Documents as they come, one by one, for whichever thread asks. After a failure nothing more is asked of them.
-pub type Rows = Box<dyn Iterator<Item = Result<RawDocumentBuf>> + Send + 'static>;
-
-/// What a stage wants of another collection.
-#[derive(Clone, Debug)]
-pub struct Query {
-    /// Which documents.
-    pub filter: Filter,
-    /// In which order; none: as they come.
-    pub sort: Option<Sort>,
-    /// How many at most.
-    pub limit: Option<u64>,
-}
-
-/// What a pipeline needs of whoever runs it.
-pub trait Host: Send + Sync {
-    /// The documents of another collection or view of the same database, for `$lookup` and its like.
-    fn find(&self, collection: &str, query: Query) -> Result<Rows>;
-    /// Replaces a collection by these documents (`$out`).
-    fn out(&self, database: Option<&str>, collection: &str, rows: Rows) -> Result<()>;
-    /// Merges documents into a collection; `options` is the `$merge` document with defaults filled in: `into` (`db` if another,
-    /// `coll`), `on` (array of paths), `whenMatched` (string, or array for [`MergePipeline`]), `whenNotMatched`, `let`.
-    fn merge(&self, options: &Document, rows: Rows) -> Result<()>;
-    /// The documents of a first stage that reads no collection: `$collStats`, `$indexStats`, `$currentOp`, `$listLocalSessions`,
-    /// `$listSessions`. `collection` is the one that a sub-pipeline is about; none for the command's own.
-    fn special(
-        &self,
-        collection: Option<&str>,
-        stage: &str,
-        options: &Document,
-    ) -> Result<Vec<RawDocumentBuf>>;
-    /// Fails if the time is over or somebody stopped the operation.
-    fn check(&self) -> Result<()>;
-    /// A random number in 0..1, for `$sample`.
-    fn random(&self) -> f64;
-}
+pub use self::output::MergePipeline;
 
 /// A parsed pipeline.
 #[derive(Clone, Debug)]
@@ -111,7 +64,7 @@ impl Pipeline {
 
     /// What the stages of an update make of a document.
     pub fn transform(&self, document: &RawDocument) -> Result<RawDocumentBuf> {
-        update::transform(&self.stages, document, &self.variables)
+        shape::transform(&self.stages, document, &self.variables)
     }
 
     /// Takes off the leading stages that a query plan can do: `$match`es as one filter document, then a `$sort`, then
@@ -202,6 +155,6 @@ impl Pipeline {
     /// Runs the stages over `rows`. Stages that need all rows take them now.
     pub fn run(self, rows: Rows, host: Arc<dyn Host>) -> Result<Rows> {
         let context = Context { host, variables: self.variables, collection: None };
-        context::run(self.stages, rows, &context)
+        stages::run(self.stages, rows, &context)
     }
 }

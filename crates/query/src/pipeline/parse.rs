@@ -1,14 +1,14 @@
-//! From documents to stages, and the rules of where each may stand.
+//! From documents to stages: what the stages' options may be, and the rules of where each stage may stand.
 
 use std::cell::Cell;
 
 use bson::raw::RawArray;
 use bson::{RawBsonRef, RawDocument};
 
-use super::sort;
+use super::selection;
 use super::stages::{self, Form, Rule, Stage};
 use crate::expression::show::show;
-use crate::expression::value::{Value, malformed};
+use crate::expression::value::{Value, malformed, type_name};
 use crate::{Code, Failure, Result, Variables};
 
 /// The most stages of a pipeline with all its sub-pipelines: rows pass through them one inside the other.
@@ -54,7 +54,7 @@ pub(super) fn stages(documents: &[&RawDocument], limits: &Limits<'_>, place: Pla
 }
 
 /// A document of a pipeline, and how many stages it gave.
-pub(super) type Text = (usize, bson::Document);
+type Text = (usize, bson::Document);
 
 /// As [`stages()`], with the documents that they were read from.
 pub(super) fn stages_with_texts(
@@ -87,7 +87,7 @@ fn parse_all(
         note(document, stages.len())?;
         parsed.extend(stages);
     }
-    sort::fold_limits(&mut parsed);
+    selection::fold_limits(&mut parsed);
     Ok(parsed)
 }
 
@@ -174,4 +174,47 @@ fn check_place(
         return refuse(40601, format!("{name} can only be the final stage in the pipeline"));
     }
     Ok(())
+}
+
+/// The name of a value's type.
+pub(super) fn kind(value: RawBsonRef<'_>) -> &'static str {
+    type_name(value.element_type())
+}
+
+/// A refusal.
+pub(super) fn refused<T>(code: i32, message: impl Into<std::borrow::Cow<'static, str>>) -> Result<T> {
+    Err(Failure::new(Code(code), message))
+}
+
+/// The object that a stage must hold.
+pub(super) fn object<'v>(value: RawBsonRef<'v>, code: i32, message: &str) -> Result<&'v RawDocument> {
+    match value {
+        RawBsonRef::Document(document) => Ok(document),
+        other => refused(code, format!("{message}, got {}", kind(other))),
+    }
+}
+
+/// The members of an object of options, one for each of `names`; others are refused with `unknown` and what it says.
+pub(super) fn members<'v, const N: usize>(
+    document: &'v RawDocument,
+    names: [&str; N],
+    unknown: (i32, &str),
+) -> Result<[Option<RawBsonRef<'v>>; N]> {
+    let mut found = [None; N];
+    for element in document.iter() {
+        let (name, value) = element.map_err(malformed)?;
+        let place = names.iter().position(|known| *known == name.as_str());
+        match place.and_then(|place| found.get_mut(place)) {
+            Some(member) => *member = Some(value),
+            None => return refused(unknown.0, format!("{}: {name}", unknown.1)),
+        }
+    }
+    Ok(found)
+}
+
+/// A number of an option, whole and of 64 bits.
+pub(super) fn whole(value: RawBsonRef<'_>) -> Option<i64> {
+    use crate::expression::number::Number;
+    use crate::expression::value::Value;
+    Number::of(&Value::Raw(value)).and_then(Number::exact_long)
 }

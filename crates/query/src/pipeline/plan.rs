@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bson::{Bson, Document, doc};
 
-use super::matching::Match;
+use super::selection::Match;
 use super::stages::Stage;
 use crate::Sort;
 

@@ -2,10 +2,8 @@
 
 use bson::{RawArray, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf};
 
-use super::Rows;
-use super::context::Context;
-use super::options::refused;
-use super::parse::Limits;
+use super::context::{Context, Rows};
+use super::parse::{Limits, refused};
 use super::stages::Stage;
 use crate::expression::show::show;
 use crate::expression::value::{DEPTH_MAX, malformed, too_deep};

@@ -5,10 +5,8 @@
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 
-use super::Rows;
-use super::context::Context;
-use super::options::{kind, refused};
-use super::parse::Limits;
+use super::context::{Context, Rows};
+use super::parse::{Limits, kind, refused};
 use super::stages::Stage;
 use crate::expression::value::{decode_document, malformed};
 use crate::{Expression, Result};

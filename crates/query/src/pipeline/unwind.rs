@@ -2,11 +2,9 @@
 
 use bson::{Bson, RawBson, RawBsonRef, RawDocumentBuf};
 
-use super::Rows;
+use super::context::{Rows, sized};
 use super::document::{at, with};
-use super::memory::sized;
-use super::options::{kind, members, refused};
-use super::parse::Limits;
+use super::parse::{Limits, kind, members, refused};
 use super::stages::Stage;
 use crate::Result;
 use crate::expression::path::split;

@@ -1,9 +1,14 @@
 //! From one test of a field to the keys that can pass it. Always at least those; `exact` says that it is no more.
+//!
+//! Comparisons stay between the least and the greatest value of their type, and a regular expression between two strings where
+//! all its matches begin with the same text.
 
-use bson::{RawBson, RawBsonRef};
+use bson::oid::ObjectId;
+use bson::raw::cstr;
+use bson::spec::{BinarySubtype, ElementType};
+use bson::{Binary, DateTime, RawArrayBuf, RawBson, RawBsonRef, RawDocumentBuf, RawRegexRef, Timestamp};
 
 use super::interval::{Cut, Interval, Intervals, complement, intersection, union};
-use super::{brackets, prefix};
 use crate::filter::numbers::is_nan;
 use crate::filter::pattern::Pattern;
 use crate::filter::tree::{Comparison, Field, Membership, Node, Test};
@@ -56,7 +61,7 @@ pub(super) fn of(test: &Test) -> Option<Bounds> {
             if types.has_type(Array) || types.has_type(Undefined) {
                 return Some(Bounds::new(vec![Interval::all()], false, 0));
             }
-            let mut intervals: Vec<Interval> = types.kinds().map(brackets::of).collect();
+            let mut intervals: Vec<Interval> = types.kinds().map(bracket_of).collect();
             if types.has_type(Double) || types.has_type(Decimal128) {
                 intervals.push(Interval::point(RawBson::Double(f64::NAN)));
             }
@@ -67,9 +72,7 @@ pub(super) fn of(test: &Test) -> Option<Bounds> {
             let narrowness = matching(pattern, &mut intervals);
             Some(Bounds::new(intervals, false, narrowness))
         }
-        Test::Modulo { .. } => {
-            Some(Bounds::new(vec![brackets::of(bson::spec::ElementType::Double)], false, 1))
-        }
+        Test::Modulo { .. } => Some(Bounds::new(vec![bracket_of(bson::spec::ElementType::Double)], false, 1)),
         Test::ElementValue(nodes) => Some(elements(nodes)),
         Test::Size(_) | Test::Bits(_) | Test::ElementObject(_) => None,
     }
@@ -116,7 +119,7 @@ pub(super) fn hashed(test: &Test) -> Option<Bounds> {
 
 /// Whether only a key equal to the constant means a value equal to it.
 fn is_plain(constant: &RawBson) -> bool {
-    brackets::is_exact(constant.as_raw_bson_ref().element_type())
+    bracket_is_exact(constant.as_raw_bson_ref().element_type())
 }
 
 fn equal(constant: &RawBson) -> Vec<Interval> {
@@ -145,12 +148,12 @@ fn member(list: &Membership) -> Bounds {
 
 /// Strings that can match, and the expression itself.
 fn matching(pattern: &Pattern, intervals: &mut Vec<Interval>) -> u8 {
-    let strings = brackets::of(bson::spec::ElementType::String);
-    let prefix = prefix::of(pattern);
+    let strings = bracket_of(bson::spec::ElementType::String);
+    let prefix = prefix_of(pattern);
     let narrowness = if prefix.is_some() { 3 } else { 1 };
     intervals.push(match prefix {
         Some(prefix) => Interval {
-            high: prefix::end(&prefix).map_or(strings.high, |end| Cut::before(RawBson::String(end))),
+            high: prefix_end(&prefix).map_or(strings.high, |end| Cut::before(RawBson::String(end))),
             low: Cut::before(RawBson::String(prefix)),
         },
         None => strings,
@@ -182,7 +185,7 @@ fn range(comparison: Comparison, constant: &RawBson) -> Option<Bounds> {
         }
         _ => {}
     }
-    let bracket = brackets::of(raw.element_type());
+    let bracket = bracket_of(raw.element_type());
     let interval = match upward {
         true => Interval { low: Cut { value: constant.clone(), after: !or_equal }, high: bracket.high },
         false => Interval { low: bracket.low, high: Cut { value: constant.clone(), after: or_equal } },
@@ -210,4 +213,169 @@ fn elements(nodes: &[Node]) -> Bounds {
     }
     all.exact = false;
     all
+}
+
+/// All values that a comparison with one of this type can match, or `$type` of it: at least them, and nothing else where
+/// [`bracket_is_exact`]. Of the rare types between regular expressions and MaxKey it is all of them.
+fn bracket_of(kind: ElementType) -> Interval {
+    let (low, high) = match kind {
+        ElementType::Double | ElementType::Int32 | ElementType::Int64 | ElementType::Decimal128 => {
+            (Cut::before(RawBson::Double(f64::NEG_INFINITY)), Cut::after(RawBson::Double(f64::INFINITY)))
+        }
+        ElementType::String | ElementType::Symbol => {
+            (Cut::before(RawBson::String(String::new())), Cut::before(empty_document()))
+        }
+        ElementType::EmbeddedDocument => (Cut::before(empty_document()), Cut::before(empty_array())),
+        ElementType::Array => (Cut::before(empty_array()), Cut::before(empty_binary())),
+        ElementType::Binary => (Cut::before(empty_binary()), Cut::before(id(0))),
+        ElementType::ObjectId => (Cut::before(id(0)), Cut::after(id(0xff))),
+        ElementType::Boolean => (Cut::before(RawBson::Boolean(false)), Cut::after(RawBson::Boolean(true))),
+        ElementType::DateTime => (
+            Cut::before(RawBson::DateTime(DateTime::from_millis(i64::MIN))),
+            Cut::after(RawBson::DateTime(DateTime::from_millis(i64::MAX))),
+        ),
+        ElementType::Timestamp => (Cut::before(timestamp(0)), Cut::after(timestamp(u32::MAX))),
+        ElementType::Null => (Cut::before(RawBson::Null), Cut::after(RawBson::Null)),
+        ElementType::Undefined => (Cut::before(RawBson::Undefined), Cut::after(RawBson::Undefined)),
+        ElementType::MinKey => (Cut::before(RawBson::MinKey), Cut::after(RawBson::MinKey)),
+        ElementType::MaxKey => (Cut::before(RawBson::MaxKey), Cut::after(RawBson::MaxKey)),
+        ElementType::RegularExpression
+        | ElementType::DbPointer
+        | ElementType::JavaScriptCode
+        | ElementType::JavaScriptCodeWithScope => (Cut::before(empty_regex()), Cut::before(RawBson::MaxKey)),
+    };
+    Interval { low, high }
+}
+
+/// Whether keys between two values of this type are just the values between them, so that no document need be looked at.
+/// Arrays and documents are left out: what an index holds of them is not them.
+fn bracket_is_exact(kind: ElementType) -> bool {
+    matches!(
+        kind,
+        ElementType::Double
+            | ElementType::Int32
+            | ElementType::Int64
+            | ElementType::Decimal128
+            | ElementType::String
+            | ElementType::Symbol
+            | ElementType::Binary
+            | ElementType::ObjectId
+            | ElementType::Boolean
+            | ElementType::DateTime
+            | ElementType::Timestamp
+    )
+}
+
+fn empty_document() -> RawBson {
+    RawBson::Document(RawDocumentBuf::new())
+}
+
+fn empty_array() -> RawBson {
+    RawBson::Array(RawArrayBuf::new())
+}
+
+fn empty_binary() -> RawBson {
+    RawBson::Binary(Binary { subtype: BinarySubtype::Generic, bytes: Vec::new() })
+}
+
+fn empty_regex() -> RawBson {
+    RawBsonRef::RegularExpression(RawRegexRef { pattern: cstr!(""), options: cstr!("") }).into()
+}
+
+fn id(byte: u8) -> RawBson {
+    RawBson::ObjectId(ObjectId::from_bytes([byte; 12]))
+}
+
+fn timestamp(part: u32) -> RawBson {
+    RawBson::Timestamp(Timestamp { time: part, increment: part })
+}
+
+/// The prefix, if the expression is anchored and begins with plain characters.
+fn prefix_of(pattern: &Pattern) -> Option<String> {
+    let (rest, at_line) = match pattern.source.strip_prefix('^') {
+        Some(rest) => (rest, true),
+        None => (pattern.source.strip_prefix(r"\A")?, false),
+    };
+    let elsewhere = pattern.options.chars().any(|option| match option {
+        'i' | 'x' => true,
+        'm' => at_line,
+        _ => false,
+    });
+    // With an alternative the anchor holds for one side only; an escaped bar costs no more than the index.
+    if elsewhere || rest.contains('|') {
+        return None;
+    }
+    let mut prefix = String::new();
+    let mut characters = rest.chars();
+    while let Some(next) = characters.next() {
+        match next {
+            // What these follow may be missing.
+            '*' | '?' | '{' => {
+                prefix.pop();
+                break;
+            }
+            '\\' => match characters.next() {
+                Some(escaped) if escaped.is_ascii_punctuation() => prefix.push(escaped),
+                _ => break,
+            },
+            '^' | '$' | '.' | '[' | '(' | ')' | '+' => break,
+            plain => prefix.push(plain),
+        }
+    }
+    (!prefix.is_empty()).then_some(prefix)
+}
+
+/// The least string that is greater than every string with the prefix; none if there is none.
+fn prefix_end(prefix: &str) -> Option<String> {
+    let mut text = prefix.to_owned();
+    while let Some(last) = text.pop() {
+        // Characters are ordered in UTF-8 as by number; between two of them lie the surrogates, which are no characters.
+        let next = match last {
+            '\u{d7ff}' => Some('\u{e000}'),
+            other => char::from_u32(u32::from(other) + 1),
+        };
+        if let Some(next) = next {
+            text.push(next);
+            return Some(text);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_what_every_match_begins_with() {
+        for (source, options, expected) in [
+            ("^abc", "", Some("abc")),
+            ("^abc", "s", Some("abc")),
+            ("abc", "", None),
+            ("^abc", "i", None),
+            ("^abc", "m", None),
+            (r"\Aabc", "m", Some("abc")),
+            ("^abc*", "", Some("ab")),
+            ("^a?", "", None),
+            ("^ab{0,2}", "", Some("a")),
+            ("^ab+c", "", Some("ab")),
+            ("^ab.c", "", Some("ab")),
+            (r"^a\.b", "", Some("a.b")),
+            (r"^a\d", "", Some("a")),
+            ("^ab|c", "", None),
+            ("^ab(c|d)", "", None),
+            ("^user1$", "", Some("user1")),
+        ] {
+            let pattern = Pattern::new(source, options).unwrap();
+            assert_eq!(prefix_of(&pattern).as_deref(), expected, "/{source}/{options}");
+        }
+    }
+
+    #[test]
+    fn ends_are_beyond_the_prefix() {
+        assert_eq!(prefix_end("abc").as_deref(), Some("abd"));
+        assert_eq!(prefix_end("a\u{10ffff}").as_deref(), Some("b"));
+        assert_eq!(prefix_end("\u{d7ff}").as_deref(), Some("\u{e000}"));
+        assert_eq!(prefix_end("\u{10ffff}"), None);
+    }
 }

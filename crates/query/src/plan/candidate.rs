@@ -1,13 +1,14 @@
-//! One index as an answer to a query: how far its fields are narrowed, what order and what documents it yields.
+//! One index as an answer to a query: how far its fields are narrowed and into which ranges of keys, what order and what documents
+//! it yields.
 
 use std::cmp::Reverse;
 
 use super::bounds::Bounds;
-use super::interval::Interval;
+use super::interval::{Cut, Interval};
 use super::predicates::{Predicate, on_one_key};
-use super::{Access, IndexInfo, Plan, ranges, shown, sorting};
+use super::{Access, IndexInfo, Plan, Range, index_bounds};
 use crate::filter::path::has_index;
-use crate::{FieldKind, Projection, Result, Sort};
+use crate::{Bound, FieldKind, KeyBuilder, KeyPattern, Projection, Result, Sort};
 
 /// What is asked, beside the filter's statements.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +71,7 @@ impl<'a> Candidate<'a> {
         let order = match question.sort {
             None => Some(false),
             Some(_) if index.multikey => None,
-            Some(sort) => sorting::order(index.pattern, sort, constant),
+            Some(sort) => key_order(index.pattern, sort, constant),
         };
         let covered = exact && order.is_some() && covers(index, question.projection);
         Candidate { place, index, fields, exact, order, covered }
@@ -109,7 +110,7 @@ impl<'a> Candidate<'a> {
 
     /// The plan.
     pub(super) fn plan(&self) -> Result<Plan> {
-        let ranges = ranges::of(self.index.pattern, &self.fields)?;
+        let ranges = ranges_of(self.index.pattern, &self.fields)?;
         if ranges.is_empty() {
             return Ok(Plan { access: Access::Nothing, filter: false, sorted: true, covered: false });
         }
@@ -119,7 +120,7 @@ impl<'a> Candidate<'a> {
                 index: self.place,
                 ranges,
                 backwards,
-                bounds: shown::bounds(self.index.pattern, &self.fields, backwards),
+                bounds: index_bounds(self.index.pattern, &self.fields, backwards),
             },
             filter: !self.exact,
             sorted: self.order.is_some(),
@@ -170,7 +171,7 @@ fn narrow(index: IndexInfo<'_>, question: Question<'_>) -> (Vec<Bounds>, bool) {
             break;
         }
     }
-    let fits = ranges::fitting(&fields);
+    let fits = fitting(&fields);
     let cut = fits < fields.len();
     fields.truncate(fits);
     // A part that is more than one statement (an `$elemMatch`) is never said; two statements of one part do not occur else.
@@ -204,4 +205,138 @@ fn covers(index: IndexInfo<'_>, projection: Option<&Projection>) -> bool {
             && index.pattern.fields.iter().any(|field| field.path == path && field.kind != FieldKind::Hashed)
     };
     !index.multikey && !index.sparse && paths.into_iter().all(in_keys)
+}
+
+/// How many ranges one plan may have, unless a single list of points has more; beyond it fewer fields are narrowed.
+const RANGES_LIMIT: usize = 4000;
+
+/// How many leading fields can be narrowed together within the limit; at least one.
+fn fitting(fields: &[Bounds]) -> usize {
+    let mut ranges = 1_usize;
+    for (place, bounds) in fields.iter().enumerate() {
+        ranges = ranges.saturating_mul(bounds.intervals.len());
+        if ranges > RANGES_LIMIT && place > 0 {
+            return place;
+        }
+    }
+    fields.len()
+}
+
+/// The ranges, ascending in key order; none at all if a field has no interval. All but the last field are held to points.
+fn ranges_of(pattern: &KeyPattern, fields: &[Bounds]) -> Result<Vec<Range>> {
+    let count = fields.iter().map(|bounds| bounds.intervals.len()).product();
+    let mut ranges = Vec::with_capacity(count);
+    if fields.is_empty() {
+        ranges.push(Range {
+            low: KeyBuilder::new().finish(Bound::Before).bytes,
+            high: KeyBuilder::new().finish(Bound::After).bytes,
+        });
+    } else if count > 0 {
+        extend(pattern, fields, 0, &KeyBuilder::new(), &mut ranges)?;
+    }
+    Ok(ranges)
+}
+
+/// Appends the ranges of the fields from `place` on behind a beginning of keys.
+fn extend(
+    pattern: &KeyPattern,
+    fields: &[Bounds],
+    place: usize,
+    beginning: &KeyBuilder,
+    ranges: &mut Vec<Range>,
+) -> Result<()> {
+    let (Some(bounds), Some(field)) = (fields.get(place), pattern.fields.get(place)) else { return Ok(()) };
+    let descends = field.kind == FieldKind::Descending;
+    let last = place + 1 == fields.len();
+    let mut add = |interval: &super::interval::Interval| {
+        if !last {
+            let mut longer = beginning.clone();
+            longer.append(interval.low.value.as_raw_bson_ref(), descends);
+            return extend(pattern, fields, place + 1, &longer, ranges);
+        }
+        let (first, end) = match descends {
+            false => (&interval.low, &interval.high),
+            true => (&interval.high, &interval.low),
+        };
+        ranges.push(Range { low: key(beginning, first, descends)?, high: key(beginning, end, descends)? });
+        Ok(())
+    };
+    match descends {
+        false => bounds.intervals.iter().try_for_each(&mut add),
+        true => bounds.intervals.iter().rev().try_for_each(&mut add),
+    }
+}
+
+/// The key at a cut; what is after a value is before it when the field descends.
+fn key(beginning: &KeyBuilder, cut: &Cut, descends: bool) -> Result<Vec<u8>> {
+    let mut key = beginning.clone();
+    key.append(cut.value.as_raw_bson_ref(), descends);
+    key.check()?;
+    Ok(key.finish(if cut.after == descends { Bound::Before } else { Bound::After }).bytes)
+}
+
+/// Whether the keys of an index come in the order of a sort, and then whether from its end; no sort is any order.
+pub(super) fn covers_sort(pattern: &KeyPattern, sort: Option<&Sort>) -> Option<bool> {
+    match sort {
+        None => Some(false),
+        Some(sort) => key_order(pattern, sort, |_| false),
+    }
+}
+
+/// Whether the keys of an index come in the order of a sort: none if they do not or if that is unsure, for then the documents are
+/// sorted; else whether the index must be walked from its end. `constant` tells of a field of the index whether all
+/// keys of the plan have one value there. Only for an index in which each document has one key.
+fn key_order(pattern: &KeyPattern, sort: &Sort, constant: impl Fn(usize) -> bool) -> Option<bool> {
+    let held = |path: &str| {
+        pattern.fields.iter().enumerate().any(|(place, field)| field.path == path && constant(place))
+    };
+    let mut fields = pattern.fields.iter().enumerate();
+    let mut backwards = None;
+    for (path, descending) in &sort.fields {
+        // What is the same in all documents sorts nothing.
+        if held(path) {
+            continue;
+        }
+        let (_, field) = fields.find(|(place, field)| field.path == *path || !constant(*place))?;
+        let index_descends = match field.kind {
+            FieldKind::Ascending => false,
+            FieldKind::Descending => true,
+            FieldKind::Hashed => return None,
+        };
+        if field.path != *path
+            || *backwards.get_or_insert(index_descends != *descending) != (index_descends != *descending)
+        {
+            return None;
+        }
+    }
+    Some(backwards.unwrap_or(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::rawdoc;
+
+    #[test]
+    fn keys_come_in_order_forwards_or_backwards() {
+        let pattern = KeyPattern::parse(&rawdoc! { "a": 1, "b": -1, "c": 1 }).unwrap();
+        for (sort, constant, expected) in [
+            (vec![("a", false)], 0, Some(false)),
+            (vec![("a", true)], 0, Some(true)),
+            (vec![("a", false), ("b", true)], 0, Some(false)),
+            (vec![("a", true), ("b", false), ("c", true)], 0, Some(true)),
+            (vec![("a", false), ("b", false)], 0, None),
+            (vec![("b", true)], 0, None),
+            (vec![("b", true)], 1, Some(false)),
+            (vec![("b", false), ("a", true)], 1, Some(true)),
+            (vec![("a", false), ("c", false)], 0, None),
+            (vec![("c", true)], 2, Some(true)),
+            (vec![("d", false)], 2, None),
+            (vec![("c", false), ("d", false)], 2, None),
+        ] {
+            let sort =
+                Sort { fields: sort.into_iter().map(|(path, down)| (path.to_owned(), down)).collect() };
+            assert_eq!(key_order(&pattern, &sort, |place| place < constant), expected, "{sort:?} {constant}");
+        }
+    }
 }

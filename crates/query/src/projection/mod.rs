@@ -2,20 +2,16 @@
 //!
 //! Parsed once into a tree of names, applied to the documents' bytes: what is kept is copied whole. `$meta` is refused by its
 //! name; what only `find` knows (`$slice`, `$elemMatch`, `path.$`) is refused in pipelines.
-mod apply;
-mod children;
+
 mod parse;
-mod position;
-#[cfg(test)]
-mod tests;
 mod tree;
 
-use crate::raw::malformed;
-use crate::{Matched, Result, Variables};
-use apply::Apply;
+use crate::raw::{Builder, Element, Elements, Value, close, find, kind, malformed, too_deep};
+use crate::{Expression, Filter, Matched, Result, Variables};
 use bson::{RawDocument, RawDocumentBuf};
+use std::ops::Range;
 use std::sync::OnceLock;
-use tree::Node;
+use tree::{Child, Node};
 
 /// Whose rules hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,21 +35,6 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// Parses a projection document; an empty one keeps everything (none).
-    pub fn parse(
-        projection: &RawDocument,
-        dialect: Dialect,
-        variables: &Variables,
-    ) -> Result<Option<Projection>> {
-        if projection.is_empty() {
-            return Ok(None);
-        }
-        if let Some(plain) = parse::plain(projection) {
-            return Ok(Some(plain));
-        }
-        parse::projection(projection, dialect, variables).map(Some)
-    }
-
     /// Whether it needs to know where the filter matched in an array.
     pub fn is_positional(&self) -> bool {
         self.position.is_some()
@@ -102,7 +83,7 @@ impl Projection {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         if self.is_plain() {
-            return apply::names(&self.root, self.inclusive, document.as_bytes(), out);
+            return names(&self.root, self.inclusive, document.as_bytes(), out);
         }
         let apply = Apply { root: document, variables };
         let bytes = match self.inclusive {
@@ -110,10 +91,199 @@ impl Projection {
             false => apply.exclude(&self.root, document.as_bytes(), false)?,
         };
         let bytes = match &self.position {
-            Some(path) => position::only_matched(&bytes, path, matched)?.unwrap_or(bytes),
+            Some(path) => tree::only_matched(&bytes, path, matched)?.unwrap_or(bytes),
             None => bytes,
         };
         out.extend_from_slice(&bytes);
         Ok(())
     }
 }
+
+/// Arrays right within arrays that are followed; no stored document has as many.
+const ARRAYS_MAX: usize = 200;
+/// A document without fields.
+const NO_FIELDS: [u8; 5] = [5, 0, 0, 0, 0];
+
+/// Appends the document with nothing but the names of a plain level, or without them. What is kept together is copied together.
+fn names(node: &Node, inclusive: bool, document: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    let mut copy = |run: Range<usize>| out.extend_from_slice(document.get(run).unwrap_or_default());
+    let mut kept = 0..0;
+    let mut found = 0;
+    for element in Elements::new(document)? {
+        let element = element?;
+        let named = node.get(element.name).is_some();
+        if named == inclusive {
+            if kept.end != element.start {
+                copy(std::mem::replace(&mut kept, element.start..element.start));
+            }
+            kept.end = element.end();
+        }
+        found += usize::from(named);
+        // What follows is not looked at any more; a name that stands twice in a document is taken once, as it always was.
+        if inclusive && found == node.len() {
+            break;
+        }
+    }
+    copy(kept);
+    close(out, start);
+    Ok(())
+}
+
+/// A projection at work on one document.
+struct Apply<'a> {
+    /// The whole document, which expressions see.
+    root: &'a RawDocument,
+    variables: &'a Variables,
+}
+
+impl Apply<'_> {
+    /// The document with nothing but what the tree names. `in_nested_array` says that the document stands in an array within an
+    /// array, where slices do not reach.
+    fn include(&self, node: &Node, document: &[u8], in_nested_array: bool) -> Result<Vec<u8>> {
+        let mut builder = Builder::with_capacity(document.len().min(512));
+        let mut seen: Vec<&[u8]> = Vec::new();
+        for element in Elements::new(document)? {
+            let element = element?;
+            match node.get(element.name) {
+                None | Some(Child::Computed(_) | Child::First(_)) => continue,
+                Some(Child::Named) => builder.copy(element.whole),
+                Some(Child::Slice(slice)) if element.kind == kind::ARRAY && !in_nested_array => {
+                    builder.push(kind::ARRAY, element.name, &slice.of(element.value)?);
+                }
+                Some(Child::Slice(_)) => builder.copy(element.whole),
+                Some(Child::Nested(inner)) => {
+                    if inner.adds() {
+                        seen.push(element.name);
+                    }
+                    if let Some((kind, value)) = self.include_value(inner, &element, 0, in_nested_array)? {
+                        builder.push(kind, element.name, &value);
+                    }
+                }
+            }
+        }
+        for name in &node.added {
+            match node.get(name.as_bytes()) {
+                Some(Child::Nested(inner)) if !seen.contains(&name.as_bytes()) => {
+                    let made = self.include(inner, &NO_FIELDS, false)?;
+                    builder.push(kind::DOCUMENT, name.as_bytes(), &made);
+                }
+                Some(child) => self.add(name, child, &mut builder)?,
+                None => {}
+            }
+        }
+        Ok(builder.finish())
+    }
+
+    /// The value of an element that paths lead through; `arrays` counts the arrays that it stands right within.
+    fn include_value(
+        &self,
+        node: &Node,
+        element: &Element<'_>,
+        arrays: usize,
+        in_nested_array: bool,
+    ) -> Result<Option<(u8, Vec<u8>)>> {
+        match element.kind {
+            kind::DOCUMENT => {
+                self.include(node, element.value, in_nested_array).map(|value| Some((kind::DOCUMENT, value)))
+            }
+            kind::ARRAY if arrays >= ARRAYS_MAX => Err(too_deep()),
+            kind::ARRAY => {
+                let mut array = Builder::with_capacity(element.value.len().min(4096));
+                let mut place = 0;
+                for item in Elements::new(element.value)? {
+                    let item = item?;
+                    let nested = in_nested_array || arrays > 0;
+                    if let Some((kind, value)) = self.include_value(node, &item, arrays + 1, nested)? {
+                        array.push_index(kind, place, &value);
+                        place += 1;
+                    }
+                }
+                Ok(Some((kind::ARRAY, array.finish())))
+            }
+            // A path does not go through other values: they give way to what is computed, or go.
+            _ if node.adds() => {
+                self.include(node, &NO_FIELDS, false).map(|value| Some((kind::DOCUMENT, value)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The document without what the tree names.
+    fn exclude(&self, node: &Node, document: &[u8], in_nested_array: bool) -> Result<Vec<u8>> {
+        let mut builder = Builder::with_capacity(document.len());
+        for element in Elements::new(document)? {
+            let element = element?;
+            match node.get(element.name) {
+                None => builder.copy(element.whole),
+                Some(Child::Named) => {}
+                Some(Child::Slice(slice)) if element.kind == kind::ARRAY && !in_nested_array => {
+                    builder.push(kind::ARRAY, element.name, &slice.of(element.value)?);
+                }
+                Some(Child::Slice(_)) => builder.copy(element.whole),
+                Some(Child::Nested(inner)) => {
+                    let value = self.exclude_value(inner, &element, 0, in_nested_array)?;
+                    builder.push(element.kind, element.name, &value);
+                }
+                Some(child) => self.add(element.name_text()?, child, &mut builder)?,
+            }
+        }
+        Ok(builder.finish())
+    }
+
+    fn exclude_value(
+        &self,
+        node: &Node,
+        element: &Element<'_>,
+        arrays: usize,
+        in_nested_array: bool,
+    ) -> Result<Vec<u8>> {
+        match element.kind {
+            kind::DOCUMENT => self.exclude(node, element.value, in_nested_array),
+            kind::ARRAY if arrays >= ARRAYS_MAX => Err(too_deep()),
+            kind::ARRAY => {
+                let mut array = Builder::with_capacity(element.value.len());
+                for (place, item) in Elements::new(element.value)?.enumerate() {
+                    let item = item?;
+                    let value = self.exclude_value(node, &item, arrays + 1, in_nested_array || arrays > 0)?;
+                    array.push_index(item.kind, place, &value);
+                }
+                Ok(array.finish())
+            }
+            _ => Ok(element.value.to_vec()),
+        }
+    }
+
+    fn add(&self, name: &str, child: &Child, builder: &mut Builder) -> Result<()> {
+        match child {
+            Child::Computed(expression) => self.computed(name, expression, builder),
+            Child::First(filter) => self.first(name, filter, builder),
+            _ => Ok(()),
+        }
+    }
+
+    fn computed(&self, name: &str, expression: &Expression, builder: &mut Builder) -> Result<()> {
+        if let Some(value) = expression.evaluate(self.root, self.variables)? {
+            let value = Value::from_bson(&value)?;
+            builder.push(value.kind(), name.as_bytes(), value.bytes());
+        }
+        Ok(())
+    }
+
+    fn first(&self, name: &str, filter: &Filter, builder: &mut Builder) -> Result<()> {
+        let position = filter.matches(self.root)?.and_then(|matched| matched.position);
+        let array = find(self.root.as_bytes(), name.as_bytes())?.filter(|array| array.kind == kind::ARRAY);
+        if let (Some(position), Some(array)) = (position, array)
+            && let Some(only) = Elements::new(array.value)?.nth(position).transpose()?
+        {
+            let mut one = Builder::with_capacity(only.whole.len() + 8);
+            one.push_index(only.kind, 0, only.value);
+            builder.push(kind::ARRAY, name.as_bytes(), &one.finish());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,27 @@
 //! Reads a projection document into its tree.
-use super::position::Slice;
-use super::tree::{Child, Node, check_path};
+use super::tree::{Child, Node, Slice, check_path};
 use super::{Dialect, Projection};
 use crate::raw::{Builder, Element, Elements, Value, kind, malformed};
 use crate::{Code, Expression, Failure, Filter, Result, Variables, to_f64};
 use bson::RawDocument;
 use std::sync::OnceLock;
+
+impl Projection {
+    /// Parses a projection document; an empty one keeps everything (none).
+    pub fn parse(
+        projection: &RawDocument,
+        dialect: Dialect,
+        variables: &Variables,
+    ) -> Result<Option<Projection>> {
+        if projection.is_empty() {
+            return Ok(None);
+        }
+        if let Some(plain) = plain(projection) {
+            return Ok(Some(plain));
+        }
+        self::projection(projection, dialect, variables).map(Some)
+    }
+}
 
 struct Parser<'v> {
     dialect: Dialect,

@@ -3,29 +3,28 @@
 //! Three forms: operators, a whole replacement, a pipeline. Operators are applied to the document's bytes in one walk, so
 //! what they do not touch stays byte for byte. An operator or stage that is not known is refused by its name.
 mod array;
-mod array_filters;
+mod document;
 mod modify;
 mod operator;
 mod parse;
 mod path;
-mod pipeline;
-mod replacement;
 mod rewrite;
 mod storage;
 mod target;
 #[cfg(test)]
 mod tests;
 mod text;
-mod upsert;
 
-use crate::raw::{Builder, Value};
-use crate::{Code, Failure, Filter, Matched, Pipeline, Result, Variables};
+use crate::raw::{Builder, Elements, Value, kind, malformed};
+use crate::{Code, Failure, Filter, MergePipeline, Pipeline, Result, Variables};
 pub(crate) use text::{element_text, type_name};
 
-use array_filters::ArrayFilters;
-use bson::{RawBsonRef, RawDocument, RawDocumentBuf, Timestamp};
-use parse::Leaf;
+use bson::{Bson, RawArray, RawBsonRef, RawDocument, RawDocumentBuf};
+pub use document::Applied;
+use operator::Leaf;
+pub use operator::UpdateMoment;
 use rewrite::Rewrite;
+use target::ArrayFilters;
 
 /// A parsed update: operators, a replacement, or a pipeline.
 #[derive(Clone, Debug)]
@@ -38,28 +37,6 @@ enum Form {
     Operators { leaves: Vec<Leaf>, filters: ArrayFilters, paths: Vec<String> },
     Replacement(RawDocumentBuf),
     Pipeline(Box<Pipeline>),
-}
-
-/// What an update needs to know of the moment.
-#[derive(Clone, Copy, Debug)]
-pub struct UpdateMoment<'a> {
-    /// Where the filter matched (`$`).
-    pub matched: Matched,
-    /// Whether the document is being inserted by an upsert (`$setOnInsert`).
-    pub inserting: bool,
-    /// `$$NOW`, `$currentDate` and `let`.
-    pub variables: &'a Variables,
-    /// What `$currentDate: {$type: "timestamp"}` writes.
-    pub timestamp: Timestamp,
-}
-
-/// The outcome for one document.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Applied {
-    /// Nothing changes (`nModified` does not count it).
-    Unchanged,
-    /// The new document.
-    Changed(RawDocumentBuf),
 }
 
 impl Update {
@@ -75,7 +52,7 @@ impl Update {
                     let message = "arrayFilters may not be specified for pipeline-syle updates";
                     return Err(Failure::new(Code::FailedToParse, message));
                 }
-                Form::Pipeline(Box::new(pipeline::parse(stages, variables)?))
+                Form::Pipeline(Box::new(parse_stages(stages, variables)?))
             }
             RawBsonRef::Document(update) => document_form(update, array_filters, variables)?,
             _ => {
@@ -110,15 +87,15 @@ impl Update {
                 match rewrite.run(&targets)? {
                     Some(bytes) => RawDocumentBuf::from_bytes(bytes)
                         .map(Applied::Changed)
-                        .map_err(|_| crate::raw::malformed("the result of an update")),
+                        .map_err(|_| malformed("the result of an update")),
                     None => Ok(Applied::Unchanged),
                 }
             }
-            Form::Replacement(replacement) => replacement::replace(before, replacement, moment),
+            Form::Replacement(replacement) => document::replace(before, replacement, moment),
             Form::Pipeline(pipeline) => {
                 let after = pipeline.transform(before)?;
-                replacement::check(&after)?;
-                replacement::apply(before, &after)
+                document::check_replacement(&after)?;
+                document::apply(before, &after)
             }
         }
     }
@@ -128,7 +105,7 @@ impl Update {
     pub fn upsert(&self, filter: &Filter, moment: &UpdateMoment<'_>) -> Result<RawDocumentBuf> {
         let moment = &UpdateMoment { inserting: true, ..*moment };
         let seed = match &self.form {
-            Form::Replacement(_) => match upsert::id(filter)? {
+            Form::Replacement(_) => match document::upsert_id(filter)? {
                 Some(id) => {
                     let id = Value::from_bson(&id)?;
                     let mut seed = Builder::with_capacity(id.bytes().len() + 16);
@@ -137,17 +114,43 @@ impl Update {
                 }
                 None => RawDocumentBuf::new(),
             },
-            Form::Operators { .. } | Form::Pipeline(_) => upsert::seed(filter, moment)?,
+            Form::Operators { .. } | Form::Pipeline(_) => document::upsert_seed(filter, moment)?,
         };
         let document = match self.apply(&seed, moment)? {
             Applied::Changed(document) => document,
             Applied::Unchanged => seed,
         };
-        let document = replacement::id_first(&document, None)?;
-        upsert::check_inserted_id(&document)?;
+        let document = document::id_first(&document, None)?;
+        document::check_inserted_id(&document)?;
         storage::check_size(document.as_bytes().len(), true)?;
         Ok(document)
     }
+}
+
+impl MergePipeline {
+    /// The update that the row `new` makes of the document that it meets. It may not change `_id` (66).
+    pub fn update_for(&self, new: &RawDocument) -> Result<Update> {
+        let mut variables = self.variables.clone();
+        for (name, expression) in &self.bound {
+            let value = expression.evaluate(new, &self.variables)?.unwrap_or(Bson::Null);
+            variables.insert(name.as_str(), value);
+        }
+        Update::parse(RawBsonRef::Array(&self.stages), &[], &variables)
+    }
+}
+
+/// Parses the stages of an update.
+fn parse_stages(stages: &RawArray, variables: &Variables) -> Result<Pipeline> {
+    let mut documents = Vec::new();
+    for stage in Elements::new(stages.as_bytes())? {
+        let stage = stage?;
+        if stage.kind != kind::DOCUMENT {
+            let message = "Each element of the 'pipeline' array must be an object";
+            return Err(Failure::new(Code::TypeMismatch, message));
+        }
+        documents.push(RawDocument::from_bytes(stage.value).map_err(|_| malformed("a stage"))?);
+    }
+    Pipeline::parse_update(&documents, variables)
 }
 
 fn document_form(
@@ -155,7 +158,7 @@ fn document_form(
     array_filters: &[&RawDocument],
     variables: &Variables,
 ) -> Result<Form> {
-    let first = crate::raw::Elements::new(update.as_bytes())?.next().transpose()?;
+    let first = Elements::new(update.as_bytes())?.next().transpose()?;
     let filters = ArrayFilters::parse(array_filters, variables)?;
     if first.is_some_and(|first| first.name.first() == Some(&b'$')) {
         let leaves = parse::operators(update, &filters, variables)?;
@@ -163,6 +166,6 @@ fn document_form(
         return Ok(Form::Operators { leaves, filters, paths });
     }
     filters.check_all_used(&[], update)?;
-    replacement::check(update)?;
+    document::check_replacement(update)?;
     Ok(Form::Replacement(update.to_owned()))
 }

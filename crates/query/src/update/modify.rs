@@ -1,7 +1,6 @@
 //! What one operator does to the value at its path, or puts where there is none.
-use super::UpdateMoment;
 use super::array;
-use super::operator::{BitStep, Operator};
+use super::operator::{BitStep, Operator, UpdateMoment};
 use super::text::{id_text, type_name};
 use crate::raw::{Element, Value, kind};
 use crate::{Code, Failure, Result, add, compare, multiply};

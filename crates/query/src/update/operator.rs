@@ -2,8 +2,8 @@
 use super::array::{Pull, Push, each_value};
 use super::text::{element_text, type_name};
 use crate::raw::{Element, Elements, Value, kind};
-use crate::{Code, Failure, Result, Variables, is_number, to_f64, to_i64_exact};
-use bson::Bson;
+use crate::{Code, Failure, Matched, Result, Variables, is_number, to_f64, to_i64_exact};
+use bson::{Bson, Timestamp};
 
 /// One operator with its argument, for one path.
 #[derive(Clone, Debug)]
@@ -40,6 +40,30 @@ pub(super) enum Operator {
     RenameFrom(String),
     /// `$rename`, at the path it comes from: a place that nothing else may touch.
     RenamedAway,
+}
+
+/// What one path is updated with.
+#[derive(Clone, Debug)]
+pub(super) struct Leaf {
+    pub(super) path: String,
+    pub(super) operator: Operator,
+    /// `$setOnInsert`: only when an upsert inserts.
+    pub(super) inserting_only: bool,
+    /// The path means something else for each document.
+    pub(super) dynamic: bool,
+}
+
+/// What an update needs to know of the moment.
+#[derive(Clone, Copy, Debug)]
+pub struct UpdateMoment<'a> {
+    /// Where the filter matched (`$`).
+    pub matched: Matched,
+    /// Whether the document is being inserted by an upsert (`$setOnInsert`).
+    pub inserting: bool,
+    /// `$$NOW`, `$currentDate` and `let`.
+    pub variables: &'a Variables,
+    /// What `$currentDate: {$type: "timestamp"}` writes.
+    pub timestamp: Timestamp,
 }
 
 /// One bitwise operation.

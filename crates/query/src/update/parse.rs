@@ -1,23 +1,12 @@
 //! Reads a document of update operators into leaves: one for each path, in the order in which they are applied.
-use super::array_filters::ArrayFilters;
-use super::operator::{Operator, unknown_modifier};
+use super::operator::{Leaf, Operator, unknown_modifier};
 use super::path::{self, Part};
 use super::storage;
+use super::target::ArrayFilters;
 use super::text::type_name;
 use crate::raw::{Element, Elements, kind};
 use crate::{Code, Failure, Result, Variables};
 use bson::RawDocument;
-
-/// What one path is updated with.
-#[derive(Clone, Debug)]
-pub(super) struct Leaf {
-    pub(super) path: String,
-    pub(super) operator: Operator,
-    /// `$setOnInsert`: only when an upsert inserts.
-    pub(super) inserting_only: bool,
-    /// The path means something else for each document.
-    pub(super) dynamic: bool,
-}
 
 /// Parses a document whose first field begins with a dollar. The leaves come out in the order of their paths.
 pub(super) fn operators(

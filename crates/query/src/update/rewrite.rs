@@ -4,10 +4,11 @@
 //! is changed there, one that paths lead through is rewritten by the same rule, and what is missing is appended in the
 //! order of the paths. Nothing is decoded, so a plain `$set` costs a walk and a copy.
 use super::modify::{Change, Site};
+use super::operator::UpdateMoment;
 use super::path::index_of;
+use super::storage;
 use super::target::{Action, Target};
 use super::text::element_text;
-use super::{UpdateMoment, storage};
 use crate::raw::{Builder, Element, Elements, kind};
 use crate::{Code, Failure, Result};
 use std::borrow::Cow;

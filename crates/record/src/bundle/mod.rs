@@ -1,19 +1,23 @@
-//! A run folder as one file: a tar archive under Zstandard, whose first entry lists every other with its size and SHA-256.
+//! A run folder as one file: a tar archive under Zstandard, whose first entry lists every other with its size and SHA-256. It is packed
+//! here: the list first, then each file of the record in the order of names.
 //!
 //! The same record gives the same bytes: no time, owner or machine enters, and what can be made again (`report.html`) stays out. What
 //! comes back in is held for hostile until each file has the size and the sum that were promised: only plain files with names of a
 //! run's files are taken, in the order of the list, and nothing is put where it can be seen before all of it is right.
 
-mod pack;
-mod parts;
 mod unpack;
 
+use std::io::{self, Read, Write};
 use std::path::Path;
 
-use fathom_errors::{Error, Kind};
+use fathom_errors::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tar::{Builder, EntryType, Header};
 
-pub use self::pack::{Packed, pack};
+use crate::files;
+use crate::folders::{Condition, RunFile, RunFolder};
+
 pub use self::unpack::{Unpacked, check, check_archive, unpack, unpack_as};
 
 /// The format that is written.
@@ -60,6 +64,137 @@ impl BundleList {
 fn refused(bundle: &Path, why: impl Into<String>) -> Error {
     let why = why.into();
     Error::new(Kind::Corruption, format!("{} is refused: {why}", bundle.display()))
+}
+
+/// How hard Zstandard tries; its bytes are those of one thread, so that they do not depend on the machine.
+const LEVEL: i32 = 9;
+
+/// What was packed.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    /// The list.
+    pub list: BundleList,
+    /// Names of what lies in the folder and was left out.
+    pub left_out: Vec<String>,
+}
+
+/// Packs `run` into `out`.
+///
+/// # Errors
+/// When it is still written, a file of it cannot be read or changes meanwhile, or `out` fails.
+pub fn pack(run: &RunFolder, out: impl Write) -> Result<Packed> {
+    if run.condition == Condition::Running {
+        let what = format!("{} is still running", run.path.display());
+        return Err(Error::new(Kind::Busy, what).advise("wait for its end"));
+    }
+    if !is_run_name(&run.name) {
+        let what = format!("'{}' is no name that a bundle can bear", run.name.escape_debug());
+        return Err(Error::usage(what).advise("rename the folder to letters, digits, '-', '_' and '.'"));
+    }
+    let (packed, left): (Vec<&RunFile>, Vec<&RunFile>) =
+        run.contents.files.iter().partition(|file| file.is_record());
+    let files = packed.into_iter().map(|file| summed(&run.path, file)).collect::<Result<Vec<_>>>()?;
+    let list = BundleList { format: FORMAT, run: run.name.clone(), files };
+    write(run, &list, out)?;
+    let left_out = left.into_iter().map(|file| file.name.clone());
+    Ok(Packed { list, left_out: left_out.chain(run.contents.foreign.iter().cloned()).collect() })
+}
+
+fn summed(folder: &Path, file: &RunFile) -> Result<BundleFile> {
+    let path = folder.join(&file.name);
+    let read = |e| Error::io("read", &path, e);
+    let mut through = Summed::new(io::sink());
+    io::copy(&mut files::open(&path, BYTES_MAX)?, &mut through).map_err(read)?;
+    let (bytes, sha256) = through.done();
+    Ok(BundleFile { name: file.name.clone(), bytes, sha256 })
+}
+
+fn write(run: &RunFolder, list: &BundleList, out: impl Write) -> Result<()> {
+    let failed = |e| Error::io("write", "the bundle", e);
+    let encoder = zstd::stream::write::Encoder::new(out, LEVEL).map_err(failed)?;
+    let mut archive = Builder::new(encoder);
+    let text = serde_json::to_vec_pretty(list)
+        .map_err(|e| Error::new(Kind::Malformed, "cannot write the bundle's list").because(e))?;
+    archive.append_data(&mut header(text.len() as u64), LIST, text.as_slice()).map_err(failed)?;
+    for file in &list.files {
+        let path = run.path.join(&file.name);
+        let source = files::open(&path, BYTES_MAX)?;
+        let mut source = Summed::new(io::Read::take(source, file.bytes));
+        let name = format!("{}/{}", run.name, file.name);
+        archive.append_data(&mut header(file.bytes), name, &mut source).map_err(failed)?;
+        if source.done() != (file.bytes, file.sha256.clone()) {
+            let what = format!("{} changed while it was packed", path.display());
+            return Err(Error::new(Kind::Busy, what).advise("try again"));
+        }
+    }
+    let mut out = archive.into_inner().and_then(zstd::stream::write::Encoder::finish).map_err(failed)?;
+    out.flush().map_err(failed)
+}
+
+/// A plain file of nobody, made at no time.
+fn header(bytes: u64) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(EntryType::Regular);
+    header.set_size(bytes);
+    header.set_mode(0o644);
+    header.set_mtime(0);
+    header.set_uid(0);
+    header.set_gid(0);
+    header
+}
+
+/// Counts and sums what passes through.
+struct Summed<T> {
+    inner: T,
+    sum: Sha256,
+    bytes: u64,
+}
+
+impl<T> Summed<T> {
+    fn new(inner: T) -> Summed<T> {
+        Summed { inner, sum: Sha256::new(), bytes: 0 }
+    }
+
+    /// How many bytes, and their sum in hexadecimal.
+    fn done(self) -> (u64, String) {
+        (self.bytes, hexadecimal(&self.sum.finalize()))
+    }
+
+    fn take(&mut self, passed: &[u8]) {
+        self.sum.update(passed);
+        self.bytes = self.bytes.saturating_add(passed.len() as u64);
+    }
+}
+
+impl<R: Read> Read for Summed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.take(buffer.get(..count).unwrap_or_default());
+        Ok(count)
+    }
+}
+
+impl<W: Write> Write for Summed<W> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(buffer)?;
+        self.take(buffer.get(..count).unwrap_or_default());
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether a run folder may be called so: letters, digits, `-`, `_` and dots, and first no dot, which hides, and no `-`, which a shell's
+/// `*` makes an option.
+fn is_run_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    !name.is_empty() && name.len() <= 200 && !name.starts_with(['.', '-']) && name.chars().all(plain)
 }
 
 #[cfg(test)]

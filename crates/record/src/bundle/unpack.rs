@@ -10,9 +10,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
 use tar::{Archive, Entries, Entry, EntryType};
 use zstd::stream::read::Decoder;
 
-use super::parts::{Summed, is_run_name};
-use super::{BundleList, FORMAT, LIST, LIST_BYTES_MAX, NAME_BYTES_MAX, refused};
-use crate::file_names::{LATENCY, MANIFEST};
+use super::{BundleList, FORMAT, LIST, LIST_BYTES_MAX, NAME_BYTES_MAX, Summed, is_run_name, refused};
+use crate::files::{LATENCY, MANIFEST};
 use crate::folders::{IMPORTING, is_record, look};
 
 /// The most memory that reading may take, as a power of two: what our own level needs, and some.

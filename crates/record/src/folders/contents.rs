@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use fathom_errors::{Error, Result};
 
-use crate::file_names::{FINDINGS, LATENCY, MANIFEST, RESULTS};
+use crate::files::{FINDINGS, LATENCY, MANIFEST, RESULTS};
 use crate::series_parts::{self, HALF};
 
 /// The page that `fathom report` makes.

@@ -1,28 +1,29 @@
-//! The folders of runs below one place: which there are, how each stands, and what lies there that is none.
+//! The folders of runs below one place: which there are, how each stands, what lies there that is none, and how one is taken away.
 //!
 //! Looking follows no link and opens nothing that is not a plain file of a plain name, since what lies in such a place may come from
 //! anywhere. What cannot be read as a run is named with the reason, and never ends the look.
+//!
+//! A folder that goes is renamed first, so that a kill in the middle leaves nothing that looks like a run, and then emptied file by file
+//! by the names that Fathom gives; nothing is removed by a recursion that could meet what somebody put there meanwhile. What could cost
+//! somebody something is refused.
 
-mod condition;
 mod contents;
 mod moment;
-mod removal;
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use fathom_errors::{Error, Result};
+use fathom_errors::{Error, Kind, Result};
+use serde::{Deserialize, Serialize};
 
-pub use self::condition::Condition;
-pub(crate) use self::contents::is_record;
+use crate::files::{LATENCY, MANIFEST, MANIFEST_BYTES_MAX};
+use crate::{Manifest, Run, RunLock, State};
+
 pub use self::contents::{Contents, RunFile};
 pub use self::moment::{Moment, days};
-pub(crate) use self::removal::discard;
-pub use self::removal::{Obstacle, clear_unfinished, obstacle, remove};
-use crate::file_names::MANIFEST;
-use crate::file_names::MANIFEST_BYTES_MAX;
-use crate::{Manifest, Run};
+
+pub(crate) use self::contents::is_record;
 
 /// A folder that is going away is called this and its old name.
 pub(crate) const REMOVING: &str = ".removing-";
@@ -142,6 +143,138 @@ pub fn look(path: &Path) -> Result<RunFolder, String> {
         seconds: until.map_or(0.0, |until| until.seconds_since(started)).max(0.0),
         manifest,
     })
+}
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// A living process writes it.
+    Running,
+    /// Nobody wrote an end, and nobody writes it any more.
+    CutOff,
+    /// Ran to its end.
+    Complete,
+    /// Ended early by a signal.
+    Interrupted,
+    /// Ended by an error.
+    Failed,
+}
+
+impl Condition {
+    /// Every one, with its word.
+    pub const ALL: [(Condition, &'static str); 5] = [
+        (Condition::Running, "running"),
+        (Condition::CutOff, "cut off"),
+        (Condition::Complete, "complete"),
+        (Condition::Interrupted, "interrupted"),
+        (Condition::Failed, "failed"),
+    ];
+
+    /// Of the folder whose manifest says `state`.
+    pub(crate) fn of(state: State, folder: &Path) -> Condition {
+        match state {
+            State::Running if RunLock::is_taken(folder) => Condition::Running,
+            State::Running => Condition::CutOff,
+            State::Complete => Condition::Complete,
+            State::Interrupted => Condition::Interrupted,
+            State::Failed => Condition::Failed,
+        }
+    }
+
+    /// In a word or two.
+    pub fn word(self) -> &'static str {
+        Condition::ALL.iter().find(|(one, _)| *one == self).map_or("", |(_, word)| word)
+    }
+
+    /// What a person means by `word`; hyphens and underscores are blanks.
+    pub fn parse(word: &str) -> Option<Condition> {
+        let word = word.to_ascii_lowercase().replace(['-', '_'], " ");
+        Condition::ALL.iter().find(|(_, name)| *name == word).map(|(one, _)| *one)
+    }
+}
+
+/// Why a run folder is not removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// A living process writes it.
+    Running,
+    /// Files that Fathom did not write lie in it.
+    Foreign(Vec<String>),
+}
+
+/// What stands against removing `run`.
+pub fn obstacle(run: &RunFolder) -> Option<Obstacle> {
+    if run.condition == Condition::Running {
+        return Some(Obstacle::Running);
+    }
+    (!run.contents.foreign.is_empty()).then(|| Obstacle::Foreign(run.contents.foreign.clone()))
+}
+
+/// Removes the folder of a run.
+///
+/// # Errors
+/// When something stands against it, or it cannot be done; a folder that is partly gone is finished by [`clear_unfinished`].
+pub fn remove(run: &RunFolder) -> Result<()> {
+    // Looked at again: much may have happened since the list was made.
+    let now = look(&run.path).map_err(|why| {
+        Error::new(Kind::NotOurs, format!("{} {why}; it is left alone", run.path.display()))
+    })?;
+    if now.manifest.started != run.manifest.started || obstacle(&now).is_some() {
+        let what = format!("{} has changed since it was listed; it is left alone", run.path.display());
+        return Err(Error::new(Kind::Busy, what));
+    }
+    discard(&run.path)
+}
+
+/// Removes a folder that its caller knows to be a run's.
+///
+/// # Errors
+/// As [`remove`].
+pub(crate) fn discard(folder: &Path) -> Result<()> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let aside = folder.with_file_name(format!("{REMOVING}{name}"));
+    fs::rename(folder, &aside).map_err(|e| Error::io("remove", folder, e))?;
+    empty(&aside)
+}
+
+/// Takes away what a removal or an import that was killed in the middle has left.
+///
+/// # Errors
+/// When its name is not that of one, an import goes on in it, something foreign lies in it, or it cannot be done.
+pub fn clear_unfinished(folder: &Path) -> Result<()> {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_plain = fs::symlink_metadata(folder).is_ok_and(|about| about.is_dir());
+    if !(name.starts_with(REMOVING) || name.starts_with(IMPORTING)) || !is_plain {
+        let what = format!("{} is not a folder that was being removed or imported", folder.display());
+        return Err(Error::new(Kind::NotOurs, what));
+    }
+    // An import holds a lock on its folder; where no lock can be had nobody can tell that it is over.
+    let held = File::open(folder).map_err(|e| Error::io("open", folder, e))?;
+    if name.starts_with(IMPORTING) && held.try_lock().is_err() {
+        let what = format!("{} is still being imported", folder.display());
+        return Err(Error::new(Kind::Busy, what).advise("wait for its end"));
+    }
+    empty(folder)
+}
+
+fn empty(folder: &Path) -> Result<()> {
+    let mut contents = Contents::of(folder)?;
+    if let Some(name) = contents.foreign.first().or(contents.disguised.first()) {
+        let what = format!("{} holds {name}, which is not Fathom's", folder.display());
+        return Err(Error::new(Kind::NotOurs, what).advise("look at it, and remove the folder yourself"));
+    }
+    // Without its manifest it is no run any more, whatever else is still there.
+    contents.files.sort_by_key(|file| file.name != MANIFEST);
+    for file in &contents.files {
+        let path = folder.join(&file.name);
+        fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;
+    }
+    let latency = folder.join(LATENCY);
+    if latency.exists() {
+        fs::remove_dir(&latency).map_err(|e| Error::io("remove", &latency, e))?;
+    }
+    fs::remove_dir(folder).map_err(|e| Error::io("remove", folder, e))
 }
 
 #[cfg(test)]

@@ -8,6 +8,10 @@ use fathom_wire::{Code, Failure};
 use crate::fields;
 use crate::host::Host;
 
+/// The most members (mongodb/mongo:src/mongo/db/repl/repl_set_config.h).
+pub const MAX_MEMBERS: usize = 50;
+/// The most members that vote.
+pub const MAX_VOTING_MEMBERS: usize = 7;
 /// The longest delay: 366 days.
 const MAX_DELAY: Duration = Duration::from_secs(3600 * 24 * 366);
 
@@ -24,6 +28,11 @@ const LEGAL: [&str; 10] = [
     "buildIndexes",
     "tags",
 ];
+
+/// A configuration that is refused, with the reason.
+pub(crate) fn invalid(reason: impl Into<std::borrow::Cow<'static, str>>) -> Failure {
+    Failure::new(Code::InvalidReplicaSetConfig, reason)
+}
 
 /// What a member is, and may do.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,7 +155,7 @@ impl Member {
         }
         if self.votes != 0 && self.votes != 1 {
             let votes = self.votes;
-            return Err(super::invalid(format!("votes field value is {votes} but must be 0 or 1")));
+            return Err(invalid(format!("votes field value is {votes} but must be 0 or 1")));
         }
         if self.delay > MAX_DELAY {
             return Err(out_of_range("slaveDelay", self.delay.as_secs()));
@@ -162,7 +171,7 @@ impl Member {
                 (!self.build_indexes, "priority must be 0 when buildIndexes=false"),
             ];
             if let Some((_, reason)) = against.into_iter().find(|(is, _)| *is) {
-                return Err(super::invalid(reason));
+                return Err(invalid(reason));
             }
         }
         Ok(())
@@ -170,24 +179,24 @@ impl Member {
 
     fn validate_arbiter(&self) -> Result<(), Failure> {
         if !self.tags.is_empty() {
-            return Err(super::invalid("Cannot set tags on arbiters."));
+            return Err(invalid("Cannot set tags on arbiters."));
         }
         if !self.is_voter() {
-            return Err(super::invalid("Arbiter must vote (cannot have 0 votes)"));
+            return Err(invalid("Arbiter must vote (cannot have 0 votes)"));
         }
         if self.priority != 0.0 {
             let (host, priority) = (&self.host, self.priority);
             let what = format!(
                 "Member {host} is an arbiter but has priority {priority}. Arbiter must have priority 0 only."
             );
-            return Err(super::invalid(what));
+            return Err(invalid(what));
         }
         Ok(())
     }
 }
 
 fn out_of_range(field: &str, value: impl std::fmt::Display) -> Failure {
-    super::invalid(format!("{field} field value of {value} is out of range"))
+    invalid(format!("{field} field value of {value} is out of range"))
 }
 
 fn read_tags(document: &Document) -> Result<Vec<(String, String)>, Failure> {

@@ -3,28 +3,22 @@
 //! A configuration is a value: read once from a document, checked, and never changed; a new one replaces it. Nothing here resolves a
 //! name or knows which member we are, that is the caller's.
 
-mod changes;
+mod checks;
 mod member;
 mod settings;
-mod tags;
-mod validate;
 
 use bson::oid::ObjectId;
 use bson::{Bson, Document, doc};
 use fathom_wire::{Code, Failure};
 
-pub use changes::{check_electable, check_initiate, check_reconfig};
-pub use member::Member;
-pub use settings::Settings;
-pub use tags::TagPattern;
+pub use checks::{check_electable, check_initiate, check_reconfig};
+pub(crate) use member::invalid;
+pub use member::{MAX_MEMBERS, MAX_VOTING_MEMBERS, Member};
+pub use settings::{Settings, TagPattern};
 
 use crate::fields;
 use crate::host::Host;
 
-/// The most members (mongodb/mongo:src/mongo/db/repl/repl_set_config.h).
-pub const MAX_MEMBERS: usize = 50;
-/// The most members that vote.
-pub const MAX_VOTING_MEMBERS: usize = 7;
 /// The version by which a member without a configuration is known to others.
 pub const NO_VERSION: i64 = -2;
 
@@ -151,11 +145,6 @@ impl ReplicaSetConfig {
         self.settings.replica_set_id = Some(id);
         self
     }
-}
-
-/// A configuration that is refused, with the reason.
-pub(crate) fn invalid(reason: impl Into<std::borrow::Cow<'static, str>>) -> Failure {
-    Failure::new(Code::InvalidReplicaSetConfig, reason)
 }
 
 fn read(document: &Document) -> Result<ReplicaSetConfig, Failure> {

@@ -5,22 +5,10 @@ use std::time::Duration;
 
 use fathom_wire::{Code, Failure};
 
-use super::{Action, Coordinator, LeaderMode, Role};
+use super::role::{CatchUp, LeaderMode, Role};
+use super::{Action, Coordinator};
 use crate::moment::Moment;
 use crate::optime::OpTime;
-
-/// A primary on its way to what others have.
-#[derive(Debug)]
-pub(super) struct CatchUp {
-    /// When it stops trying.
-    deadline: Option<Moment>,
-}
-
-impl CatchUp {
-    pub(super) fn deadline(&self) -> Option<Moment> {
-        self.deadline
-    }
-}
 
 impl Coordinator {
     pub(super) fn start_catch_up(&mut self, now: Moment) {

@@ -1,46 +1,21 @@
-//! Standing for election: may we, the dry run in the present term, our own vote, the election in the next (mongodb/mongo:src/mongo/db/
-//! repl/replication_coordinator_impl_elect_v1.cpp, vote_requester.cpp).
+//! Elections: standing for one (may we, the dry run in the present term, our own vote, the election in the next), votes for others, and
+//! the terms that they are held in (mongodb/mongo:src/mongo/db/repl/replication_coordinator_impl_elect_v1.cpp, vote_requester.cpp;
+//! topology_coordinator.cpp, processReplSetRequestVotes).
+//!
+//! Terms only grow, and whoever hears of a later one follows it.
 
 use std::collections::BTreeSet;
 
 use fathom_wire::{Code, Failure};
 
-use super::{Action, Coordinator, ElectionOutcome, ElectionReason, LeaderMode, Role};
+use super::role::{Election, LeaderMode, Role, Stage};
+use super::{Action, Coordinator, ElectionOutcome, ElectionReason, StepDownReason};
+use crate::config::ReplicaSetConfig;
 use crate::host::Host;
 use crate::last_vote::LastVote;
 use crate::member_state::MemberState;
 use crate::messages::{RequestVotesArguments, RequestVotesReply};
 use crate::moment::Moment;
-
-/// An election that we stand for.
-#[derive(Debug)]
-pub(super) struct Election {
-    reason: ElectionReason,
-    stage: Stage,
-    /// The term that it is for.
-    term: i64,
-    round: u64,
-    deadline: Moment,
-    /// Votes for us, our own included.
-    votes: usize,
-    /// Who has not answered.
-    pending: BTreeSet<Host>,
-    /// Who must be for us whatever the others say: a primary that is to let us take over in its catch-up.
-    consent: Option<Host>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    DryRun,
-    Storing,
-    Voting,
-}
-
-impl Election {
-    pub(super) fn deadline(&self) -> Moment {
-        self.deadline
-    }
-}
 
 impl Coordinator {
     /// Stands for election now (`replSetStepUp`); what comes of it is told by [`Action::ElectionEnded`]. Fails with NodeNotElectable and
@@ -303,5 +278,135 @@ impl Coordinator {
     /// Why we stand for election, while we do.
     pub fn standing_for(&self) -> Option<ElectionReason> {
         self.election.as_ref().map(|election| election.reason)
+    }
+}
+
+/// What to do with a request for our vote.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub enum Ballot {
+    /// Send this.
+    Answer(RequestVotesReply),
+    /// Store the vote durably, then send this. If it cannot be stored, send an error: the vote is lost, and nobody else gets it. Of two
+    /// votes that are stored at one time, that of the later term must stay.
+    StoreThenAnswer(LastVote, RequestVotesReply),
+    /// We are primary of an earlier term. Carry out the actions, and ask again once `stepped_down` was called.
+    StepDownFirst,
+}
+
+impl Coordinator {
+    /// A candidate wants our vote, or in a dry run wants to know whether it would get it.
+    pub fn vote_requested(&mut self, now: Moment, arguments: &RequestVotesArguments) -> Ballot {
+        self.note_term(now, arguments.term);
+        self.settle(now);
+        if self.pending_term.is_some() {
+            return Ballot::StepDownFirst;
+        }
+        let refusal = self.refusal(arguments);
+        let reply = RequestVotesReply {
+            term: self.term,
+            granted: refusal.is_none(),
+            reason: refusal.unwrap_or_default(),
+        };
+        if !reply.granted || arguments.dry_run {
+            return Ballot::Answer(reply);
+        }
+        // Counted before it is stored: a second candidate must not get it meanwhile.
+        self.last_vote = LastVote { term: arguments.term, candidate_index: arguments.candidate_index };
+        Ballot::StoreThenAnswer(self.last_vote, reply)
+    }
+
+    /// Why the candidate does not have our vote.
+    fn refusal(&self, arguments: &RequestVotesArguments) -> Option<String> {
+        let (Some(config), Some(own)) = (&self.config, self.own_member()) else {
+            return Some("this member has no valid configuration".to_owned());
+        };
+        if arguments.term < self.term {
+            return Some(format!("candidate's term ({}) is lower than mine ({})", arguments.term, self.term));
+        }
+        if arguments.config_version != config.version {
+            let (theirs, ours) = (arguments.config_version, config.version);
+            return Some(format!("candidate's config version ({theirs}) differs from mine ({ours})"));
+        }
+        if arguments.set_name != config.name {
+            return Some(format!(
+                "candidate's set name ({}) differs from mine ({})",
+                arguments.set_name, config.name
+            ));
+        }
+        let candidate = usize::try_from(arguments.candidate_index).ok();
+        let Some(candidate) = candidate.and_then(|index| config.members.get(index)) else {
+            return Some(format!("no member has the candidate's index ({})", arguments.candidate_index));
+        };
+        if !own.is_voter() {
+            return Some("this member has no vote".to_owned());
+        }
+        if arguments.last_applied < self.own.applied {
+            return Some(format!(
+                "candidate's data is staler than mine. candidate's last applied OpTime: {}, my last applied OpTime: {}",
+                arguments.last_applied, self.own.applied
+            ));
+        }
+        // MongoDB compares for equality. A vote may have outlived the term in which it was given, if its member restarted.
+        if !arguments.dry_run && self.last_vote.term >= arguments.term {
+            return Some(format!(
+                "already voted for another candidate ({}) this term ({})",
+                host_at(config, self.last_vote.candidate_index),
+                self.last_vote.term
+            ));
+        }
+        if own.arbiter
+            && let Some(host) = self.better_primary(config, candidate.priority, arguments.candidate_index)
+        {
+            return Some(format!("can see a healthy primary ({host}) of equal or greater priority"));
+        }
+        None
+    }
+
+    /// A primary that answers and has at least this priority.
+    fn better_primary(&self, config: &ReplicaSetConfig, priority: f64, candidate: i64) -> Option<String> {
+        let members = config.members.iter().zip(&self.peers).enumerate();
+        members
+            .filter(|(index, _)| i64::try_from(*index) != Ok(candidate))
+            .find(|(_, (member, peer))| {
+                peer.is_up() && peer.state == MemberState::Primary && member.priority >= priority
+            })
+            .map(|(_, (member, _))| member.host.to_string())
+    }
+}
+
+fn host_at(config: &ReplicaSetConfig, index: i64) -> String {
+    let member = usize::try_from(index).ok().and_then(|index| config.members.get(index));
+    member.map_or_else(|| format!("index {index}"), |member| member.host.to_string())
+}
+
+impl Coordinator {
+    /// Somebody is in this term: a client's `$replData`, a command, an entry that was fetched. A primary of an earlier term steps down,
+    /// and takes on the term once it has.
+    pub fn term_seen(&mut self, now: Moment, term: i64) {
+        self.note_term(now, term);
+        self.settle(now);
+    }
+
+    pub(super) fn note_term(&mut self, now: Moment, term: i64) {
+        if self.config.is_none() || term <= self.term {
+            return;
+        }
+        if self.is_leader() {
+            self.pending_term = self.pending_term.max(Some(term));
+            self.begin_step_down(StepDownReason::HigherTerm);
+            return;
+        }
+        self.enter_term(now, term);
+        if self.role == Role::Candidate {
+            self.end_election(ElectionOutcome::Overtaken);
+        }
+    }
+
+    /// Takes on a term. Plans for the old one are void.
+    pub(super) fn enter_term(&mut self, now: Moment, term: i64) {
+        self.term = term;
+        self.takeovers.clear();
+        self.restart_election_timer(now);
     }
 }

@@ -1,83 +1,19 @@
-//! Heartbeats: when to ask whom, what to answer, and what an answer teaches.
+//! Heartbeats: when to ask whom, what to answer, what an answer teaches, and who is there.
+//!
+//! Members that were not heard of for an election timeout are down to a primary, and a primary without a majority steps down.
 
 use std::time::Duration;
 
 use fathom_wire::{Code, Failure};
 
-use super::{Action, Coordinator};
+use super::member::{Flight, Link};
+use super::role::{LeaderMode, Role};
+use super::{Action, Coordinator, StepDownReason};
 use crate::config::{NO_VERSION, ReplicaSetConfig};
 use crate::host::Host;
 use crate::member_state::MemberState;
 use crate::messages::{HeartbeatArguments, HeartbeatReply};
 use crate::moment::Moment;
-
-/// How often a heartbeat that failed is sent again at once (mongodb/mongo:src/mongo/db/repl/topology_coordinator.h,
-/// kMaxHeartbeatRetries).
-const RETRIES: u32 = 2;
-
-/// The way to one host.
-#[derive(Clone, Debug)]
-pub(super) struct Link {
-    /// When to ask next, while nothing is under way.
-    due: Moment,
-    flight: Option<Flight>,
-    /// When the present series of tries began, while it has neither succeeded nor failed.
-    trying_since: Option<Moment>,
-    failures: u32,
-    /// How often it answered.
-    hits: u64,
-    /// The moving average of the time to its answers.
-    ping: Option<Duration>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Flight {
-    sequence: u64,
-    deadline: Moment,
-}
-
-impl Link {
-    fn new(due: Moment) -> Link {
-        Link { due, flight: None, trying_since: None, failures: 0, hits: 0, ping: None }
-    }
-
-    /// When something is to happen.
-    pub(super) fn next_event(&self) -> Moment {
-        self.flight.map_or(self.due, |flight| flight.deadline)
-    }
-
-    pub(super) fn hits(&self) -> u64 {
-        self.hits
-    }
-
-    pub(super) fn ping(&self) -> Option<Duration> {
-        self.ping
-    }
-
-    /// Asks again now; an answer that is under way no longer counts.
-    pub(super) fn restart(&mut self, now: Moment) {
-        self.flight = None;
-        self.trying_since = None;
-        self.due = now;
-    }
-
-    /// A fifth of the new and four fifths of the old, as MongoDB smooths it.
-    fn hit(&mut self, round_trip: Duration) {
-        self.hits += 1;
-        self.trying_since = None;
-        self.ping = Some(self.ping.map_or(round_trip, |average| (average * 4 + round_trip) / 5));
-    }
-
-    /// Says whether this was the last try.
-    fn miss(&mut self) -> bool {
-        self.failures += 1;
-        let last = self.failures > RETRIES;
-        if last {
-            self.trying_since = None;
-        }
-        last
-    }
-}
 
 impl Coordinator {
     /// Another member asks how we are. Fails with InconsistentReplicaSetNames, BadValue for our own `_id`, and InvalidReplicaSetConfig
@@ -348,4 +284,54 @@ impl Coordinator {
 
 fn is_unauthorized(failure: &Failure) -> bool {
     matches!(failure.code(), Code::Unauthorized | Code::AuthenticationFailed)
+}
+
+impl Coordinator {
+    /// Marks members that were silent for too long.
+    pub(super) fn check_liveness(&mut self, now: Moment) {
+        let timeout = self.election_timeout();
+        let own = self.own_index;
+        let leads = matches!(self.role, Role::Leader(mode) if mode != LeaderMode::SteppingDown);
+        let mut lost = false;
+        for (index, peer) in self.peers.iter_mut().enumerate() {
+            if Some(index) == own || peer.stale || now.since(peer.heard) < timeout {
+                continue;
+            }
+            peer.stale = true;
+            if leads {
+                peer.set_down(now, "no response within election timeout period");
+                lost = true;
+            }
+        }
+        if lost && !self.majority_is_up() {
+            self.begin_step_down(StepDownReason::LostMajority);
+        }
+    }
+
+    /// When the next member becomes silent for too long.
+    pub(super) fn next_stale(&self) -> Option<Moment> {
+        let timeout = self.election_timeout();
+        let others = self.peers.iter().enumerate().filter(|(index, _)| Some(*index) != self.own_index);
+        others.filter(|(_, peer)| !peer.stale).map(|(_, peer)| peer.heard + timeout).min()
+    }
+
+    /// All members count as heard of, as when we begin to lead.
+    pub(super) fn trust_all(&mut self, now: Moment) {
+        self.peers.iter_mut().for_each(|peer| peer.heard_of(now));
+    }
+
+    /// Whether voters that are up, and we, are a majority.
+    pub(super) fn majority_is_up(&self) -> bool {
+        let Some(config) = &self.config else { return false };
+        let up = config
+            .members
+            .iter()
+            .zip(&self.peers)
+            .enumerate()
+            .filter(|(index, (member, peer))| {
+                member.is_voter() && (Some(*index) == self.own_index || peer.is_up())
+            })
+            .count();
+        up * 2 > config.voters()
+    }
 }

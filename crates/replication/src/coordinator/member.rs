@@ -1,4 +1,6 @@
-//! What one member knows of another: what its heartbeats said, and how far it is.
+//! What one member knows of another: what its heartbeats said, how far it is, and the way to its host.
+
+use std::time::Duration;
 
 use crate::host::Host;
 use crate::member_state::MemberState;
@@ -6,6 +8,10 @@ use crate::messages::HeartbeatReply;
 use crate::moment::Moment;
 use crate::optime::{NO_TERM, OpTime};
 use crate::write_concern::Progress;
+
+/// How often a heartbeat that failed is sent again at once (mongodb/mongo:src/mongo/db/repl/topology_coordinator.h,
+/// kMaxHeartbeatRetries).
+const RETRIES: u32 = 2;
 
 /// Whether a member answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,5 +141,69 @@ impl Peer {
         self.election_time = None;
         self.syncing_to = None;
         message.clone_into(&mut self.message);
+    }
+}
+
+/// The way to one host.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    /// When to ask next, while nothing is under way.
+    pub(super) due: Moment,
+    pub(super) flight: Option<Flight>,
+    /// When the present series of tries began, while it has neither succeeded nor failed.
+    pub(super) trying_since: Option<Moment>,
+    pub(super) failures: u32,
+    /// How often it answered.
+    pub(super) hits: u64,
+    /// The moving average of the time to its answers.
+    pub(super) ping: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub(super) sequence: u64,
+    pub(super) deadline: Moment,
+}
+
+impl Link {
+    pub(super) fn new(due: Moment) -> Link {
+        Link { due, flight: None, trying_since: None, failures: 0, hits: 0, ping: None }
+    }
+
+    /// When something is to happen.
+    pub(super) fn next_event(&self) -> Moment {
+        self.flight.map_or(self.due, |flight| flight.deadline)
+    }
+
+    pub(super) fn hits(&self) -> u64 {
+        self.hits
+    }
+
+    pub(super) fn ping(&self) -> Option<Duration> {
+        self.ping
+    }
+
+    /// Asks again now; an answer that is under way no longer counts.
+    pub(super) fn restart(&mut self, now: Moment) {
+        self.flight = None;
+        self.trying_since = None;
+        self.due = now;
+    }
+
+    /// A fifth of the new and four fifths of the old, as MongoDB smooths it.
+    pub(super) fn hit(&mut self, round_trip: Duration) {
+        self.hits += 1;
+        self.trying_since = None;
+        self.ping = Some(self.ping.map_or(round_trip, |average| (average * 4 + round_trip) / 5));
+    }
+
+    /// Says whether this was the last try.
+    pub(super) fn miss(&mut self) -> bool {
+        self.failures += 1;
+        let last = self.failures > RETRIES;
+        if last {
+            self.trying_since = None;
+        }
+        last
     }
 }

@@ -12,26 +12,22 @@ mod action;
 mod catch_up;
 mod election;
 mod heartbeats;
-mod hello;
-mod liveness;
 mod member;
 mod progress;
 mod reconfig;
+mod role;
 mod status;
 mod stepdown;
 mod sync_source;
 mod takeover;
-mod terms;
-mod voting;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use action::{Action, ElectionOutcome, ElectionReason, StepDownReason};
-pub use hello::election_id;
-pub use status::StatusContext;
+pub use election::Ballot;
+pub use status::{StatusContext, election_id};
 pub use stepdown::StepDownRequest;
-pub use voting::Ballot;
 
 use crate::chance::Chance;
 use crate::config::ReplicaSetConfig;
@@ -41,12 +37,8 @@ use crate::member_state::MemberState;
 use crate::moment::Moment;
 use crate::optime::OpTime;
 use crate::write_concern::Progress;
-use catch_up::CatchUp;
-use election::Election;
-use heartbeats::Link;
-use member::Peer;
-use stepdown::StepDownAttempt;
-use takeover::Takeovers;
+use member::{Link, Peer};
+use role::{CatchUp, Election, LeaderMode, Role, StepDownAttempt, Takeovers};
 
 /// What a member is told at its start.
 #[derive(Clone, Debug)]
@@ -87,27 +79,6 @@ pub enum FollowerMode {
     Rollback,
     /// Following.
     Secondary,
-}
-
-/// Whether a member leads, and how far that has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    Follower,
-    Candidate,
-    Leader(LeaderMode),
-}
-
-/// How far a primary has come in taking office, or leaving it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LeaderMode {
-    /// Elected; catches up and drains.
-    Elect,
-    /// Accepts writes.
-    Writable,
-    /// `replSetStepDown` waits for others to catch up; was in this mode before.
-    Attempting { was_writable: bool },
-    /// Steps down for sure; the driver ends its writes.
-    SteppingDown,
 }
 
 /// One member of a replica set.

@@ -3,7 +3,8 @@
 use bson::{Document, doc};
 use fathom_wire::{Code, Failure};
 
-use super::{Action, Coordinator, LeaderMode, Role};
+use super::role::{LeaderMode, Role};
+use super::{Action, Coordinator};
 use crate::commit_point::majority_optime;
 use crate::config::Member;
 use crate::host::Host;

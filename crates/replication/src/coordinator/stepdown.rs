@@ -6,7 +6,8 @@ use std::time::Duration;
 use bson::{Document, doc};
 use fathom_wire::{Code, Failure};
 
-use super::{Action, Coordinator, FollowerMode, LeaderMode, Role, StepDownReason};
+use super::role::{LeaderMode, Role, StepDownAttempt};
+use super::{Action, Coordinator, FollowerMode, StepDownReason};
 use crate::config::Member;
 use crate::host::Host;
 use crate::member_state::MemberState;
@@ -54,20 +55,6 @@ impl StepDownRequest {
             catch_up: Duration::from_secs(catch_up),
             force,
         })
-    }
-}
-
-/// A `replSetStepDown` that waits.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StepDownAttempt {
-    wait_until: Moment,
-    step_down_until: Moment,
-    force: bool,
-}
-
-impl StepDownAttempt {
-    pub(super) fn next_event(&self) -> Moment {
-        self.wait_until.min(self.step_down_until)
     }
 }
 

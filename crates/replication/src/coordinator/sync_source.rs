@@ -5,7 +5,7 @@ use std::time::Duration;
 use bson::{Document, doc};
 use fathom_wire::{Code, Failure};
 
-use super::member::Peer;
+use super::member::{Link, Peer};
 use super::{Action, Coordinator};
 use crate::config::{Member, ReplicaSetConfig};
 use crate::host::Host;
@@ -45,7 +45,7 @@ impl Coordinator {
             return Some(host);
         }
         let others = u64::try_from(config.members.len()).unwrap_or(u64::MAX).saturating_sub(1);
-        let pings: u64 = self.links.values().map(super::Link::hits).sum();
+        let pings: u64 = self.links.values().map(Link::hits).sum();
         if pings < others.saturating_mul(PINGS_EACH) {
             return None;
         }
@@ -109,7 +109,7 @@ impl Coordinator {
 
     /// The average time of a heartbeat there and back.
     pub(super) fn ping(&self, host: &Host) -> Option<Duration> {
-        self.links.get(host).and_then(super::Link::ping)
+        self.links.get(host).and_then(Link::ping)
     }
 
     fn is_denied(&self, now: Moment, host: &Host) -> bool {

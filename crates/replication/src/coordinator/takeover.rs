@@ -15,23 +15,6 @@ const CHANCE_PERCENT: u32 = 15;
 /// How many entries of one second a member may be behind that takes over for its priority.
 const FRESH_INCREMENTS: u32 = 1000;
 
-/// Planned takeovers.
-#[derive(Debug, Default)]
-pub(super) struct Takeovers {
-    priority: Option<Moment>,
-    catch_up: Option<Moment>,
-}
-
-impl Takeovers {
-    pub(super) fn next(&self) -> Option<Moment> {
-        self.priority.into_iter().chain(self.catch_up).min()
-    }
-
-    pub(super) fn clear(&mut self) {
-        *self = Takeovers::default();
-    }
-}
-
 impl Coordinator {
     /// Counts the election timeout from now on, if we are a secondary that may be elected.
     pub(super) fn restart_election_timer(&mut self, now: Moment) {

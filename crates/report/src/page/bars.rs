@@ -1,15 +1,22 @@
-//! Budgets, queues and amplification as tables with a bar in each row: they print, they fit a telephone, and they need no script.
+//! Tables with a bar in each row: budgets, queues, amplification, what an operation cost each server, and the servers
+//! side by side.
+//!
+//! They print, they fit a telephone, and they need no script.
 
+use std::collections::BTreeMap;
+
+use fathom_record::SeriesSet;
 use fathom_record::amplification::Amplification;
 use fathom_record::budget::{Budget, Layer};
 use fathom_record::disk::Entry;
+use fathom_record::members::MemberRow;
 use fathom_record::queue::QueueLadder;
 use fathom_units::{count, decimal};
 use serde::Serialize;
 
-use super::chart::figure;
+use super::svg::figure;
 use crate::budget::{Said, whole};
-use crate::figures::{bytes, time_us};
+use crate::terminal_text::{bytes, time_us};
 
 /// A table of bars.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -179,8 +186,111 @@ fn of_amplification(one: &Amplification) -> BarTable {
     }
 }
 
+/// A figure: its name, its series (`{}` is the server's number, `{device}` its device), and how it is written.
+type Figure = (&'static str, &'static str, fn(f64) -> String);
+
+const FIGURES: [Figure; 9] = [
+    ("processor time of the server", "server.{}.process.cpu_us", time_us),
+    ("sent to the server", "server.{}.network.in_bytes", bytes),
+    ("sent back", "server.{}.network.out_bytes", bytes),
+    ("read by the engine", "server.{}.engine.read_bytes", bytes),
+    ("written by the engine", "server.{}.engine.written_bytes", bytes),
+    ("device reads", "device.{device}.reads", decimal),
+    ("read from the device", "device.{device}.read_bytes", bytes),
+    ("device writes", "device.{device}.writes", decimal),
+    ("written to the device", "device.{device}.written_bytes", bytes),
+];
+
+/// A table for each server that did operations.
+pub(super) fn cost_tables(series: &SeriesSet, environment: &BTreeMap<String, String>) -> Vec<BarTable> {
+    let members = series.words_after("server.");
+    members.into_iter().filter_map(|member| table(series, environment, member)).collect()
+}
+
+fn table(series: &SeriesSet, environment: &BTreeMap<String, String>, member: &str) -> Option<BarTable> {
+    let device = environment.get(&format!("server.{member}.device"));
+    let total = |pattern: &str| {
+        let name = pattern.replace("{}", member);
+        let name = match device {
+            Some(device) => name.replace("{device}", device),
+            None if name.contains("{device}") => return None,
+            None => name,
+        };
+        Some(series.get(&name)?.points.iter().map(|point| point.value).sum::<f64>())
+    };
+    let operations = ["reads", "writes"].map(|kind| total(&format!("server.{{}}.{kind}.operations")));
+    let operations: f64 = operations.into_iter().flatten().sum();
+    if operations <= 0.0 {
+        return None;
+    }
+    let rows = FIGURES.iter().filter_map(|(name, pattern, write)| {
+        let cells = vec![(*name).to_owned(), write(total(pattern)? / operations)];
+        Some(BarRow { cells, ..BarRow::default() })
+    });
+    Some(BarTable {
+        id: format!("cost-{member}"),
+        title: format!("Server {member}: what a read or a write cost"),
+        how: format!(
+            "Everything that was counted over the run, whoever caused it, over {} reads and writes in the server.",
+            count(operations)
+        ),
+        heads: ["of", "per operation"].map(str::to_owned).to_vec(),
+        rows: rows.collect(),
+        doubts: Vec::new(),
+    })
+}
+
+/// The table; none of fewer than two servers.
+pub(super) fn members_table(results: &[Entry]) -> Option<BarTable> {
+    let members: Vec<&MemberRow> = results
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Member(row) => Some(row),
+            _ => None,
+        })
+        .collect();
+    (members.len() > 1).then(|| BarTable {
+        id: "members".to_owned(),
+        title: "Servers side by side".to_owned(),
+        how: "Means over the run. Lag: how old the oldest write was that the member's journal lacked. A device that several servers \
+              use is that of all of them."
+            .to_owned(),
+        heads: ["server", "engine", "lag", "operations/s", "device write"].map(str::to_owned).to_vec(),
+        rows: members.into_iter().map(row).collect(),
+        doubts: Vec::new(),
+    })
+}
+
+fn row(member: &MemberRow) -> BarRow {
+    let dash = || "-".to_owned();
+    let mut name = member.member.clone();
+    if let Some(role) = &member.role {
+        name = format!("{name} {role}");
+    }
+    if let Some(part_of) = &member.part_of {
+        name = format!("{name} of {part_of}");
+    }
+    if let Some(chunks) = member.chunks {
+        name = format!("{name}, chunks: {}", decimal(chunks));
+    }
+    let served = match member.applied_per_s {
+        Some(applied) => format!("{} applied", decimal(applied)),
+        None => member.operations_per_s.map_or_else(dash, decimal),
+    };
+    let cells = vec![
+        name,
+        member.engine.clone().unwrap_or_else(dash),
+        member.lag_ms.map_or_else(dash, |ms| time_us(1000.0 * ms)),
+        served,
+        member.device_write_us.map_or_else(dash, time_us),
+    ];
+    BarRow { cells, ..BarRow::default() }
+}
+
 #[cfg(test)]
 mod tests {
+    use fathom_record::Point;
+
     use super::*;
 
     #[test]
@@ -219,5 +329,50 @@ mod tests {
         assert_eq!(places, [("network", "0", "30"), ("page read", "30", "60"), ("unexplained", "90", "10")]);
         assert!(table.how.contains("90 %") && table.how.contains("does not close"), "{}", table.how);
         assert_eq!(table.doubts, ["No ping."]);
+    }
+
+    #[test]
+    fn what_was_counted_is_divided_by_the_operations() {
+        let mut series = SeriesSet::default();
+        for (name, value) in [
+            ("server.0.reads.operations", 300.0),
+            ("server.0.writes.operations", 100.0),
+            ("server.0.process.cpu_us", 8000.0),
+            ("device.sda.reads", 200.0),
+        ] {
+            for second in 0..2 {
+                series.add(name, "1", Point { begin_ns: second, end_ns: second + 1, value: value / 2.0 });
+            }
+        }
+        let environment = BTreeMap::from([("server.0.device".to_owned(), "sda".to_owned())]);
+        let tables = cost_tables(&series, &environment);
+        let [table] = tables.as_slice() else { panic!("{tables:#?}") };
+        let cells: Vec<&[String]> = table.rows.iter().map(|row| row.cells.as_slice()).collect();
+        assert_eq!(cells, [["processor time of the server", "20.0 µs"], ["device reads", "0.50"]]);
+        assert!(super::cost_tables(&SeriesSet::default(), &environment).is_empty());
+    }
+
+    #[test]
+    fn a_row_says_what_a_server_is_and_one_server_needs_no_table() {
+        let primary = MemberRow {
+            member: "0".into(),
+            engine: Some("wiredTiger".into()),
+            role: Some("primary".into()),
+            part_of: Some("rs0".into()),
+            operations_per_s: Some(1200.0),
+            ..MemberRow::default()
+        };
+        let secondary = MemberRow {
+            member: "1".into(),
+            role: Some("secondary".into()),
+            lag_ms: Some(12.5),
+            applied_per_s: Some(600.0),
+            ..MemberRow::default()
+        };
+        let entries = [Entry::Member(primary), Entry::Member(secondary)];
+        let table = members_table(&entries).unwrap();
+        assert_eq!(table.rows[0].cells, ["0 primary of rs0", "wiredTiger", "-", "1,200", "-"]);
+        assert_eq!(table.rows[1].cells, ["1 secondary", "-", "12.5 ms", "600 applied", "-"]);
+        assert!(super::members_table(&entries[..1]).is_none());
     }
 }

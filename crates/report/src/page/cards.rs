@@ -1,12 +1,16 @@
 //! The first thing that a reader sees: the verdict, and the few figures that matter most, each a card.
 
 use fathom_record::disk::{Entry, VerdictOutcome};
+use fathom_record::study::{Study, StudyComparison, StudyVerdict};
 use fathom_record::verdict::{Outcome, Verdict};
 use fathom_record::{Confidence, Finding, Severity};
 use fathom_units::{Nanos, count};
 use serde::Serialize;
 
 use super::study;
+use crate::study::told::{
+    answers, chance, design, effect, effect_interval, percent, sentence, spaced, tally, versus,
+};
 
 /// A card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,7 +28,7 @@ pub(super) struct Card {
 /// The cards: the verdict first, then what was asked of the server and what it gave.
 pub(super) fn cards(results: &[Entry], findings: &[Finding]) -> Vec<Card> {
     // What a study came to is its verdict; what was found beside it is told where it is found.
-    let mut cards: Vec<Card> = study::studies(results).flat_map(study::cards).collect();
+    let mut cards: Vec<Card> = study::studies(results).flat_map(study_cards).collect();
     if cards.is_empty() {
         cards.push(verdict(results, findings));
     }
@@ -71,6 +75,47 @@ pub(super) fn cards(results: &[Entry], findings: &[Finding]) -> Vec<Card> {
         });
     }
     cards
+}
+
+/// The answer as cards: the whole first, then each comparison on which it rests.
+fn study_cards(study: &Study) -> Vec<Card> {
+    let answers = answers(study);
+    let has = |verdict: StudyVerdict| answers.iter().any(|one| one.verdict == verdict);
+    let kind = match (has(StudyVerdict::Better), has(StudyVerdict::Worse)) {
+        (true, false) => "good",
+        (false, true) => "bad",
+        // Both, or that there is no difference: neither good nor bad.
+        _ if has(StudyVerdict::Worse) || has(StudyVerdict::Same) => "plain",
+        _ => "unsure",
+    };
+    let (text, more) = match answers.as_slice() {
+        [one] => (sentence(one), String::new()),
+        many => (tally(many), design(study)),
+    };
+    let whole = Card { kind, label: study.question.clone(), text, more };
+    std::iter::once(whole).chain(answers.into_iter().map(|one| comparison_card(study, one))).collect()
+}
+
+fn comparison_card(study: &Study, one: &StudyComparison) -> Card {
+    let kind = match one.verdict {
+        StudyVerdict::Better => "good",
+        StudyVerdict::Worse => "bad",
+        StudyVerdict::Same => "plain",
+        StudyVerdict::Undecided => "unsure",
+    };
+    let floor = study.noise.iter().find(|noise| noise.metric == one.metric);
+    let floor = floor.map_or_else(String::new, |noise| format!(" Noise floor {}.", percent(noise.floor)));
+    Card {
+        kind,
+        label: format!("{}, {}", spaced(&one.metric), versus(one)),
+        text: format!("{}: {}", study::verdict(one).1, effect(one.ratio)),
+        more: format!(
+            "95 %: {}; p {} after all comparisons, {} pairs.{floor}",
+            effect_interval(one.interval),
+            chance(one.adjusted_p),
+            one.pairs.len()
+        ),
+    }
 }
 
 /// Of the servers that were judged the worst; else what the probe said, else the worst finding of a check.

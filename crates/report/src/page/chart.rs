@@ -1,42 +1,13 @@
 //! A chart as the page holds it: a picture that needs no script, its data as CSV, and what it rests on.
+//!
+//! All charts of a page share the steps of time. A step is a second, or longer where a run is so long that nobody could
+//! tell seconds apart. A value is the mean of what was read within the step; a step without a reading is a gap and
+//! stays one.
 
+use fathom_record::Point;
 use serde::Serialize;
 
-use super::svg;
-
-/// One line of a chart.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Line {
-    /// As the legend has it.
-    pub(super) name: String,
-    /// A value for each place on the x axis; none is a gap.
-    pub(super) values: Vec<Option<f64>>,
-}
-
-impl Line {
-    /// The line at other places: gaps where it has none of them.
-    fn moved(&self, from: &[f64], to: &[f64]) -> Line {
-        let mut own = from.iter().zip(&self.values).peekable();
-        let values = to.iter().map(|place| {
-            while own.next_if(|(at, _)| **at < *place).is_some() {}
-            own.next_if(|(at, _)| **at == *place).and_then(|(_, value)| *value)
-        });
-        Line { name: self.name.clone(), values: values.collect() }
-    }
-}
-
-/// What the x axis of a chart is.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Across {
-    /// With its unit.
-    pub(super) name: &'static str,
-    /// Each line has a value for each of these.
-    pub(super) places: Vec<f64>,
-    /// Ticks with their labels; from the places if there are none.
-    pub(super) ticks: Vec<(f64, String)>,
-    /// Whether equal ratios are equally far apart; every place is above 0 then.
-    pub(super) is_log: bool,
-}
+use super::svg::{self, Across, Line, figure};
 
 /// What is drawn, before it is drawn.
 pub(super) struct Plan {
@@ -172,26 +143,65 @@ pub(super) fn cell(text: &str) -> String {
     }
 }
 
-/// Five significant digits, without zeros that say nothing.
-pub(super) fn figure(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return "0".to_owned();
+/// The most steps of a page.
+const MOST: u64 = 3600;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The steps, from the run's start on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Grid {
+    /// Length of a step, in nanoseconds.
+    step_ns: u64,
+    /// How many.
+    count: usize,
+}
+
+impl Grid {
+    /// Whole seconds up to `end_ns`, as many to a step as are needed.
+    pub(super) fn until(end_ns: u64) -> Grid {
+        let seconds = end_ns.div_ceil(SECOND_NS);
+        let step_s = seconds.div_ceil(MOST).max(1);
+        Grid { step_ns: step_s.saturating_mul(SECOND_NS), count: seconds.div_ceil(step_s) as usize }
     }
-    let before = value.abs().log10().floor() as i32 + 1;
-    let digits = usize::try_from((5 - before).clamp(0, 12)).unwrap_or(0);
-    let text = format!("{value:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+
+    /// The steps as the x axis of a chart.
+    pub(super) fn across(&self) -> Across {
+        seconds((0..self.count).map(|at| self.end_s(at)))
+    }
+
+    /// The time that they cover, in words.
+    pub(super) fn window(&self) -> String {
+        let end_s = self.count.checked_sub(1).map_or(0.0, |last| self.end_s(last));
+        format!("0 to {} s, in steps of {} s", figure(end_s), figure(self.step_ns as f64 / 1e9))
+    }
+
+    /// When a step ends, in seconds since the run's start.
+    fn end_s(&self, at: usize) -> f64 {
+        (at as f64 + 1.0) * self.step_ns as f64 / 1e9
+    }
+
+    /// The mean of the values whose windows end in each step.
+    pub(super) fn means(&self, points: impl IntoIterator<Item = Point>) -> Vec<Option<f64>> {
+        let mut sums = vec![(0.0, 0u32); self.count];
+        for point in points.into_iter().filter(|point| point.value.is_finite()) {
+            let at = (point.end_ns.saturating_sub(1) / self.step_ns) as usize;
+            if let Some((sum, count)) = sums.get_mut(at) {
+                *sum += point.value;
+                *count += 1;
+            }
+        }
+        sums.into_iter().map(|(sum, count)| (count > 0).then(|| sum / f64::from(count))).collect()
+    }
+}
+
+/// Moments in seconds since the run's start as the x axis of a chart.
+pub(super) fn seconds(places: impl Iterator<Item = f64>) -> Across {
+    Across { name: "second", places: places.collect(), ticks: Vec::new(), is_log: false }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn figures_keep_five_digits() {
-        let figures = [0.0, 1.0, 0.012_345_678, 12.345_678, 123_456.7, -2.5, f64::NAN].map(figure);
-        assert_eq!(figures, ["0", "1", "0.012346", "12.346", "123457", "-2.5", "0"]);
-    }
 
     #[test]
     fn data_stand_as_csv_with_gaps_and_quoted_names() {
@@ -201,5 +211,20 @@ mod tests {
             Line { name: "c".into(), values: vec![None, Some(2.0)] },
         ];
         assert_eq!(csv(&across, &lines, "ms"), "second,\"a,\"\"b\"\" (ms)\",c (ms)\n1,1.5,\n2,,2");
+    }
+
+    fn point(end_ns: u64, value: f64) -> Point {
+        Point { begin_ns: 0, end_ns, value }
+    }
+
+    #[test]
+    fn a_long_run_has_longer_steps_and_gaps_stay() {
+        assert_eq!(Grid::until(90 * SECOND_NS), Grid { step_ns: SECOND_NS, count: 90 });
+        assert_eq!(Grid::until(7200 * SECOND_NS), Grid { step_ns: 2 * SECOND_NS, count: 3600 });
+        assert_eq!(Grid::until(0).count, 0);
+        let grid = Grid::until(3 * SECOND_NS);
+        let points = [point(1, 1.0), point(SECOND_NS, 3.0), point(3 * SECOND_NS, 7.0), point(u64::MAX, 9.0)];
+        assert_eq!(grid.means(points), [Some(2.0), None, Some(7.0)]);
+        assert!((grid.end_s(2) - 3.0).abs() < 1e-12);
     }
 }

@@ -10,9 +10,9 @@ use fathom_record::folders::Moment;
 use fathom_record::history::{ChangeState, History, HistoryChange, HistoryPoint, Reach};
 use fathom_stats::{mean, median};
 
-use super::chart::{Chart, cell, figure};
+use super::chart::{Chart, cell};
 use super::scale::Scale;
-use super::svg::{Axes, Frame, HEIGHT};
+use super::svg::{Axes, Frame, HEIGHT, figure};
 use crate::history::{reach, told};
 
 /// Room beside the first and the last point, as a share of the time between them.

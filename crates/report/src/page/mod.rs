@@ -7,12 +7,8 @@
 mod bars;
 mod cards;
 mod chart;
-mod client_lines;
-mod cost;
-mod grid;
 mod heat;
 mod history;
-mod members;
 mod pair;
 mod panels;
 mod pictures;
@@ -20,7 +16,6 @@ mod scale;
 mod still;
 mod study;
 mod svg;
-mod written;
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_record::disk::Entry;
@@ -30,8 +25,7 @@ use fathom_record::{Confidence, Finding, Manifest, SeriesSet, Severity, State};
 use minijinja::{AutoEscape, Environment, Value, context};
 use serde::Serialize;
 
-use self::chart::Plan;
-use self::grid::Grid;
+use self::chart::{Grid, Plan};
 pub use self::heat::OverTime;
 pub use self::pair::pair_page;
 use crate::findings::{cost_sentence, gain_sentence};
@@ -102,9 +96,9 @@ pub fn page(source: &PageSource<'_>) -> Result<String> {
     let grid = Grid::until(source.end_ns());
     let (wanted, findings): (Vec<&Finding>, Vec<&Finding>) =
         source.findings.iter().partition(|finding| finding.severity == Severity::Ok);
-    let mut bar_tables: Vec<_> = members::table(source.results).into_iter().collect();
+    let mut bar_tables: Vec<_> = bars::members_table(source.results).into_iter().collect();
     bar_tables.extend(bars::tables(source.results));
-    bar_tables.extend(cost::tables(source.series, &source.manifest.environment));
+    bar_tables.extend(bars::cost_tables(source.series, &source.manifest.environment));
     let (over_time, others) = plans(source, grid);
     let drawn = |plans: Vec<Plan>| plans.into_iter().filter_map(Plan::draw);
     let mut charts = heat::maps(source.latencies, &source.pictures.checkpoints, source.series);

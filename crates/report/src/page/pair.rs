@@ -10,9 +10,8 @@ use serde::Serialize;
 
 use super::bars::{self, BarTable};
 use super::cards::Card;
-use super::chart::{Chart, Plan};
-use super::grid::Grid;
-use super::{PageSource, cost, heat, plans, render};
+use super::chart::{Chart, Grid, Plan};
+use super::{PageSource, heat, plans, render};
 use crate::comparison::what_became;
 use crate::run_list::{is_better, value_of};
 
@@ -130,7 +129,7 @@ fn figure_row(change: &FigureChange) -> FigureRow {
 fn bar_tables(a: &PageSource<'_>, b: &PageSource<'_>) -> Vec<BarTable> {
     let of = |side: &str, source: &PageSource<'_>| {
         let mut tables = bars::tables(source.results);
-        tables.extend(cost::tables(source.series, &source.manifest.environment));
+        tables.extend(bars::cost_tables(source.series, &source.manifest.environment));
         for (number, table) in tables.iter_mut().enumerate() {
             table.id = format!("{}-{number}", side.to_lowercase());
             table.title = format!("{side}: {}", table.title);
@@ -176,7 +175,7 @@ fn beside(a: Vec<Plan>, b: Vec<Plan>) -> Vec<Chart> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::chart::{Across, Line};
+    use super::super::svg::{Across, Line};
     use super::*;
 
     fn plan(places: &[f64], values: &[f64]) -> Plan {

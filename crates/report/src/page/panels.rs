@@ -1,11 +1,14 @@
 //! Table: the charts over time, what each shows of which series, and how that is computed.
+//!
+//! Of what the load's client saw, there is a chart of each load's rates and one of its latencies, with a line for each
+//! kind of operation.
 
 use std::collections::BTreeMap;
 
 use fathom_record::{Point, Series, SeriesSet, read_together};
 
-use super::chart::{Line, Plan};
-use super::grid::Grid;
+use super::chart::{Grid, Plan};
+use super::svg::Line;
 
 /// What a chart is drawn for each of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -284,7 +287,7 @@ pub(super) type Checkpoints = BTreeMap<String, Vec<(f64, f64)>>;
 
 /// Every chart over time that the run has series for.
 pub(super) fn plans(series: &SeriesSet, checkpoints: &Checkpoints, grid: Grid) -> Vec<Plan> {
-    let mut plans = super::client_lines::plans(series, grid);
+    let mut plans = client_plans(series, grid);
     for panel in PANELS {
         let (prefix, names) = match panel.of {
             Of::Run => {
@@ -353,10 +356,92 @@ fn points(shows: Shows, name: Option<&str>, series: &SeriesSet) -> Vec<Point> {
     }
 }
 
+/// What a chart of a load shows: its name, what its series end with, title, unit, factor, whether by decades, how.
+const SHOWN: [(&str, &str, &str, &str, f64, bool, &str); 4] = [
+    (
+        "rate",
+        ".per_s",
+        "Operations of the client",
+        "1/s",
+        1.0,
+        false,
+        "Operations that succeeded, per second.",
+    ),
+    (
+        "response-p99",
+        ".response.p99_ns",
+        "99th percentile of the client's response time",
+        "µs",
+        1e-3,
+        true,
+        "Of the operations that ended in a second, from when each was due: what a user waits. Steps longer than a second show the \
+         mean of their seconds' percentiles.",
+    ),
+    (
+        "response-mean",
+        ".response.mean_ns",
+        "Mean response time of the client",
+        "µs",
+        1e-3,
+        true,
+        "From when each operation was due: what a user waits.",
+    ),
+    (
+        "service-mean",
+        ".service.mean_ns",
+        "Mean service time of the client",
+        "µs",
+        1e-3,
+        true,
+        "From the send: what the network and the server took.",
+    ),
+];
+
+/// The charts; none where no client was recorded.
+pub(super) fn client_plans(series: &SeriesSet, grid: Grid) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for (id, ending, title, unit, factor, is_log, how) in SHOWN {
+        let mut loads: BTreeMap<&str, Vec<(&str, &[Point])>> = BTreeMap::new();
+        for (name, one) in series.starting("client.") {
+            let Some(operation) = name.strip_suffix(ending) else { continue };
+            let (load, operation) = operation.rsplit_once('.').unwrap_or(("", operation));
+            if !operation.is_empty() && operation != "failed" {
+                loads.entry(load).or_default().push((operation, &one.points));
+            }
+        }
+        for (load, operations) in loads {
+            let mut readings = 0;
+            let mut lines = Vec::new();
+            for (operation, points) in operations {
+                readings += points.len();
+                let scaled = points.iter().map(|point| Point { value: point.value * factor, ..*point });
+                lines.push(Line { name: operation.to_owned(), values: grid.means(scaled) });
+            }
+            let (id, title) = match load {
+                "" => (format!("client-{id}"), title.to_owned()),
+                load => (format!("client-{id}-{load}"), format!("{title}: {load}")),
+            };
+            plans.push(Plan {
+                id,
+                title,
+                unit,
+                across: grid.across(),
+                lines,
+                is_log,
+                readings,
+                window: grid.window(),
+                how: how.to_owned(),
+                bands: Vec::new(),
+            });
+        }
+    }
+    plans
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::chart::Chart;
     use super::*;
+    use crate::page::chart::Chart;
 
     #[test]
     fn rates_means_and_readings_come_from_their_series() {

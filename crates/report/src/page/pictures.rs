@@ -6,8 +6,9 @@ use fathom_record::pictures::rhythm::LatencyRhythm;
 use fathom_record::pictures::scaling::Scaling;
 use fathom_units::{count, decimal};
 
-use super::chart::{Across, Line, Plan, figure};
+use super::chart::Plan;
 use super::scale::Scale;
+use super::svg::{Across, Line, figure};
 
 /// All of them.
 pub(super) fn plans(pictures: &Pictures) -> Vec<Plan> {

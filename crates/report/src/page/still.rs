@@ -7,9 +7,10 @@ use fathom_record::disk::{Entry, Latency, Step};
 use fathom_record::load::Load;
 use fathom_stats::Histogram;
 
-use super::chart::{Across, Line, Plan};
+use super::chart::Plan;
 use super::heat::OverTime;
 use super::scale::Scale;
+use super::svg::{Across, Line};
 
 /// Of these shares of operations the curve has a point: as many nines as a histogram can bear out.
 const QUANTILES: [f64; 16] =

@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-use super::chart::{Across, Line, figure};
 use super::scale::Scale;
 
 /// The picture, in its own units, and the place of the plot within it.
@@ -23,6 +22,40 @@ const HALF_LETTER: f64 = 4.0;
 const MAX_GROUPS: usize = 400;
 /// Lines take the colours of the page in turn.
 const COLOURS: usize = 8;
+
+/// One line of a chart.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Line {
+    /// As the legend has it.
+    pub(super) name: String,
+    /// A value for each place on the x axis; none is a gap.
+    pub(super) values: Vec<Option<f64>>,
+}
+
+impl Line {
+    /// The line at other places: gaps where it has none of them.
+    pub(super) fn moved(&self, from: &[f64], to: &[f64]) -> Line {
+        let mut own = from.iter().zip(&self.values).peekable();
+        let values = to.iter().map(|place| {
+            while own.next_if(|(at, _)| **at < *place).is_some() {}
+            own.next_if(|(at, _)| **at == *place).and_then(|(_, value)| *value)
+        });
+        Line { name: self.name.clone(), values: values.collect() }
+    }
+}
+
+/// What the x axis of a chart is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Across {
+    /// With its unit.
+    pub(super) name: &'static str,
+    /// Each line has a value for each of these.
+    pub(super) places: Vec<f64>,
+    /// Ticks with their labels; from the places if there are none.
+    pub(super) ticks: Vec<(f64, String)>,
+    /// Whether equal ratios are equally far apart; every place is above 0 then.
+    pub(super) is_log: bool,
+}
 
 /// Escapes text for SVG and HTML.
 pub(super) fn escaped(text: &str) -> String {
@@ -238,9 +271,26 @@ pub(super) fn short(value: f64) -> String {
     figure(value)
 }
 
+/// Five significant digits, without zeros that say nothing.
+pub(super) fn figure(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return "0".to_owned();
+    }
+    let before = value.abs().log10().floor() as i32 + 1;
+    let digits = usize::try_from((5 - before).clamp(0, 12)).unwrap_or(0);
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn figures_keep_five_digits() {
+        let figures = [0.0, 1.0, 0.012_345_678, 12.345_678, 123_456.7, -2.5, f64::NAN].map(figure);
+        assert_eq!(figures, ["0", "1", "0.012346", "12.346", "123457", "-2.5", "0"]);
+    }
 
     #[test]
     fn labels_have_room_beside_the_plot() {

@@ -1,7 +1,6 @@
 //! A table of texts in columns for a terminal: what does not fit beside each other stands below each other, each part with the first column.
 
-use crate::printable::{cut, printable};
-use crate::wrap::wrap;
+use crate::terminal_text::{cut, printable, wrap};
 
 /// What is longer than this many characters is no figure and no short name.
 const WIDEST: usize = 34;

@@ -14,9 +14,8 @@ use self::told::{
     amount, answers, cell_name, chance, design, effect, effect_interval, given, interaction, metrics_of,
     middle, middle_words, percent, ratio_interval, sentence, spaced, tally, versus,
 };
-use crate::members::member_lines;
-use crate::printable::{cut, printable};
-use crate::wrap::wrap;
+use crate::amplification::member_lines;
+use crate::terminal_text::{cut, printable, wrap};
 
 /// The study in lines of at most `width` characters.
 pub fn study_lines(study: &Study, width: usize) -> Vec<String> {

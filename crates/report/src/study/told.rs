@@ -6,7 +6,7 @@ use fathom_record::study::{
 use fathom_stats::median;
 use fathom_units::{Nanos, decimal};
 
-use crate::figures::bytes;
+use crate::terminal_text::bytes;
 
 /// From this ratio on an effect is told as times, not as percent.
 const TIMES: f64 = 3.0;

@@ -181,7 +181,7 @@ pub(crate) fn move_chunk(
         "now": now(),
         "waitForDelete": wait,
     };
-    let moved = donor.command("admin", &command, &crate::sending::Sending::write());
+    let moved = donor.command("admin", &command, &crate::request::Sending::write());
     instance.catalog.forget(namespace);
     note(instance, if moved.is_ok() { "moveChunk.commit" } else { "moveChunk.error" }, namespace, details);
     moved.map(|_| ())

@@ -3,25 +3,21 @@
 //! Each holds the cluster's lock of what it changes, and writes so that it may be interrupted anywhere: what is half done is
 //! either not seen yet, or is finished by doing it again.
 
-mod add_shard;
 mod chunks;
-mod dropping;
-mod enable_sharding;
-mod remove_shard;
-mod shard_collection;
+mod collections;
+mod shards;
 
 use bson::{DateTime, Document, Timestamp, doc, oid::ObjectId};
 
-pub(crate) use add_shard::add_shard;
 pub(crate) use chunks::{Where, move_chunk, split};
-pub(crate) use dropping::{drop_database, drop_sharded};
-pub(crate) use enable_sharding::enable_sharding;
-pub(crate) use remove_shard::{Removal, remove_shard};
-pub(crate) use shard_collection::{ShardCollection, shard_collection};
+pub(crate) use collections::{
+    ShardCollection, check_unique, drop_database, drop_sharded, enable_sharding, shard_collection,
+};
+pub(crate) use shards::{Removal, add_shard, remove_shard};
 
 use crate::Result;
 use crate::instance::Instance;
-use crate::sending::Sending;
+use crate::request::Sending;
 
 /// The time as `history` holds it.
 fn now() -> Timestamp {

@@ -8,15 +8,17 @@ use fathom_service::parse;
 use fathom_wire::{Code, Failure};
 
 use super::find_documents::FIRST_BATCH;
-use super::{Reply, pass_cursor_on, send_to, variables_of, write_empty_cursor, write_first_batch};
+use super::{
+    Reply, cursor_terms, pass_cursor_on, send_to, variables_of, write_empty_cursor, write_first_batch,
+};
 use crate::Result;
 use crate::backend::Backend;
 use crate::cursors::Source;
+use crate::instance::Operation;
 use crate::merge::{Merge, Shape};
-use crate::operation::Operation;
 use crate::outgoing::Outgoing;
 use crate::pipeline::{Gathering, RouterHost, Split, name_of, split};
-use crate::request::Request;
+use crate::request::{Request, Sending};
 use crate::route::Route;
 
 /// Runs the pipeline and writes the first batch.
@@ -60,8 +62,8 @@ fn about_no_collection(
     let route = op.instance.route(request.database, &namespace)?;
     let backend = route.map_or_else(|| Arc::clone(op.instance.cluster.config()), |route| route.primary);
     let command = Outgoing::forwarded(request, &[], |_| {})?;
-    crate::call::call(&backend, request.database, &command, &request.sending(), |answer| {
-        pass_cursor_on(op.instance, request.cursor_terms()?, &backend, answer, reply)
+    crate::call::call(&backend, request.database, &command, &Sending::of(request), |answer| {
+        pass_cursor_on(op.instance, cursor_terms(request)?, &backend, answer, reply)
     })
 }
 
@@ -85,7 +87,7 @@ fn answer(
         && (!elsewhere || *only == route.primary.id())
     {
         return send_to(op, request, route, only, |backend, answer| {
-            pass_cursor_on(op.instance, request.cursor_terms()?, backend, answer, reply)
+            pass_cursor_on(op.instance, cursor_terms(request)?, backend, answer, reply)
         });
     }
     if parse::boolean(request.fields, "explain")? {
@@ -151,7 +153,7 @@ fn merged(
         Gathering::Counts(form) => (None, Some(form)),
     };
     let shape = Shape { sort, ..Shape::default() };
-    let mut merge = Merge::open(request.database, &commands, request.sending(), shape, None)?;
+    let mut merge = Merge::open(request.database, &commands, Sending::of(request), shape, None)?;
     let source = match form {
         Some(form) => {
             let mut sum = 0_u64;

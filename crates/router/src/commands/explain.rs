@@ -8,13 +8,13 @@ use fathom_service::parse;
 use fathom_wire::{Code, Failure};
 
 use super::Reply;
-use super::everywhere::number;
+use super::statistics::number;
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
-use crate::operation::Operation;
+use crate::instance::Operation;
 use crate::outgoing::Outgoing;
-use crate::request::Request;
+use crate::request::{Request, Sending};
 use crate::route::Route;
 
 /// Explains a command.
@@ -85,7 +85,7 @@ fn answer(
     let mut plans = Vec::new();
     let mut statistics = Vec::new();
     for (answer, (backend, _)) in
-        call::ask_all(request.database, &commands, &request.sending()).into_iter().zip(&commands)
+        call::ask_all(request.database, &commands, &Sending::of(request)).into_iter().zip(&commands)
     {
         let answer = parse::owned(&answer?)?;
         let mut plan = doc! { "shardName": backend.id(), "connectionString": backend.hosts().to_string() };

@@ -7,14 +7,16 @@ use fathom_query::{Dialect, Filter, Projection, Sort, Variables};
 use fathom_service::parse;
 use fathom_wire::{Code, Failure};
 
-use super::{Reply, pass_cursor_on, send_to, variables_of, write_empty_cursor, write_first_batch};
+use super::{
+    Reply, cursor_terms, pass_cursor_on, send_to, variables_of, write_empty_cursor, write_first_batch,
+};
 use crate::Result;
 use crate::backend::Backend;
 use crate::cursors::Source;
+use crate::instance::Operation;
 use crate::merge::{Merge, Shape};
-use crate::operation::Operation;
 use crate::outgoing::Outgoing;
-use crate::request::Request;
+use crate::request::{Request, Sending};
 use crate::route::Route;
 
 /// Documents of the first batch when the client asks for no number.
@@ -36,7 +38,7 @@ fn answer(op: Operation<'_>, request: &Request<'_>, route: &Route, reply: &mut R
     let shards = shards_of(request, route)?;
     if let [only] = shards.as_slice() {
         send_to(op, request, route, only, |backend, answer| {
-            pass_cursor_on(op.instance, request.cursor_terms()?, backend, answer, reply)
+            pass_cursor_on(op.instance, cursor_terms(request)?, backend, answer, reply)
         })?;
         op.client.count_one_shard_query();
         return Ok(());
@@ -48,7 +50,7 @@ fn answer(op: Operation<'_>, request: &Request<'_>, route: &Route, reply: &mut R
         commands.push((op.instance.cluster.shard(shard)?, command));
     }
     let batch = (query.batch_size.unwrap_or(FIRST_BATCH), query.single_batch);
-    let merge = Merge::open(request.database, &commands, request.sending(), query.shape, None)?;
+    let merge = Merge::open(request.database, &commands, Sending::of(request), query.shape, None)?;
     write_first_batch(op, request, &route.namespace, Source::Merge(Box::new(merge)), batch, reply)
 }
 

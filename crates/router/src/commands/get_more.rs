@@ -8,9 +8,9 @@ use super::Reply;
 use crate::Result;
 use crate::call;
 use crate::cursors::{Cursor, Source};
-use crate::operation::Operation;
+use crate::instance::Operation;
 use crate::outgoing::{Outgoing, copy};
-use crate::request::Request;
+use crate::request::{Request, Sending};
 
 /// Writes the next batch.
 pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
@@ -46,7 +46,7 @@ fn next_batch(request: &Request<'_>, id: i64, cursor: &mut Cursor, reply: &mut R
             body.i64("getMore", *theirs);
             copy(request.body(), body, |name| !matches!(name, "getMore" | "$db" | "$clusterTime"));
         })?;
-        return call::call(backend, request.database, &command, &request.sending(), |answer| {
+        return call::call(backend, request.database, &command, &Sending::of(request), |answer| {
             let inner = parse::document(answer, "cursor")?;
             let left = inner.map(|inner| parse::integer(inner, "id")).transpose()?.flatten().unwrap_or(0);
             if let Some(inner) = inner {

@@ -3,27 +3,17 @@
 //! One file for a thought. What mongos has and this router has not is listed too, with the reason, so that it is refused by name.
 
 mod aggregate;
-mod collection_statistics;
-mod command;
-mod count;
-mod create;
-mod currentop;
-mod distinct;
-mod drop;
-mod everywhere;
+mod collections;
 mod explain;
-mod find_and_modify;
 mod find_documents;
 mod get_more;
-mod hello;
-mod indexes;
 mod information;
-mod list_databases;
-mod primary;
+mod matches;
+mod operations;
 mod refused;
 mod server_status;
-mod sessions;
 mod sharding;
+mod statistics;
 mod table;
 mod writes;
 
@@ -36,21 +26,30 @@ use crate::Result;
 use crate::backend::Backend;
 use crate::call;
 use crate::cursors::{Cursor, Source};
-use crate::instance::Instance;
-use crate::operation::Operation;
+use crate::instance::{Instance, Operation};
 use crate::outgoing::{Outgoing, copy, fields_of};
-use crate::request::Request;
+use crate::request::{Request, Sending};
 use crate::route::Route;
 
-use crate::shard_reply::OF_THE_HOP;
-pub(crate) use crate::shard_reply::pass_on;
-pub(crate) use crate::variables::variables_of;
-pub(crate) use command::{Command, Reply};
+use crate::outgoing::OF_THE_REPLY;
+pub(crate) use crate::outgoing::pass_on;
+pub(crate) use crate::request::variables_of;
 pub(crate) use find_documents::shards_of;
-pub(crate) use table::{COMMANDS, find};
+pub(crate) use table::{function_of, registry};
+
+/// The reply being written.
+pub(crate) type Reply<'a> = fathom_wire::DocumentWriter<'a>;
+
+/// The function of a command.
+pub(crate) type Run = fn(Operation<'_>, &Request<'_>, &mut Reply<'_>) -> Result<()>;
+
+/// The database, and whether a cursor of this command lives until it is closed.
+pub(crate) fn cursor_terms<'a>(request: &Request<'a>) -> Result<(&'a str, bool)> {
+    Ok((request.database, parse::boolean(request.fields, "noCursorTimeout")?))
+}
 
 /// Hands a shard's reply with a cursor on, under an id of the router's own if the shard has more; for the database and with the time-out
-/// of [`Request::cursor_terms`].
+/// of [`cursor_terms`].
 pub(crate) fn pass_cursor_on(
     instance: &Instance,
     (database, no_timeout): (&str, bool),
@@ -81,7 +80,7 @@ pub(crate) fn pass_cursor_on(
             let mut out = reply.begin_document("cursor");
             copy(cursor, &mut out, |name| name != "id");
             out.i64("id", own);
-        } else if !OF_THE_HOP.contains(&name) {
+        } else if !OF_THE_REPLY.contains(&name) {
             reply.value(name, value);
         }
     }
@@ -131,7 +130,7 @@ pub(crate) fn send_to<R>(
 ) -> Result<R> {
     let backend = op.instance.cluster.shard(shard)?;
     let command = for_shard(request, route, shard)?;
-    call::call(&backend, request.database, &command, &request.sending(), |answer| take(&backend, answer))
+    call::call(&backend, request.database, &command, &Sending::of(request), |answer| take(&backend, answer))
 }
 
 /// A request as it came, for one shard of its route.

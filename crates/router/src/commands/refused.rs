@@ -4,7 +4,7 @@ use fathom_wire::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
-use crate::operation::Operation;
+use crate::instance::Operation;
 use crate::request::Request;
 
 const NO_USERS: &str = "this router knows no users: keep it on loopback";
@@ -41,7 +41,7 @@ static REFUSED: &[(&str, &str)] = &[
 
 /// Refuses.
 pub(super) fn run(_: Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
-    let name = request.name;
+    let name = request.command.name;
     let reason = REFUSED.iter().find(|one| one.0 == name).map_or("it is not here", |one| one.1);
     Err(Failure::new(Code::CommandNotSupported, format!("{name} is not in this router: {reason}")))
 }

@@ -6,12 +6,10 @@ use bson::{DateTime, doc};
 use fathom_service::{Counter, ProcessFigures};
 use fathom_wire::Compressor;
 
-use super::{COMMANDS, Reply};
+use super::Reply;
 use crate::Result;
-use crate::instance::Instance;
-use crate::operation::Operation;
-use crate::request::Kind;
-use crate::request::Request;
+use crate::instance::{Instance, Operation};
+use crate::request::{Kind, Request};
 
 const MIB: u64 = 1 << 20;
 /// The size of a chunk above which it is to be moved in parts, as `config.settings` has it by default.
@@ -156,13 +154,7 @@ fn metrics(instance: &Instance, reply: &mut Reply<'_>) {
     let (single, multi, pinned) = instance.cursors.counts();
     let mut metrics = reply.begin_document("metrics");
     let mut commands = metrics.begin_document("commands");
-    counted(&mut commands, "<UNKNOWN>", &instance.counters.unknown_commands);
-    for command in COMMANDS.iter() {
-        let Some(counter) = instance.counters.command(command.row()) else { continue };
-        let mut one = commands.begin_document(command.name);
-        counted(&mut one, "failed", &counter.failed);
-        counted(&mut one, "total", &counter.total);
-    }
+    instance.counters.each.write(instance.commands, &mut commands);
     commands.end();
     let mut cursor = metrics.begin_document("cursor");
     let mut open = cursor.begin_document("open");

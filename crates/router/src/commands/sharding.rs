@@ -1,42 +1,24 @@
 //! The commands that administrate the cluster: from their fields to [`crate::admin`], and back.
 
 use bson::{Bson, Document, RawBsonRef, doc};
-use fathom_service::parse;
+use fathom_service::{GENERIC_ARGUMENTS, parse};
 use fathom_wire::{Code, Failure};
 
 use super::{Reply, write_number};
 use crate::Result;
 use crate::admin::{self, Removal, ShardCollection, Where};
 use crate::balancer::{self, Mode};
-use crate::operation::Operation;
+use crate::instance::Operation;
 use crate::outgoing::fields_of;
 use crate::request::Request;
 
-/// Fields that every command may have.
-const GENERIC: &[&str] = &[
-    "$db",
-    "lsid",
-    "$clusterTime",
-    "$readPreference",
-    "comment",
-    "maxTimeMS",
-    "writeConcern",
-    "readConcern",
-    "apiVersion",
-    "apiStrict",
-    "apiDeprecationErrors",
-    "$audit",
-    "$client",
-    "$configServerState",
-    "$queryOptions",
-];
-
 /// Refuses fields that the command does not know: what they ask for would not be done.
 fn only(request: &Request<'_>, known: &[&str]) -> Result<()> {
-    let unknown =
-        fields_of(request.body()).skip(1).find(|(name, _)| !known.contains(name) && !GENERIC.contains(name));
+    let unknown = fields_of(request.body())
+        .skip(1)
+        .find(|(name, _)| !known.contains(name) && !GENERIC_ARGUMENTS.contains(name));
     match unknown {
-        Some((name, _)) => Err(parse::unknown_field(request.name, name)),
+        Some((name, _)) => Err(parse::unknown_field(request.command.name, name)),
         None => Ok(()),
     }
 }
@@ -44,7 +26,7 @@ fn only(request: &Request<'_>, known: &[&str]) -> Result<()> {
 fn text<'a>(request: &Request<'a>) -> Result<&'a str> {
     match request.target {
         RawBsonRef::String(text) if !text.is_empty() => Ok(text),
-        other => Err(parse::wrong_type(request.name, other, "string")),
+        other => Err(parse::wrong_type(request.command.name, other, "string")),
     }
 }
 
@@ -181,7 +163,7 @@ fn chunk_of(request: &Request<'_>) -> Result<Where> {
     match (given.next(), given.next()) {
         (Some(one), None) => Ok(one),
         _ => {
-            let what = format!("{} takes just one of find, bounds and middle", request.name);
+            let what = format!("{} takes just one of find, bounds and middle", request.command.name);
             Err(Failure::new(Code::BadValue, what))
         }
     }

@@ -6,13 +6,10 @@
 
 mod outcome;
 mod statements;
-mod target;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bson::{RawDocument, RawDocumentBuf};
-use fathom_service::parse;
 use fathom_wire::limits::MAX_WRITE_BATCH;
 use fathom_wire::{Code, DocumentWriter, Failure};
 
@@ -23,9 +20,9 @@ pub(crate) use statements::Verb;
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
-use crate::operation::Operation;
+use crate::instance::Operation;
 use crate::outgoing::Outgoing;
-use crate::request::Request;
+use crate::request::{Request, Sending};
 use crate::route::{Route, is_stale};
 
 /// After so many rounds without progress a batch is given up, as in mongos.
@@ -88,9 +85,9 @@ impl Run<'_, '_> {
             let versions = self.route.versions(primary.id());
             let command = Outgoing::forwarded(self.request, &[], |_| {})?.with_sequence_of(self.request);
             let command = command.with_versions(versions);
-            let sending = self.request.sending();
+            let sending = Sending::of(self.request);
             let answered = call::call(&primary, self.request.database, &command, &sending, |answer| {
-                crate::shard_reply::pass_on(answer, reply);
+                crate::outgoing::pass_on(answer, reply);
                 Ok(())
             });
             match answered {
@@ -228,7 +225,7 @@ impl Run<'_, '_> {
             let command = self.batch.command(self.request, &part.places)?;
             commands.push((backend, command.with_versions(self.route.versions(&part.shard))));
         }
-        let replies = call::ask_all(self.request.database, &commands, &self.request.sending());
+        let replies = call::ask_all(self.request.database, &commands, &Sending::of(self.request));
         let mut stale = Vec::new();
         self.outcome.refused.clear();
         let alone =
@@ -257,19 +254,4 @@ impl Run<'_, '_> {
             self.outcome.fail(*place, failure);
         }
     }
-}
-
-/// The field of a statement that must be a document.
-fn document_field<'d>(statement: &'d RawDocument, name: &str) -> Result<&'d RawDocument> {
-    parse::document(statement, name)?.ok_or_else(|| parse::missing(name))
-}
-
-/// A document as raw BSON with an `_id`, as mongos gives one to a document without.
-fn with_id(document: &RawDocument) -> RawDocumentBuf {
-    let mut whole = RawDocumentBuf::new();
-    whole.append(bson::cstr!("_id"), bson::oid::ObjectId::new());
-    for (name, value) in document.iter().flatten() {
-        whole.append(name, value);
-    }
-    whole
 }

@@ -1,17 +1,19 @@
-//! The statements of a batch, and the command that carries some of them to a shard.
+//! The statements of a batch, which shards each concerns, and the command that carries some of them to a shard
+//! (mongodb/mongo@v4.0:src/mongo/s/write_ops/chunk_manager_targeter.cpp).
 
 use std::borrow::Cow;
 
-use bson::{Bson, RawDocument};
-use fathom_query::Variables;
+use bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf};
+use fathom_query::{Filter, Variables};
 use fathom_service::parse;
-use fathom_wire::Code;
+use fathom_sharding::RoutingTable;
+use fathom_wire::{Code, Failure};
 
-use super::with_id;
 use crate::Result;
 use crate::counters::Counters;
 use crate::outgoing::Outgoing;
 use crate::request::Request;
+use crate::route::Route;
 
 /// What a batch does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +66,7 @@ impl<'a> Batch<'a> {
             None => true,
             Some(_) => parse::boolean(request.fields, "ordered")?,
         };
-        if request.field("stmtIds").is_some() && request.is_numbered {
+        if request.field("stmtIds").is_some() && request.generic.is_numbered {
             let what = "a client's own stmtIds are not in this router";
             return Err(fathom_wire::Failure::new(Code::CommandNotSupported, what));
         }
@@ -72,9 +74,9 @@ impl<'a> Batch<'a> {
             verb,
             statements: statements.collect(),
             ordered,
-            variables: crate::variables::variables_of(request)?,
+            variables: crate::request::variables_of(request)?,
             first_number: parse::integer(request.fields, "stmtId")?.unwrap_or(0),
-            numbered: request.is_numbered,
+            numbered: request.generic.is_numbered,
         })
     }
 
@@ -96,4 +98,103 @@ impl<'a> Batch<'a> {
         let statements = places.iter().filter_map(|place| self.statements.get(*place)).map(AsRef::as_ref);
         Ok(command.with_sequence(self.verb.field(), statements.collect()))
     }
+}
+
+/// The field of a statement that must be a document.
+pub(super) fn document_field<'d>(statement: &'d RawDocument, name: &str) -> Result<&'d RawDocument> {
+    parse::document(statement, name)?.ok_or_else(|| parse::missing(name))
+}
+
+/// A document as raw BSON with an `_id`, as mongos gives one to a document without.
+fn with_id(document: &RawDocument) -> RawDocumentBuf {
+    let mut whole = RawDocumentBuf::new();
+    whole.append(bson::cstr!("_id"), bson::oid::ObjectId::new());
+    for (name, value) in document.iter().flatten() {
+        whole.append(name, value);
+    }
+    whole
+}
+
+impl Batch<'_> {
+    /// The shards of the statement at a place.
+    pub(super) fn target(&self, place: usize, route: &Route) -> Result<Vec<String>> {
+        let Some(statement) = self.statements.get(place) else { return Ok(Vec::new()) };
+        let Some(table) = &route.table else { return Ok(vec![route.primary.id().to_owned()]) };
+        match self.verb {
+            Verb::Insert => at(table, &table.key().key_to_store(statement)?),
+            Verb::Update => self.target_update(statement, table),
+            Verb::Delete => self.target_delete(statement, table),
+        }
+    }
+
+    fn target_update(&self, statement: &RawDocument, table: &RoutingTable) -> Result<Vec<String>> {
+        let filter = Filter::parse(document_field(statement, "q")?, &self.variables)?;
+        let upsert = parse::boolean(statement, "upsert")?;
+        let multi = parse::boolean(statement, "multi")?;
+        if let Some(key) = table.key().key_of_filter(&filter) {
+            return at(table, &key);
+        }
+        if upsert {
+            let what = format!(
+                "An upsert on a sharded collection must contain the shard key and have the simple collation. Update request: {statement:?}, shard key pattern: {}",
+                table.key().to_document()
+            );
+            return Err(Failure::new(Code::ShardKeyNotFound, what));
+        }
+        // A document in place of another has the key that it had.
+        if let Some(RawBsonRef::Document(replacement)) = parse::field(statement, "u")
+            && !multi
+            && is_replacement(replacement)
+        {
+            let with_id = table.key().is_id() && replacement.get("_id").ok().flatten().is_none();
+            if !with_id {
+                return at(table, &table.key().key_of(replacement)?);
+            }
+        }
+        if !multi && filter.only_id().is_none() && !holds_id(&filter) {
+            let what = format!(
+                "A single update on a sharded collection must contain an exact match on _id (and have the collection default collation) or contain the shard key (and have the simple collation). Update request: {statement:?}, shard key pattern: {}",
+                table.key().to_document()
+            );
+            return Err(Failure::new(Code::InvalidOptions, what));
+        }
+        Ok(table.target(&filter)?.shards)
+    }
+
+    fn target_delete(&self, statement: &RawDocument, table: &RoutingTable) -> Result<Vec<String>> {
+        let filter = Filter::parse(document_field(statement, "q")?, &self.variables)?;
+        if let Some(key) = table.key().key_of_filter(&filter) {
+            return at(table, &key);
+        }
+        let one = parse::integer(statement, "limit")?.ok_or_else(|| parse::missing("limit"))? == 1;
+        if one && filter.only_id().is_none() && !holds_id(&filter) {
+            let what = format!(
+                "A single delete on a sharded collection must contain an exact match on _id (and have the collection default collation) or contain the shard key (and have the simple collation). Delete request: {statement:?}, shard key pattern: {}",
+                table.key().to_document()
+            );
+            return Err(Failure::new(Code::ShardKeyNotFound, what));
+        }
+        Ok(table.target(&filter)?.shards)
+    }
+}
+
+fn at(table: &RoutingTable, key: &[u8]) -> Result<Vec<String>> {
+    let shard = table.shard_of(key).ok_or_else(|| {
+        Failure::new(Code::ShardKeyNotFound, "no chunk holds the shard key of the statement")
+    })?;
+    Ok(vec![shard.to_owned()])
+}
+
+/// Whether an update names no operator.
+fn is_replacement(update: &RawDocument) -> bool {
+    update
+        .iter()
+        .next()
+        .and_then(std::result::Result::ok)
+        .is_none_or(|(name, _)| !name.as_str().starts_with('$'))
+}
+
+/// Whether a filter holds `_id` to one value, among other things.
+fn holds_id(filter: &Filter) -> bool {
+    filter.equalities().iter().any(|(path, value)| path == "_id" && !matches!(value, bson::Bson::Array(_)))
 }

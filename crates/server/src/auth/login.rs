@@ -10,7 +10,7 @@ use fathom_query::{Code, Failure};
 use fathom_wire::scram::{ClientFirst, Mechanism, ServerConversation, Step};
 
 use crate::Result;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Reply;
 
@@ -33,7 +33,7 @@ pub(crate) struct Conversation {
 
 /// What `saslStart` answers.
 pub(crate) fn start(
-    op: &Operation<'_>,
+    op: &OperationContext<'_>,
     database: &str,
     command: &RawDocument,
     conversation: &mut Option<Conversation>,
@@ -68,7 +68,7 @@ pub(crate) fn start(
 
 /// What `saslContinue` answers; at the end the connection is the user's.
 pub(crate) fn step(
-    op: &Operation<'_>,
+    op: &OperationContext<'_>,
     database: &str,
     command: &RawDocument,
     conversation: &mut Option<Conversation>,
@@ -106,7 +106,7 @@ pub(crate) fn step(
 
 /// Begins a login within hello; a failure is left for the real login to report.
 pub(crate) fn speculate(
-    op: &Operation<'_>,
+    op: &OperationContext<'_>,
     login: &RawDocument,
     conversation: &mut Option<Conversation>,
     reply: &mut Reply<'_>,
@@ -131,7 +131,7 @@ pub(crate) fn speculate(
 }
 
 /// Writes `saslSupportedMechs` for `database.user`. A user that there is not has all, like most that there are.
-pub(crate) fn write_mechanisms(op: &Operation<'_>, user: &str, reply: &mut Reply<'_>) -> Result<()> {
+pub(crate) fn write_mechanisms(op: &OperationContext<'_>, user: &str, reply: &mut Reply<'_>) -> Result<()> {
     let Some((database, name)) = user.split_once('.') else {
         let what = format!("saslSupportedMechs must be a string 'database.user', not '{user}'");
         return Err(Failure::new(Code::BadValue, what));
@@ -196,7 +196,7 @@ fn nonce() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn note_success(op: &Operation<'_>, current: &Conversation) {
+fn note_success(op: &OperationContext<'_>, current: &Conversation) {
     op.instance.log.info(
         "ACCESS",
         20250,
@@ -211,7 +211,7 @@ fn note_success(op: &Operation<'_>, current: &Conversation) {
     );
 }
 
-fn note_failure(op: &Operation<'_>, database: &str, user: &str, mechanism: Mechanism, why: &str) {
+fn note_failure(op: &OperationContext<'_>, database: &str, user: &str, mechanism: Mechanism, why: &str) {
     op.instance.log.info(
         "ACCESS",
         20249,

@@ -1,79 +1,190 @@
-//! Who may do what: users, logins by SCRAM, and the rights that roles give.
+//! Who may do what: logins by SCRAM, and what a command needs of the rights that roles give. The users are in `users`.
 //!
 //! Without `--auth` and `--keyFile` everybody may do everything, and users can be made all the same. There are MongoDB's
 //! built-in roles and no others; no X.509, LDAP or Kerberos.
+//!
+//! A command is refused in mongod's words, with the command as its shell would print it and no secret in it.
 
-mod access;
-mod granted;
-mod key_file;
 mod login;
 mod needs;
-mod pipelines;
-mod privilege;
-mod refusal;
-mod rights;
-mod roles;
-mod user;
 mod user_changes;
-mod users;
 
-pub(crate) use access::Access;
-pub(crate) use granted::Granted;
-pub(crate) use login::{Conversation, speculate, start, step, write_mechanisms};
-pub(crate) use privilege::Place;
-pub(crate) use rights::Rights;
-pub(crate) use roles::{Role, built_in};
-pub(crate) use user::{User, roles_array};
-pub(crate) use users::{SCHEMA_VERSION, Users};
+use bson::{RawBsonRef, RawDocument};
+use fathom_query::{Code, Failure};
 
 use crate::Result;
-use crate::operation::Operation;
+use crate::client::Client;
+use crate::operation_context::OperationContext;
 use crate::request::Request;
+use crate::users::{Granted, Resource, Rights, Users};
+
 use needs::Need;
 
+pub(crate) use login::{Conversation, speculate, start, step, write_mechanisms};
+
 /// Refuses a command that the client may not run (13).
-pub(crate) fn authorize(op: &Operation<'_>, request: &Request<'_>) -> Result<()> {
+pub(crate) fn authorize(op: &OperationContext<'_>, request: &Request<'_>) -> Result<()> {
     if !op.instance.users.is_enabled() {
         return Ok(());
     }
-    let need = needs::need_of(request);
+    let need = needs::need_of(op.instance.commands, request);
     if need == Need::Nothing {
         return Ok(());
     }
     let mut granted = op.client.granted();
     granted.refresh(&op.instance.users, op.client);
     if !granted.is_known() {
-        return if is_first_user(op, request) { Ok(()) } else { Err(refusal::needs_login(request)) };
+        return if is_first_user(op, request) { Ok(()) } else { Err(needs_login(request)) };
     }
     let allowed = match need {
         Need::Nothing | Need::Login => true,
-        Need::One(rights, place) => granted.allows(rights, place),
-        Need::Each(needs) => needs.into_iter().all(|(rights, place)| granted.allows(rights, place)),
+        Need::One(rights, resource) => granted.allows(rights, resource),
+        Need::Each(needs) => needs.into_iter().all(|(rights, resource)| granted.allows(rights, resource)),
     };
-    if allowed { Ok(()) } else { Err(refusal::not_authorized(request)) }
+    if allowed { Ok(()) } else { Err(not_authorized(request)) }
 }
 
-/// Whether the user of this connection has any of `rights` at `place`; always so without `--auth`. For commands that find out
+/// Whether the user of this connection has any of `rights` on `resource`; always so without `--auth`. For commands that find out
 /// on their way what they touch.
-pub(crate) fn may(op: &Operation<'_>, rights: Rights, place: Place<'_>) -> bool {
+pub(crate) fn may(op: &OperationContext<'_>, rights: Rights, resource: Resource<'_>) -> bool {
     if !op.instance.users.is_enabled() {
         return true;
     }
     let mut granted = op.client.granted();
     granted.refresh(&op.instance.users, op.client);
-    granted.allows(rights, place)
+    granted.allows(rights, resource)
 }
 
 /// Whether `listDatabases` shows a database to the user of this connection.
-pub(crate) fn may_see_database(op: &Operation<'_>, database: &str) -> bool {
-    may(op, Rights::DATABASES, Place::Cluster)
-        || may(op, Rights::FIND | Rights::LIST, Place::Collection(database, ""))
+pub(crate) fn may_see_database(op: &OperationContext<'_>, database: &str) -> bool {
+    may(op, Rights::DATABASES, Resource::Cluster)
+        || may(op, Rights::FIND | Rights::LIST, Resource::Collection(database, ""))
 }
 
 /// The localhost exception: while there are no users, who comes from this machine may make the first one, in `admin`.
-fn is_first_user(op: &Operation<'_>, request: &Request<'_>) -> bool {
+fn is_first_user(op: &OperationContext<'_>, request: &Request<'_>) -> bool {
     request.command.name == "createUser"
         && request.database == "admin"
         && op.instance.users.is_empty()
         && login::is_local(&op.client.remote)
+}
+
+impl Granted {
+    /// Works it out anew if a user has changed since; users that are gone are logged out.
+    fn refresh(&mut self, users: &Users, client: &Client) {
+        let generation = users.generation();
+        if self.generation == generation {
+            return;
+        }
+        let mut here = client.users();
+        let before = here.len();
+        here.retain(|(name, database)| users.get(database, name).is_some());
+        self.privileges = here
+            .iter()
+            .filter_map(|(name, database)| users.get(database, name))
+            .flat_map(|user| user.roles.iter().flat_map(|role| role.privileges()).collect::<Vec<_>>())
+            .collect();
+        self.known = !here.is_empty();
+        if here.len() != before {
+            client.keep_users(here);
+        }
+        self.generation = generation;
+    }
+}
+
+/// As much of a command as a refusal repeats.
+const SHOWN_BYTES: usize = 2000;
+/// Fields whose values are secrets.
+const SECRETS: &[&str] = &["pwd", "payload", "speculativeAuthenticate", "key", "digest"];
+
+/// Nobody has logged in.
+#[cold]
+fn needs_login(request: &Request<'_>) -> Failure {
+    Failure::new(Code::Unauthorized, format!("command {} requires authentication", request.command.name))
+}
+
+/// Whoever logged in may not do this.
+#[cold]
+fn not_authorized(request: &Request<'_>) -> Failure {
+    let mut text = String::new();
+    write_document(&mut text, request.body());
+    if text.len() >= SHOWN_BYTES {
+        text.push_str("...");
+    }
+    Failure::new(
+        Code::Unauthorized,
+        format!("not authorized on {} to execute command {text}", request.database),
+    )
+}
+
+fn write_document(text: &mut String, document: &RawDocument) {
+    text.push('{');
+    for (place, (name, value)) in document.iter().flatten().enumerate() {
+        if text.len() >= SHOWN_BYTES {
+            return;
+        }
+        text.push_str(if place == 0 { " " } else { ", " });
+        text.push_str(name.as_str());
+        text.push_str(": ");
+        if SECRETS.contains(&name.as_str()) {
+            text.push_str("\"xxx\"");
+        } else {
+            write_value(text, value);
+        }
+    }
+    text.push_str(" }");
+}
+
+fn write_value(text: &mut String, value: RawBsonRef<'_>) {
+    if text.len() >= SHOWN_BYTES {
+        return;
+    }
+    match value {
+        RawBsonRef::Document(inner) => write_document(text, inner),
+        RawBsonRef::Array(items) => {
+            text.push('[');
+            for (place, item) in items.into_iter().flatten().enumerate() {
+                text.push_str(if place == 0 { " " } else { ", " });
+                write_value(text, item);
+            }
+            text.push_str(" ]");
+        }
+        RawBsonRef::String(inner) => {
+            let shown: String = inner.chars().take(SHOWN_BYTES).collect();
+            text.push_str(&format!("{shown:?}"));
+        }
+        RawBsonRef::Double(number) => text.push_str(&format!("{number:?}")),
+        RawBsonRef::Int32(number) => text.push_str(&number.to_string()),
+        RawBsonRef::Int64(number) => text.push_str(&number.to_string()),
+        RawBsonRef::Boolean(truth) => text.push_str(if truth { "true" } else { "false" }),
+        RawBsonRef::Null => text.push_str("null"),
+        RawBsonRef::ObjectId(id) => text.push_str(&format!("ObjectId('{id}')")),
+        RawBsonRef::Binary(binary) => match binary.bytes.try_into() {
+            Ok(bytes) if binary.subtype == bson::spec::BinarySubtype::Uuid => {
+                text.push_str(&format!("UUID(\"{}\")", bson::Uuid::from_bytes(bytes)));
+            }
+            _ => {
+                text.push_str(&format!("BinData({}, {} bytes)", u8::from(binary.subtype), binary.bytes.len()))
+            }
+        },
+        other => text.push_str(crate::parse::type_name(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::rawdoc;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_repeated_and_long_commands_are_cut() {
+        let mut text = String::new();
+        let command = rawdoc! { "createUser": "u", "pwd": "hidden", "roles": [{ "role": "r" }], "x": 1.5 };
+        write_document(&mut text, &command);
+        assert_eq!(text, r#"{ createUser: "u", pwd: "xxx", roles: [ { role: "r" } ], x: 1.5 }"#);
+        let mut text = String::new();
+        write_document(&mut text, &rawdoc! { "a": "y".repeat(100_000), "b": 1 });
+        assert!(text.len() < 2 * SHOWN_BYTES, "{}", text.len());
+    }
 }

@@ -6,16 +6,15 @@ use std::sync::atomic::Ordering;
 use bson::{Bson, Document, doc};
 use fathom_query::{Code, Failure};
 
-use super::user::User;
-use super::users::{SCHEMA_VERSION, USERS, Users, VERSION};
 use crate::Result;
 use crate::execution::{with_collection, write_transaction};
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 use crate::storage::document_of;
+use crate::users::{SCHEMA_VERSION, USERS, User, Users, VERSION};
 
 impl Users {
     /// Writes a user, new or changed, durably. The caller holds [`Users::lock`].
-    pub(crate) fn put(&self, op: &mut Operation<'_>, user: User) -> Result<()> {
+    pub(crate) fn put(&self, op: &mut OperationContext<'_>, user: User) -> Result<()> {
         if self.is_empty() {
             let version = doc! { "_id": "authSchema", "currentVersion": SCHEMA_VERSION };
             write(op, VERSION, &"authSchema".into(), Some(&version))?;
@@ -28,7 +27,7 @@ impl Users {
     }
 
     /// Removes a user, durably; false if there is none. The caller holds [`Users::lock`].
-    pub(crate) fn remove(&self, op: &mut Operation<'_>, database: &str, name: &str) -> Result<bool> {
+    pub(crate) fn remove(&self, op: &mut OperationContext<'_>, database: &str, name: &str) -> Result<bool> {
         let id = format!("{database}.{name}");
         if !self.all.read().contains_key(&id) {
             return Ok(false);
@@ -42,7 +41,12 @@ impl Users {
 }
 
 /// Puts a document in the place of the one with its `_id`, or removes that one.
-fn write(op: &mut Operation<'_>, namespace: &str, id: &Bson, document: Option<&Document>) -> Result<()> {
+fn write(
+    op: &mut OperationContext<'_>,
+    namespace: &str,
+    id: &Bson,
+    document: Option<&Document>,
+) -> Result<()> {
     let after = document.map(crate::parse::raw_of).transpose()?;
     let length = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
     with_collection(op, namespace, true, |op, found| {
@@ -79,7 +83,7 @@ fn write(op: &mut Operation<'_>, namespace: &str, id: &Bson, document: Option<&D
     })
 }
 
-fn make_durable(op: &Operation<'_>) -> Result<()> {
+fn make_durable(op: &OperationContext<'_>) -> Result<()> {
     if op.instance.config.storage.journal {
         op.instance.journal.wait_until_durable()?;
     }

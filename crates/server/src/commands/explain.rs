@@ -7,12 +7,13 @@ use std::time::Instant;
 use bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 use fathom_query::{Code, Failure};
 
+use super::pipeline::{aggregation_of, count_on_view, distinct_on_view, find_on_view};
 use super::{Reply, read_let};
 use crate::Result;
-use crate::diagnostics::build;
+use crate::cursors::FindQuery;
 use crate::execution::explain::{Subject, Top, Verdict, empty_plan, find_stages, planner};
-use crate::execution::{Aggregation, FindQuery, Planned, Target};
-use crate::operation::Operation;
+use crate::execution::{Aggregation, Planned, Target};
+use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
 
@@ -45,7 +46,7 @@ impl Verbosity {
 }
 
 /// Explains.
-pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn run(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let RawBsonRef::Document(body) = request.target else {
         return Err(Failure::new(Code::FailedToParse, "explain command requires a nested object"));
     };
@@ -54,13 +55,13 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
     let Some((name, target)) = first else {
         return Err(Failure::new(Code::FailedToParse, "explain command requires a nested object"));
     };
-    let Some(command) = super::find(name.as_str()) else {
+    let Some(command) = op.instance.commands.find(name.as_str()) else {
         let what = format!("Explain failed due to unknown command: {name}");
         return Err(Failure::new(Code::CommandNotFound, what));
     };
     read_let(op, body)?;
     if command.name == "aggregate" {
-        let asked = super::aggregate::aggregation_of(target, request.database, body)?;
+        let asked = aggregation_of(target, request.database, body)?;
         op.figures.namespace.clone_from(&asked.namespace);
         return aggregate(op, &asked, verbosity, reply);
     }
@@ -78,15 +79,15 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
 }
 
 /// The pipeline that a query on a view is.
-fn on_view(op: &Operation<'_>, name: &str, body: &RawDocument) -> Result<Option<Aggregation>> {
+fn on_view(op: &OperationContext<'_>, name: &str, body: &RawDocument) -> Result<Option<Aggregation>> {
     let namespace = &op.figures.namespace;
     let is_view =
         op.instance.catalog.get(namespace).is_some_and(|collection| collection.lock().options.is_view());
     match name {
         _ if !is_view => Ok(None),
-        "find" => super::aggregate::find_on_view(namespace, body).map(Some),
-        "count" => super::count::on_view(namespace, body).map(Some),
-        "distinct" => super::distinct::on_view(namespace, body).map(Some),
+        "find" => find_on_view(namespace, body).map(Some),
+        "count" => count_on_view(namespace, body).map(Some),
+        "distinct" => distinct_on_view(namespace, body).map(Some),
         _ => Err(Failure::new(
             Code::CommandNotSupportedOnView,
             format!("Namespace {namespace} is a view, not a collection"),
@@ -95,7 +96,7 @@ fn on_view(op: &Operation<'_>, name: &str, body: &RawDocument) -> Result<Option<
 }
 
 /// What a command asks of the planner.
-fn subject_of(op: &mut Operation<'_>, name: &str, body: &RawDocument) -> Result<Subject> {
+fn subject_of(op: &mut OperationContext<'_>, name: &str, body: &RawDocument) -> Result<Subject> {
     let one = |list: &str| -> Result<&RawDocument> {
         let mut items = parse::documents(body, list)?.unwrap_or_default();
         match (items.pop(), items.is_empty()) {
@@ -110,20 +111,20 @@ fn subject_of(op: &mut Operation<'_>, name: &str, body: &RawDocument) -> Result<
             Ok(Subject { query, top: Top::Find(shown) })
         }
         "count" => {
-            let mut query = super::count::query_of(op, body)?;
+            let mut query = super::matches::query_of_count(op, body)?;
             let (skip, limit) = (std::mem::take(&mut query.skip), query.limit.take());
             Ok(Subject { query, top: Top::Count { skip, limit } })
         }
         "distinct" => {
-            let (query, key) = super::distinct::query_of(op, body)?;
+            let (query, key) = super::matches::query_of_distinct(op, body)?;
             Ok(Subject { query, top: Top::Distinct(key) })
         }
         "update" => {
-            let request = super::update::update_of(op, one("updates")?, false)?;
+            let request = super::writes::update_of(op, one("updates")?, false)?;
             Ok(Subject { query: query_of(&request.target), top: Top::Update(Box::new(request)) })
         }
         "delete" => {
-            let request = super::delete::delete_of(op, one("deletes")?)?;
+            let request = super::writes::delete_of(op, one("deletes")?)?;
             Ok(Subject { query: query_of(&request.target), top: Top::Delete { multi: request.multi } })
         }
         "findAndModify" => {
@@ -146,7 +147,7 @@ fn query_of(target: &Target) -> FindQuery {
 }
 
 fn explain(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     subject: Subject,
     verbosity: Verbosity,
     reply: &mut Reply<'_>,
@@ -157,7 +158,7 @@ fn explain(
     Ok(())
 }
 
-fn write(op: &Operation<'_>, verdict: &Verdict, verbosity: Verbosity, reply: &mut Reply<'_>) {
+fn write(op: &OperationContext<'_>, verdict: &Verdict, verbosity: Verbosity, reply: &mut Reply<'_>) {
     reply.bson("queryPlanner", &Bson::Document(verdict.planner.clone()));
     if let Some(execution) = execution(verdict, verbosity) {
         reply.bson("executionStats", &Bson::Document(execution));
@@ -173,10 +174,10 @@ fn execution(verdict: &Verdict, verbosity: Verbosity) -> Option<Document> {
     Some(execution)
 }
 
-fn write_server(op: &Operation<'_>, reply: &mut Reply<'_>) {
+fn write_server(op: &OperationContext<'_>, reply: &mut Reply<'_>) {
     let port = op.instance.port.get().copied().unwrap_or(0);
     let mut server = reply.begin_document("serverInfo");
-    server.string("host", &build::machine());
+    server.string("host", &crate::instance::machine());
     server.i32("port", i32::from(port));
     server.string("version", &op.instance.config.claimed_version);
     server.string("gitVersion", concat!("fathom-", env!("CARGO_PKG_VERSION")));
@@ -184,7 +185,7 @@ fn write_server(op: &Operation<'_>, reply: &mut Reply<'_>) {
 
 /// Explains a pipeline: the query that the planner took of it, then the stages that are left.
 pub(super) fn aggregate(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     asked: &Aggregation,
     verbosity: Verbosity,
     reply: &mut Reply<'_>,

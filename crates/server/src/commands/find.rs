@@ -5,17 +5,16 @@ use std::sync::Arc;
 use bson::{Bson, RawBsonRef, RawDocument};
 use fathom_query::{Code, Dialect, Failure, Filter, Projection, Sort};
 
+use super::pipeline::{FIRST_BATCH, find_on_view, write_cursor};
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
 use crate::buffers;
-use crate::execution::{Batch, FindQuery, FindState, Planned, Producer, QueryCursor, document_of, time_left};
-use crate::operation::Operation;
+use crate::cursors::{FindQuery, FindState, Producer, QueryCursor};
+use crate::execution::{Batch, Planned, time_left};
+use crate::operation_context::OperationContext;
 use crate::parse::{self, Fields};
 use crate::request::Request;
-use crate::storage::{Collection, SharedState};
-
-/// Documents of the first batch when the client asks for no number.
-pub(super) const FIRST_BATCH: u64 = 101;
+use crate::storage::{Collection, SharedState, document_of};
 
 /// What a `find` asks for beside the query itself.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ struct Options {
 }
 
 /// Runs the query and writes the first batch.
-pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn run(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.namespace()?;
     op.instance.counters.operations.query(1);
     op.figures.namespace = namespace;
@@ -51,7 +50,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
 
 /// Runs the query over a collection or view that is held.
 fn answer(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     request: &Request<'_>,
     collection: &Arc<Collection>,
     state: SharedState<'_>,
@@ -60,10 +59,10 @@ fn answer(
 ) -> Result<()> {
     if state.options.is_view() {
         drop(state);
-        let asked = super::aggregate::find_on_view(&op.figures.namespace, request.body())?;
+        let asked = find_on_view(&op.figures.namespace, request.body())?;
         let planned = Planned::new(op, &asked)?;
         let Options { batch_size, single_batch, .. } = *options;
-        return super::aggregate::write_cursor(op, planned, batch_size, single_batch, request.body(), reply);
+        return write_cursor(op, planned, batch_size, single_batch, request.body(), reply);
     }
     if is_point_read(&query) && query.filter.only_id().and_then(|id| op.owns_id(id)) == Some(true) {
         return point_read(op, collection, &query, reply);
@@ -120,7 +119,7 @@ fn is_point_read(query: &FindQuery) -> bool {
 }
 
 fn point_read(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: &Collection,
     query: &FindQuery,
     reply: &mut Reply<'_>,
@@ -153,7 +152,7 @@ fn point_read(
 
 /// Appends the document of an `_id`; whether there is one.
 fn whole_document(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: &Collection,
     id: &Bson,
     out: &mut Vec<u8>,
@@ -168,7 +167,7 @@ fn whole_document(
 
 /// The same with a projection.
 fn projected_document(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: &Collection,
     id: &Bson,
     projection: &Projection,
@@ -183,7 +182,7 @@ fn projected_document(
     found
 }
 
-fn write_empty(op: &mut Operation<'_>, reply: &mut Reply<'_>) -> Result<()> {
+fn write_empty(op: &mut OperationContext<'_>, reply: &mut Reply<'_>) -> Result<()> {
     op.figures.returned = Some(0);
     op.figures.cursor_exhausted = true;
     let mut cursor = reply.begin_document("cursor");
@@ -193,7 +192,7 @@ fn write_empty(op: &mut Operation<'_>, reply: &mut Reply<'_>) -> Result<()> {
     Ok(())
 }
 
-fn parse_find(op: &mut Operation<'_>, request: &Request<'_>) -> Result<(FindQuery, Options)> {
+fn parse_find(op: &mut OperationContext<'_>, request: &Request<'_>) -> Result<(FindQuery, Options)> {
     let body = request.fields;
     let mut query = query_of(op, body)?;
     let batch_size = parse::natural(body, "batchSize")?;
@@ -220,7 +219,7 @@ fn parse_find(op: &mut Operation<'_>, request: &Request<'_>) -> Result<(FindQuer
 }
 
 /// The query of a `find` command, also within `explain`.
-pub(super) fn query_of<'d>(op: &mut Operation<'_>, body: impl Fields<'d>) -> Result<FindQuery> {
+pub(super) fn query_of<'d>(op: &mut OperationContext<'_>, body: impl Fields<'d>) -> Result<FindQuery> {
     refuse_collation(parse::field(body, "collation"))?;
     let variables = op.variables();
     let filter = parse::document(body, "filter")?.unwrap_or_else(|| parse::empty());

@@ -3,13 +3,13 @@
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use fathom_query::{Code, Dialect, Failure, Filter, Hint, Matched, Projection, Sort, Update};
 
-use super::batch::refuse_internal;
+use super::writes::refuse_internal;
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
 use crate::execution::{Target, UpdateRequest, delete_one, update};
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 use crate::parse;
-use crate::replication::Again;
+use crate::replica_set::Again;
 use crate::request::Request;
 
 /// What is asked for.
@@ -23,7 +23,7 @@ pub(super) struct Asked {
 }
 
 /// Runs it.
-pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn run(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.namespace()?;
     refuse_internal(&namespace)?;
     op.figures.namespace.clone_from(&namespace);
@@ -44,7 +44,7 @@ pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Rep
 }
 
 /// Reads the command, also within `explain`.
-pub(super) fn asked_of(op: &mut Operation<'_>, body: &RawDocument) -> Result<Asked> {
+pub(super) fn asked_of(op: &mut OperationContext<'_>, body: &RawDocument) -> Result<Asked> {
     let (remove, upsert, new) =
         (parse::boolean(body, "remove")?, parse::boolean(body, "upsert")?, parse::boolean(body, "new")?);
     let change = parse::field(body, "update").filter(|change| *change != RawBsonRef::Null);
@@ -92,7 +92,12 @@ pub(super) fn asked_of(op: &mut Operation<'_>, body: &RawDocument) -> Result<Ask
     Ok(Asked { target, update, new, projection })
 }
 
-fn remove(op: &mut Operation<'_>, namespace: &str, asked: &Asked, reply: &mut Reply<'_>) -> Result<()> {
+fn remove(
+    op: &mut OperationContext<'_>,
+    namespace: &str,
+    asked: &Asked,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let gone = delete_one(op, namespace, &asked.target)?;
     let mut last = reply.begin_document("lastErrorObject");
     last.i32("n", i32::from(gone.is_some()));
@@ -101,7 +106,7 @@ fn remove(op: &mut Operation<'_>, namespace: &str, asked: &Asked, reply: &mut Re
 }
 
 fn modify(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     namespace: &str,
     asked: &Asked,
     change: &UpdateRequest,
@@ -120,7 +125,12 @@ fn modify(
 }
 
 /// The reply of a command that was done when it was sent before.
-fn answer_again(op: &mut Operation<'_>, asked: &Asked, again: Again, reply: &mut Reply<'_>) -> Result<()> {
+fn answer_again(
+    op: &mut OperationContext<'_>,
+    asked: &Asked,
+    again: Again,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let mut last = reply.begin_document("lastErrorObject");
     let done = again.matched + again.deleted > 0 || again.upserted.is_some();
     last.i32("n", i32::from(done));
@@ -135,7 +145,7 @@ fn answer_again(op: &mut Operation<'_>, asked: &Asked, again: Again, reply: &mut
 }
 
 fn write_value(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     asked: &Asked,
     document: Option<RawDocumentBuf>,
     reply: &mut Reply<'_>,

@@ -1,17 +1,19 @@
-//! What an index may be created with: `createIndexes`' documents, checked with MongoDB's complaints.
+//! Which index may be created: the options of `createIndexes`' documents, checked with MongoDB's complaints; the filter of a partial index, which is
+//! equality, ranges, `$exists: true`, `$type`, and `$and` of them at the top; and whether the index stands already, or clashes with one that
+//! does (85, 86), as MongoDB 4.4 tells it.
 //!
-//! Collations other than the simple one, hidden indexes and the options of text, geo and wildcard indexes are refused by
-//! name. `background` is kept and changes nothing, as since 4.2; version 1 and 2 keep the same keys here.
+//! Collations other than the simple one, hidden indexes and the options of text, geo and wildcard indexes are refused by name.
+//! `background` is kept and changes nothing, as since 4.2; version 1 and 2 keep the same keys here.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument};
-use fathom_query::{Code, Failure, FieldKind, KeyPattern};
+use fathom_query::{Code, Failure, FieldKind, Filter, KeyPattern, Variables, compare_owned};
 
-use super::create::{engine_options, number};
+use super::definition::{engine_options, number};
 use super::refuse_collation;
 use crate::Result;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 use crate::parse;
-use crate::storage::IndexSpec;
+use crate::storage::{IndexSpec, State};
 
 /// What the index on `_id` may say.
 const FIELDS_OF_ID: &[&str] = &["key", "name", "v", "ns", "collation"];
@@ -28,7 +30,7 @@ pub(super) enum Unknown {
 }
 
 /// Checks one document of `indexes`; what the catalog keeps of it, in mongod's order: `v`, `key`, `name`, the rest.
-pub(super) fn check(op: &Operation<'_>, given: &RawDocument, unknown: Unknown) -> Result<IndexSpec> {
+pub(super) fn check(op: &OperationContext<'_>, given: &RawDocument, unknown: Unknown) -> Result<IndexSpec> {
     let Some(key) = parse::document(given, "key")? else {
         return Err(required("key"));
     };
@@ -118,7 +120,7 @@ fn version(given: &RawDocument) -> Result<i32> {
 
 /// Adds one option to what is kept; false if it is unknown.
 fn option(
-    op: &Operation<'_>,
+    op: &OperationContext<'_>,
     given: &RawDocument,
     pattern: &KeyPattern,
     field: &str,
@@ -141,7 +143,7 @@ fn option(
             let RawBsonRef::Document(filter) = value else {
                 return Err(parse::wrong_type(field, value, "object"));
             };
-            super::partial_filter::check(filter)?;
+            check_filter(filter)?;
             spec.insert(field, parse::owned(filter)?);
         }
         "storageEngine" => {
@@ -201,4 +203,158 @@ fn seconds(given: &RawDocument, pattern: &KeyPattern, value: RawBsonRef<'_>) -> 
         )));
     }
     Ok(number(seconds))
+}
+
+/// Which filters a partial index may have: equality, ranges, `$exists: true`, `$type`, and `$and` of them at the top.
+///
+/// Refuses what a partial index cannot have (67).
+pub(super) fn check_filter(filter: &RawDocument) -> Result<()> {
+    Filter::parse(filter, &Variables::at(bson::DateTime::now()))?;
+    conjunction(filter, true)
+}
+
+fn refused_filter(what: &str) -> Result<()> {
+    Err(Failure::new(Code::CannotCreateIndex, format!("unsupported expression in partial index: {what}")))
+}
+
+fn conjunction(filter: &RawDocument, top: bool) -> Result<()> {
+    for element in filter {
+        let (name, value) = element.map_err(|error| parse::malformed(&error))?;
+        match (name.as_str(), value) {
+            ("$and", RawBsonRef::Array(parts)) if top => {
+                for part in parts {
+                    if let RawBsonRef::Document(part) = part.map_err(|error| parse::malformed(&error))? {
+                        conjunction(part, false)?;
+                    }
+                }
+            }
+            ("$and", _) => {
+                return Err(Failure::new(
+                    Code::CannotCreateIndex,
+                    "$and only supported in partialFilterExpression at top level",
+                ));
+            }
+            ("$comment", _) => {}
+            (name, _) if name.starts_with('$') => refused_filter(name)?,
+            (name, RawBsonRef::RegularExpression(_)) => refused_filter(&format!("{name} $regex"))?,
+            (name, RawBsonRef::Document(operators)) => predicates(name, operators)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn predicates(field: &str, operators: &RawDocument) -> Result<()> {
+    for element in operators {
+        let (operator, value) = element.map_err(|error| parse::malformed(&error))?;
+        match operator.as_str() {
+            "$eq" if matches!(value, RawBsonRef::RegularExpression(_)) => {
+                refused_filter(&format!("{field} $regex"))?
+            }
+            "$eq" | "$gt" | "$gte" | "$lt" | "$lte" | "$type" => {}
+            "$exists" if parse::truth_of(value) => {}
+            operator if operator.starts_with('$') => refused_filter(&format!("{field} {operator}"))?,
+            // A document to be equal to.
+            _ => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// The most indexes of a collection.
+const MOST_INDEXES: usize = 64;
+
+/// True if the very index is there already; a failure if another one is in its way.
+pub(super) fn stands_already(state: &State, spec: &IndexSpec) -> Result<bool> {
+    let asked = spec.document();
+    for index in &state.indexes {
+        let existing = index.document();
+        let same_name = index.name() == spec.name();
+        let same_key = same_key(&existing, asked);
+        let same_options = same_options(&existing, asked);
+        match (same_name, same_key) {
+            (true, true) if same_options => return Ok(true),
+            (true, true) => {
+                let what = format!(
+                    "An equivalent index already exists with the same name but different options. Requested index: {asked}, existing index: {existing}"
+                );
+                return Err(Failure::new(Code::IndexOptionsConflict, what));
+            }
+            (true, false) => {
+                let what = format!(
+                    "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: {asked}, existing index: {existing}"
+                );
+                return Err(Failure::new(Code::IndexKeySpecsConflict, what));
+            }
+            (false, true) if same_options => {
+                let what = format!("Index already exists with a different name: {}", index.name());
+                return Err(Failure::new(Code::IndexOptionsConflict, what));
+            }
+            (false, true) => {
+                let what = format!(
+                    "An equivalent index already exists with a different name and options. Requested index: {asked}, existing index: {existing}"
+                );
+                return Err(Failure::new(Code::IndexOptionsConflict, what));
+            }
+            (false, false) => {}
+        }
+    }
+    Ok(false)
+}
+
+/// Refuses one index too many.
+pub(super) fn check_number(namespace: &str, before: usize, new: &[IndexSpec]) -> Result<()> {
+    match new.last() {
+        Some(last) if before + new.len() > MOST_INDEXES => Err(Failure::new(
+            Code::CannotCreateIndex,
+            format!("add index fails, too many indexes for {namespace} key:{}", last.key()),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether two specifications have the same key; 1 and 1.0 are the same.
+pub(super) fn same_key(one: &Document, other: &Document) -> bool {
+    match (one.get("key"), other.get("key")) {
+        (Some(one), Some(other)) => compare_owned(one, other).is_eq(),
+        _ => false,
+    }
+}
+
+/// Whether two specifications say the same beside key, name, version and what has no effect.
+fn same_options(one: &Document, other: &Document) -> bool {
+    let options = |spec: &Document| -> Document {
+        let mut kept: Vec<(String, Bson)> = spec
+            .iter()
+            .filter(|(name, _)| !matches!(name.as_str(), "v" | "key" | "name" | "background"))
+            .map(|(name, value)| match name.as_str() {
+                // Any number that is not zero means true.
+                "unique" | "sparse" => (name.clone(), Bson::Boolean(crate::storage::is_true(spec, name))),
+                _ => (name.clone(), value.clone()),
+            })
+            .collect();
+        kept.sort_by(|left, right| left.0.cmp(&right.0));
+        kept.into_iter().collect()
+    };
+    compare_owned(&Bson::Document(options(one)), &Bson::Document(options(other))).is_eq()
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::rawdoc;
+
+    use super::*;
+
+    #[test]
+    fn and_is_for_the_top_only() {
+        let parts = rawdoc! { "$and": [{ "a": { "$gt": 1 } }, { "b": 2 }, { "c": { "$exists": true } }] };
+        check_filter(&parts).unwrap();
+        for filter in [
+            rawdoc! { "$and": [{ "$and": [{ "a": 1 }] }] },
+            rawdoc! { "$and": [{ "a": { "$ne": 1 } }] },
+            rawdoc! { "$and": [{ "$or": [{ "a": 1 }] }] },
+        ] {
+            assert_eq!(check_filter(&filter).unwrap_err().code(), Code::CannotCreateIndex, "{filter:?}");
+        }
+    }
 }

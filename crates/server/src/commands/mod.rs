@@ -3,73 +3,32 @@
 //! One file for each command, or for a few that are one thought. What mongod has and this server has not is listed too,
 //! with the reason, so that it is refused by name.
 
+mod administration;
 mod aggregate;
-mod batch;
-mod build_info;
-mod coll_mod;
-mod coll_stats;
-mod compact;
-mod configure_fail_point;
-mod conn_pool_stats;
-mod connection_status;
-mod convert_to_capped;
-mod count;
-mod create;
-mod create_indexes;
-mod current_op;
-mod data_size;
-mod db_stats;
-mod delete;
-mod distinct;
-mod documents;
-mod drop;
-mod drop_indexes;
+mod cursors;
+mod definition;
 mod explain;
 mod find;
 mod find_and_modify;
-mod fsync;
-mod get_cmd_line_opts;
-mod get_diagnostic_data;
-mod get_log;
-mod get_more;
-mod get_parameter;
-mod hello;
-mod host_info;
-mod index_conflicts;
 mod index_options;
-mod insert;
-mod kill_op;
-mod list_collections;
-mod list_commands;
-mod list_databases;
-mod list_indexes;
-mod log_rotate;
-mod merge_users;
-mod partial_filter;
-mod ping;
-mod profile;
+mod indexes;
+mod information;
+mod login;
+mod matches;
+mod namespaces;
+mod operations;
+mod parameters;
+mod pipeline;
 mod refused;
-mod rename_collection;
 mod repl_set_config;
 mod repl_set_members;
-mod repl_set_office;
-mod repl_set_status;
-mod roles;
-mod sasl;
-mod server_status;
 mod sessions;
-mod set_feature_compatibility_version;
-mod set_parameter;
 mod sharding;
-mod shutdown;
+mod statistics;
 mod table;
-mod top;
-mod update;
 mod users;
 mod users_info;
-mod validate;
-mod view_definition;
-mod whats_my_uri;
+mod writes;
 
 use bson::RawBsonRef;
 
@@ -77,19 +36,20 @@ use crate::Result;
 use crate::auth::Conversation;
 use crate::request::Request;
 
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 pub(crate) use crate::request::Reply;
 
-pub(crate) use coll_mod::apply as apply_coll_mod;
-pub(crate) use table::{COMMANDS, find, run_of};
+pub(crate) use table::{function_of, registry};
 
 /// The function of a command.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
     /// All but a few.
-    Plain(fn(&mut Operation<'_>, &Request<'_>, &mut Reply<'_>) -> Result<()>),
+    Plain(fn(&mut OperationContext<'_>, &Request<'_>, &mut Reply<'_>) -> Result<()>),
     /// Those that carry a login from one message to the next.
-    Login(fn(&mut Operation<'_>, &Request<'_>, &mut Option<Conversation>, &mut Reply<'_>) -> Result<()>),
+    Login(
+        fn(&mut OperationContext<'_>, &Request<'_>, &mut Option<Conversation>, &mut Reply<'_>) -> Result<()>,
+    ),
 }
 
 /// A command as the oplog has it: its name and its own fields, without those that every command takes.
@@ -97,7 +57,7 @@ pub(crate) fn as_logged(request: &Request<'_>) -> Result<bson::Document> {
     let mut command = bson::Document::new();
     for (place, element) in request.body().iter().enumerate() {
         let (name, value) = element.map_err(|error| crate::parse::malformed(&error))?;
-        if place == 0 || request.command.fields.contains(&name.as_str()) {
+        if place == 0 || request.command.rules.fields.contains(&name.as_str()) {
             command.insert(name.as_str(), crate::parse::owned_value(value)?);
         }
     }
@@ -142,7 +102,7 @@ pub(crate) fn hint_of(value: Option<RawBsonRef<'_>>) -> Result<Option<fathom_que
 }
 
 /// Variables of a command with `let`.
-pub(crate) fn read_let<'d>(op: &mut Operation<'_>, body: impl crate::parse::Fields<'d>) -> Result<()> {
+pub(crate) fn read_let<'d>(op: &mut OperationContext<'_>, body: impl crate::parse::Fields<'d>) -> Result<()> {
     let Some(named) = crate::parse::document(body, "let")? else { return Ok(()) };
     let mut variables = op.variables().clone();
     for element in named {

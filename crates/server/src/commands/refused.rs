@@ -4,7 +4,7 @@ use fathom_query::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 use crate::request::Request;
 
 const NOT_A_ROUTER: &str = "this server is not a router of a cluster";
@@ -28,7 +28,11 @@ static REFUSED: &[(&str, Code, &str)] = &[
 ];
 
 /// Refuses.
-pub(super) fn run(_op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn run(
+    _op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
     let name = request.command.name;
     let reason = REFUSED.iter().find(|one| one.0 == name);
     Err(match reason {

@@ -11,16 +11,17 @@ use fathom_replication::{Host, NO_TERM, OpTime, ReplicaSetConfig};
 
 use super::Reply;
 use crate::Result;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 use crate::parse;
-use crate::replication::{self, Change, ChangeKind, ReplicaSet};
+use crate::replica_set::{Change, ChangeKind, ReplicaSet};
+use crate::replication;
 use crate::request::Request;
 
 /// How long other members may take to answer whether they are ready.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The set, or the failure of a server that is none's member.
-pub(super) fn set_of<'a>(op: &Operation<'a>) -> Result<&'a std::sync::Arc<ReplicaSet>> {
+pub(super) fn set_of<'a>(op: &OperationContext<'a>) -> Result<&'a std::sync::Arc<ReplicaSet>> {
     op.instance
         .set
         .as_ref()
@@ -28,7 +29,11 @@ pub(super) fn set_of<'a>(op: &Operation<'a>) -> Result<&'a std::sync::Arc<Replic
 }
 
 /// Makes a set of this server and others that have no data.
-pub(super) fn initiate(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn initiate(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
     let instance = op.instance;
     let Some(set) = &instance.set else {
         let what = "This node was not started with the replSet option";
@@ -73,7 +78,7 @@ pub(super) fn initiate(op: &mut Operation<'_>, request: &Request<'_>, _reply: &m
 }
 
 /// The entry with which an oplog begins, of no term.
-fn first_entry(op: &Operation<'_>, set: &ReplicaSet) -> Result<OpTime> {
+fn first_entry(op: &OperationContext<'_>, set: &ReplicaSet) -> Result<OpTime> {
     let session = op.session();
     let stamp = set.oplog().clock().reserve(now_seconds(), 1);
     let at = OpTime::new(stamp.first(), NO_TERM);
@@ -95,7 +100,7 @@ fn now_seconds() -> u32 {
 }
 
 /// The host that a set of this server alone names: the first address that it listens on.
-fn own_host(op: &Operation<'_>) -> Result<Host> {
+fn own_host(op: &OperationContext<'_>) -> Result<Host> {
     let port = op.instance.port.get().copied().unwrap_or_default();
     let name = op.instance.config.net.bind_ip.first().map_or("127.0.0.1", String::as_str);
     let name = if name == "0.0.0.0" || name == "::" { "localhost" } else { name };
@@ -104,7 +109,7 @@ fn own_host(op: &Operation<'_>) -> Result<Host> {
 
 /// Asks the other members whether they can be in such a set; a majority must answer, and none may say no.
 fn check_others(
-    op: &Operation<'_>,
+    op: &OperationContext<'_>,
     set: &ReplicaSet,
     config: &ReplicaSetConfig,
     own: usize,
@@ -155,7 +160,7 @@ fn check_others(
 
 /// Changes who is in the set.
 pub(super) fn reconfigure(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     request: &Request<'_>,
     _reply: &mut Reply<'_>,
 ) -> Result<()> {
@@ -208,7 +213,11 @@ pub(super) fn reconfigure(
 }
 
 /// Shows the configuration.
-pub(super) fn get(op: &mut Operation<'_>, _request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn get(
+    op: &mut OperationContext<'_>,
+    _request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let set = set_of(op)?;
     let config = set.ask(|one| one.config().map(ReplicaSetConfig::to_document));
     let config =
@@ -218,7 +227,11 @@ pub(super) fn get(op: &mut Operation<'_>, _request: &Request<'_>, reply: &mut Re
 }
 
 /// Waits until an outcome has come that `ask` sees, as long as the operation may take.
-pub(super) fn wait_until<T>(op: &Operation<'_>, set: &ReplicaSet, ask: impl Fn() -> Option<T>) -> Result<T> {
+pub(super) fn wait_until<T>(
+    op: &OperationContext<'_>,
+    set: &ReplicaSet,
+    ask: impl Fn() -> Option<T>,
+) -> Result<T> {
     loop {
         let seen = set.changes();
         if let Some(outcome) = ask() {

@@ -1,15 +1,21 @@
-//! What members say to each other: `replSetHeartbeat`, `replSetRequestVotes`, `replSetUpdatePosition`, `_isSelf`.
+//! The members of a set at work: what they say to each other (`replSetHeartbeat`, `replSetRequestVotes`, `replSetUpdatePosition`, `_isSelf`), how
+//! they stand (`replSetGetStatus`, `replSetGetRBID`), and who leads, as an administrator wants it (`replSetStepDown`, `replSetStepUp` and
+//! their like).
 
 use std::time::{Duration, Instant};
 
+use bson::RawBsonRef;
 use fathom_query::{Code, Failure};
 use fathom_replication::Ballot;
+use fathom_replication::coordinator::{ElectionOutcome, StatusContext, StepDownRequest};
 use fathom_replication::messages::{HeartbeatArguments, RequestVotesArguments, UpdatePosition};
 
 use super::Reply;
-use super::repl_set_config::{body, set_of, write_all};
+use super::repl_set_config::{body, set_of, wait_until, write_all};
 use crate::Result;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
+use crate::parse;
+use crate::replica_set::majority_of;
 use crate::replication;
 use crate::request::Request;
 
@@ -18,13 +24,21 @@ const STEP_DOWN: Duration = Duration::from_secs(10);
 
 /// Which server this is, for one that looks for itself in a configuration.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn is_self(op: &mut Operation<'_>, _request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn is_self(
+    op: &mut OperationContext<'_>,
+    _request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     reply.object_id("id", op.instance.id);
     Ok(())
 }
 
 /// How this member is.
-pub(super) fn heartbeat(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn heartbeat(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let set = set_of(op)?;
     let arguments = HeartbeatArguments::from_document(&body(request)?)?;
     let mut answer = set.tell(|one, now| one.heartbeat_received(now, &arguments))?;
@@ -36,13 +50,13 @@ pub(super) fn heartbeat(op: &mut Operation<'_>, request: &Request<'_>, reply: &m
 }
 
 /// Whether there is anything that a new set would overwrite.
-fn has_data(op: &Operation<'_>) -> bool {
+fn has_data(op: &OperationContext<'_>) -> bool {
     op.instance.catalog.databases().iter().any(|name| !matches!(name.as_str(), "local" | "config" | "admin"))
 }
 
 /// Whether a candidate has this member's vote.
 pub(super) fn request_votes(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
@@ -74,11 +88,145 @@ pub(super) fn request_votes(
 
 /// How far members are that follow this one.
 pub(super) fn update_position(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     request: &Request<'_>,
     _reply: &mut Reply<'_>,
 ) -> Result<()> {
     let set = set_of(op)?;
     let update = UpdatePosition::from_document(&body(request)?)?;
     set.tell(|one, now| one.positions_received(now, &update))
+}
+
+/// Shows the members as this one sees them.
+pub(super) fn status(
+    op: &mut OperationContext<'_>,
+    _request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    let set = set_of(op)?;
+    let clocks = set.clocks();
+    let uptime = op.instance.started.elapsed();
+    let status = set.ask(|one| {
+        one.status(&StatusContext {
+            clocks,
+            uptime,
+            majority_snapshot: majority_of(one),
+            stable_checkpoint: None,
+        })
+    })?;
+    write_all(reply, &status);
+    Ok(())
+}
+
+/// The rollback id.
+pub(super) fn rollback_id(
+    op: &mut OperationContext<'_>,
+    _request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    reply.i32("rbid", i32::try_from(set_of(op)?.rollback_id()).unwrap_or(i32::MAX));
+    Ok(())
+}
+
+/// Steps down, once another electable member has caught up.
+pub(super) fn step_down(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
+    let set = set_of(op)?;
+    let before = set.outcomes().step_downs;
+    let wanted = StepDownRequest::from_document(&body(request)?)?;
+    set.forget_refusal();
+    set.tell(|one, now| one.step_down_requested(now, wanted))?;
+    wait_until(op, set, || {
+        let outcomes = set.outcomes();
+        match outcomes.refused {
+            Some(failure) => Some(Err(failure)),
+            None if outcomes.step_downs > before => Some(Ok(())),
+            None => None,
+        }
+    })?
+}
+
+/// Stands for election now.
+pub(super) fn step_up(
+    op: &mut OperationContext<'_>,
+    _request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
+    let set = set_of(op)?;
+    let before = set.outcomes().elections;
+    set.tell(|one, now| one.step_up(now))?;
+    let outcome = wait_until(op, set, || {
+        let outcomes = set.outcomes();
+        (outcomes.elections > before).then_some(outcomes.election).flatten()
+    })?;
+    if outcome == ElectionOutcome::Won {
+        return Ok(());
+    }
+    Err(Failure::new(Code::CommandFailed, format!("Election failed: {outcome:?}")))
+}
+
+/// Stands for no election for a while.
+pub(super) fn freeze(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    let seconds = parse::integer_of(request.target)
+        .ok_or_else(|| parse::wrong_type("replSetFreeze", request.target, "number"))?;
+    let said = set_of(op)?.tell(|one, now| one.freeze(now, seconds))?;
+    write_all(reply, &said);
+    Ok(())
+}
+
+/// Goes into maintenance, or out of it.
+pub(super) fn maintenance(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
+    let on = parse::truth_of(request.target);
+    set_of(op)?.tell(|one, now| one.set_maintenance(now, on))
+}
+
+/// Follows a member that somebody names.
+pub(super) fn sync_from(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    let RawBsonRef::String(host) = request.target else {
+        return Err(parse::wrong_type("replSetSyncFrom", request.target, "string"));
+    };
+    let host = host.parse()?;
+    let said = set_of(op)?.tell(|one, _| one.sync_from(&host))?;
+    write_all(reply, &said);
+    Ok(())
+}
+
+/// Gives up what a new primary could still get.
+pub(super) fn abort_catch_up(
+    op: &mut OperationContext<'_>,
+    _request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
+    set_of(op)?.tell(|one, now| one.abort_catch_up(now))
+}
+
+/// Writes an entry that changes nothing.
+pub(super) fn append_note(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
+    let set = set_of(op)?;
+    let data =
+        parse::document(request.fields, "data")?.ok_or_else(|| parse::missing("appendOplogNote.data"))?;
+    if !set.is_writable() {
+        return Err(crate::replica_set::not_primary());
+    }
+    op.last = Some(replication::note(op.instance, data.to_owned())?);
+    Ok(())
 }

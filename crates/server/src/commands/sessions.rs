@@ -8,7 +8,7 @@ use fathom_query::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
 use crate::sessions::{SessionKey, SessionOwner, TIMEOUT_MINUTES, read_id};
@@ -17,7 +17,11 @@ use crate::sessions::{SessionKey, SessionOwner, TIMEOUT_MINUTES, read_id};
 const LISTED_MOST: usize = 10_000;
 
 /// Makes a session.
-pub(super) fn start(op: &mut Operation<'_>, _request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn start(
+    op: &mut OperationContext<'_>,
+    _request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let id = bson::Uuid::new().bytes();
     op.instance.sessions.note(op.client.session_key(id), op.begun)?;
     reply.begin_document("id").binary("id", BinarySubtype::Uuid, &id);
@@ -26,7 +30,11 @@ pub(super) fn start(op: &mut Operation<'_>, _request: &Request<'_>, reply: &mut 
 }
 
 /// Keeps sessions from timing out.
-pub(super) fn refresh(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn refresh(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
     for key in listed(op, request)? {
         op.instance.sessions.note(key, op.begun)?;
     }
@@ -34,14 +42,22 @@ pub(super) fn refresh(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mu
 }
 
 /// Ends sessions, with their cursors.
-pub(super) fn end(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn end(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
     let keys: HashSet<SessionKey> = listed(op, request)?.into_iter().collect();
     end_where(op, &|key| keys.contains(key), false);
     Ok(())
 }
 
 /// Kills what runs in sessions of this user; in all of them if none is listed.
-pub(super) fn kill(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn kill(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
     let keys: HashSet<SessionKey> = listed(op, request)?.into_iter().collect();
     let owner = op.client.session_key([0; 16]).owner;
     end_where(op, &|key| if keys.is_empty() { key.owner == owner } else { keys.contains(key) }, true);
@@ -49,7 +65,11 @@ pub(super) fn kill(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut R
 }
 
 /// Kills what runs in all sessions, or in those of the listed users.
-pub(super) fn kill_all(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn kill_all(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
     let mut owners = HashSet::new();
     for user in documents_of(request)? {
         let (name, database) = (parse::required_string(user, "user")?, parse::required_string(user, "db")?);
@@ -61,7 +81,7 @@ pub(super) fn kill_all(op: &mut Operation<'_>, request: &Request<'_>, _reply: &m
 
 /// Kills what runs in the sessions that fit one of the patterns `{}`, `{lsid}` or `{uid}`.
 pub(super) fn kill_by_pattern(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     request: &Request<'_>,
     _reply: &mut Reply<'_>,
 ) -> Result<()> {
@@ -94,7 +114,7 @@ pub(super) fn kill_by_pattern(
 }
 
 /// Ends sessions; their cursors go, and with `kill` their operations are interrupted.
-fn end_where(op: &Operation<'_>, ended: &dyn Fn(&SessionKey) -> bool, kill: bool) {
+fn end_where(op: &OperationContext<'_>, ended: &dyn Fn(&SessionKey) -> bool, kill: bool) {
     op.instance.sessions.end_all(ended);
     for client in op.instance.clients.all() {
         client.forget_sessions(ended);
@@ -117,7 +137,7 @@ fn session_of(command: &RawDocument) -> Option<[u8; 16]> {
 }
 
 /// The sessions that the first field lists.
-fn listed(op: &Operation<'_>, request: &Request<'_>) -> Result<Vec<SessionKey>> {
+fn listed(op: &OperationContext<'_>, request: &Request<'_>) -> Result<Vec<SessionKey>> {
     let name = format!("{}Cmd.{}", request.command.name, request.command.name);
     let documents = documents_of(request)?;
     let key =
@@ -140,7 +160,7 @@ fn documents_of<'a>(request: &Request<'a>) -> Result<Vec<&'a RawDocument>> {
 
 /// Transactions, which a server alone has not: refused as mongod does it.
 pub(super) fn no_transaction(
-    _op: &mut Operation<'_>,
+    _op: &mut OperationContext<'_>,
     request: &Request<'_>,
     _reply: &mut Reply<'_>,
 ) -> Result<()> {
@@ -150,7 +170,7 @@ pub(super) fn no_transaction(
 
 /// Transactions over shards.
 pub(super) fn no_shards(
-    _op: &mut Operation<'_>,
+    _op: &mut OperationContext<'_>,
     _request: &Request<'_>,
     _reply: &mut Reply<'_>,
 ) -> Result<()> {

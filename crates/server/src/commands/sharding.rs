@@ -8,7 +8,7 @@ use fathom_sharding::ShardVersion;
 
 use super::Reply;
 use crate::Result;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
 use crate::sharding::{self, Migration};
@@ -41,30 +41,38 @@ fn object_id(request: &Request<'_>, name: &str) -> Result<ObjectId> {
 }
 
 /// `_addShard`: the server becomes a shard.
-pub(super) fn add(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+pub(super) fn add(op: &mut OperationContext<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     sharding::adopt(op, &document(request, "shardIdentity")?)
 }
 
 /// `_flushRoutingTableCacheUpdates`: a collection is read again when it is wanted.
-pub(super) fn flush(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+pub(super) fn flush(op: &mut OperationContext<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     op.instance.sharding.known.forget(named(request)?);
     Ok(())
 }
 
 /// `_flushDatabaseCacheUpdates`: the same of a database.
-pub(super) fn flush_database(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+pub(super) fn flush_database(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _: &mut Reply<'_>,
+) -> Result<()> {
     op.instance.sharding.known.forget_database(named(request)?);
     Ok(())
 }
 
 /// `_shardsvrShardCollection`: the primary shard says that a collection is sharded from now on, while no write is under way.
-pub(super) fn commit(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+pub(super) fn commit(op: &mut OperationContext<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     let must_be_empty = parse::boolean(request.fields, "mustBeEmpty")?;
     sharding::commit_collection(op, named(request)?, document(request, "entry")?, must_be_empty)
 }
 
 /// `moveChunk`: gives a chunk away.
-pub(super) fn move_chunk(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+pub(super) fn move_chunk(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _: &mut Reply<'_>,
+) -> Result<()> {
     let hosts = parse::required_string(request.fields, "toHost")?;
     let migration = Migration {
         namespace: named(request)?.to_owned(),
@@ -83,33 +91,45 @@ pub(super) fn move_chunk(op: &mut Operation<'_>, request: &Request<'_>, _: &mut 
 }
 
 /// `_recvChunkStart`: a chunk is coming; what is left of an earlier attempt goes.
-pub(super) fn receive(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+pub(super) fn receive(op: &mut OperationContext<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     let namespace = named(request)?;
     let (min, max) = (document(request, "min")?, document(request, "max")?);
     sharding::expect_range(op, namespace, &min, &max)
 }
 
 /// `_recvChunkAbort`: it does not come; what came of it goes.
-pub(super) fn abort(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+pub(super) fn abort(op: &mut OperationContext<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     let namespace = named(request)?;
     sharding::give_up_range(op, namespace, &document(request, "min")?, &document(request, "max")?)
 }
 
 /// `_recvChunkCommit`: it has come.
-pub(super) fn received(op: &mut Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+pub(super) fn received(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _: &mut Reply<'_>,
+) -> Result<()> {
     let namespace = named(request)?;
     sharding::note_received(op, namespace, &document(request, "min")?, &document(request, "max")?)
 }
 
 /// `cleanupOrphaned`: deletes what is here of a collection and not the shard's own.
-pub(super) fn clean_up(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn clean_up(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let deleted = sharding::clean_up(op, named(request)?)?;
     reply.i64("deleted", i64::try_from(deleted).unwrap_or(i64::MAX));
     Ok(())
 }
 
 /// `getShardVersion`: what the shard knows of a collection.
-pub(super) fn version(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn version(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let namespace = named(request)?;
     let identity = op.instance.sharding.must_be_shard(op.instance)?;
     reply.string("configServer", &identity.config.hosts().to_string());
@@ -124,7 +144,7 @@ pub(super) fn version(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut
 }
 
 /// `shardingState`: which shard it is.
-pub(super) fn state(op: &mut Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn state(op: &mut OperationContext<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let identity = op.instance.sharding.identity(op.instance)?;
     reply.bool("enabled", identity.is_some());
     if let Some(identity) = identity {

@@ -1,31 +1,31 @@
 //! Table: every command, in alphabetical order.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use fathom_service::CommandTable;
+
 use super::Run;
-use crate::auth::Access;
-use crate::command::{Command, Kind};
+use crate::Result;
+use crate::request::{Access, Command, CommandRegistry, Kind, Rules};
 
 /// A row: the command and its function.
 macro_rules! row {
     ($run:expr, $kind:ident, $access:ident, $help:literal, [$($field:literal),*], $name:literal $(| $alias:literal)* $(, $flag:ident)*) => {{
+        let rules = Rules { access: Access::$access, fields: &[$($field),*], any_fields: false };
         #[allow(unused_mut, reason = "not every row has flags")]
-        let mut command = Command {
-            name: $name,
-            aliases: &[$($alias),*],
-            kind: Kind::$kind,
-            admin_only: false,
-            access: Access::$access,
-            secret: false,
-            any_fields: false,
-            fields: &[$($field),*],
-            help: $help,
-            row: 0,
-        };
-        $(command.$flag = true;)*
+        let mut command = Command::new($name, &[$($alias),*], Kind::$kind, rules, $help);
+        $(flag!(command, $flag);)*
         (command, $run)
     }};
+}
+
+macro_rules! flag {
+    ($command:ident, any_fields) => {
+        $command.rules.any_fields = true
+    };
+    ($command:ident, $flag:ident) => {
+        $command.$flag = true
+    };
 }
 
 macro_rules! command {
@@ -50,9 +50,8 @@ macro_rules! refused {
     };
 }
 
-/// All commands, and their functions in the same order.
-static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
-    let all = vec![
+static TABLE: LazyLock<CommandTable<Kind, Rules, Run>> = LazyLock::new(|| {
+    CommandTable::new(vec![
         command!(
             "_addShard",
             Command,
@@ -94,7 +93,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             UserAdmin,
             ["tempUsersCollection", "tempRolesCollection", "drop", "db"],
-            super::merge_users::run,
+            super::users::merge,
             "takes over users that mongorestore put into a collection",
             admin_only
         ),
@@ -165,7 +164,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Manage,
             ["data"],
-            super::repl_set_office::append_note,
+            super::repl_set_members::append_note,
             "writes an entry that changes nothing",
             admin_only
         ),
@@ -175,7 +174,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Nobody,
             ["mechanism", "user", "nonce", "key", "digestPassword"],
-            super::sasl::refuse,
+            super::login::refuse,
             "refused: there is SCRAM only",
             secret
         ),
@@ -187,7 +186,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Nobody,
             [],
-            super::build_info::run,
+            super::information::build_info,
             "version and engines of the server"
         ),
         command!(
@@ -204,7 +203,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Write,
             ["toCollection", "size"],
-            super::convert_to_capped::run,
+            super::definition::convert_to_capped,
             "refused: a collection is capped from its creation or never"
         ),
         command!(
@@ -212,7 +211,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             DatabaseAdmin,
             ["index", "validator", "validationLevel", "validationAction", "viewOn", "pipeline"],
-            super::coll_mod::run,
+            super::definition::change,
             "changes a collection's validator or TTL index, or a view"
         ),
         command!(
@@ -220,7 +219,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Read,
             ["scale"],
-            super::coll_stats::run,
+            super::statistics::collection,
             "sizes and engine counters of a collection"
         ),
         command!(
@@ -237,7 +236,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             DatabaseAdmin,
             ["force"],
-            super::compact::run,
+            super::administration::compact,
             "gives space of a collection back to the file system"
         ),
         command!(
@@ -245,7 +244,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Manage,
             ["mode", "data"],
-            super::configure_fail_point::run,
+            super::parameters::configure_fail_point,
             "fails commands on demand, for tests",
             admin_only
         ),
@@ -254,7 +253,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Nobody,
             ["showPrivileges"],
-            super::connection_status::run,
+            super::login::connection_status,
             "who this connection is"
         ),
         command!(
@@ -262,7 +261,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Monitor,
             [],
-            super::conn_pool_stats::run,
+            super::information::pools,
             "connections to other servers"
         ),
         command!(
@@ -270,7 +269,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Write,
             ["size"],
-            super::convert_to_capped::run,
+            super::definition::convert_to_capped,
             "refused: a collection is capped from its creation or never"
         ),
         command!(
@@ -287,7 +286,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Read,
             Read,
             ["query", "limit", "skip", "hint", "collation", "fields"],
-            super::count::run,
+            super::matches::count,
             "counts documents"
         ),
         command!(
@@ -311,7 +310,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
                 "collation",
                 "temp"
             ],
-            super::create::run,
+            super::definition::create,
             "creates a collection or view"
         ),
         command!(
@@ -319,7 +318,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Write,
             ["indexes", "commitQuorum", "ignoreUnknownIndexOptions"],
-            super::create_indexes::run,
+            super::indexes::create,
             "builds indexes"
         ),
         command!(
@@ -327,7 +326,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             UserAdmin,
             ["privileges", "roles", "authenticationRestrictions"],
-            super::roles::refuse,
+            super::users_info::refuse,
             "refused: there are the built-in roles only"
         ),
         command!(
@@ -344,7 +343,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Monitor,
             ["$all", "$ownOps"],
-            super::current_op::run,
+            super::operations::current,
             "what runs at the moment",
             admin_only,
             any_fields
@@ -354,7 +353,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Read,
             ["keyPattern", "min", "max", "estimate"],
-            super::data_size::run,
+            super::statistics::data_size,
             "bytes and documents of a collection"
         ),
         command!(
@@ -362,7 +361,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Read,
             ["scale", "freeStorage"],
-            super::db_stats::run,
+            super::statistics::database,
             "sizes of a database"
         ),
         command!(
@@ -370,7 +369,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Write,
             Write,
             ["deletes", "ordered", "let", "bypassDocumentValidation"],
-            super::delete::run,
+            super::writes::delete,
             "deletes documents"
         ),
         command!(
@@ -378,16 +377,23 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Read,
             Read,
             ["key", "query", "collation", "hint"],
-            super::distinct::run,
+            super::matches::distinct,
             "the different values of a field"
         ),
-        command!("drop", Command, Write, [], super::drop::run, "drops a collection or view"),
+        command!(
+            "drop",
+            Command,
+            Write,
+            [],
+            super::namespaces::drop_collection,
+            "drops a collection or view"
+        ),
         command!(
             "dropAllRolesFromDatabase",
             Command,
             UserAdmin,
             [],
-            super::roles::refuse,
+            super::users_info::refuse,
             "refused: there are the built-in roles only"
         ),
         command!(
@@ -403,7 +409,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             DatabaseAdmin,
             [],
-            super::drop::database,
+            super::namespaces::drop_database,
             "drops all collections of a database"
         ),
         command!(
@@ -411,7 +417,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Write,
             ["index"],
-            super::drop_indexes::run,
+            super::indexes::drop,
             "drops indexes"
         ),
         command!(
@@ -419,7 +425,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             UserAdmin,
             [],
-            super::roles::refuse,
+            super::users_info::refuse,
             "refused: there are the built-in roles only"
         ),
         command!("dropUser", Command, UserAdmin, [], super::users::drop_one, "removes a user"),
@@ -485,7 +491,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Manage,
             ["async", "lock"],
-            super::fsync::run,
+            super::administration::fsync,
             "makes a checkpoint, and locks against writes if asked to",
             admin_only
         ),
@@ -494,7 +500,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Manage,
             [],
-            super::fsync::unlock,
+            super::administration::unlock,
             "ends the lock of fsync",
             admin_only
         ),
@@ -503,7 +509,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Monitor,
             [],
-            super::get_cmd_line_opts::run,
+            super::information::command_line,
             "how the server was started",
             admin_only
         ),
@@ -512,7 +518,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Monitor,
             [],
-            super::get_diagnostic_data::run,
+            super::statistics::diagnostic_data,
             "serverStatus and the machine in one sample",
             admin_only
         ),
@@ -522,7 +528,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Monitor,
             [],
-            super::get_log::run,
+            super::information::log,
             "the last lines of the log",
             admin_only
         ),
@@ -531,7 +537,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Read,
             Anybody,
             ["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
-            super::get_more::run,
+            super::cursors::get_more,
             "the next batch of a cursor"
         ),
         command!(
@@ -539,7 +545,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Monitor,
             [],
-            super::get_parameter::run,
+            super::parameters::get,
             "parameters of the server",
             admin_only,
             any_fields
@@ -558,7 +564,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             UserAdmin,
             ["privileges"],
-            super::roles::refuse,
+            super::users_info::refuse,
             "refused: there are the built-in roles only"
         ),
         command!(
@@ -566,7 +572,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             UserAdmin,
             ["roles"],
-            super::roles::refuse,
+            super::users_info::refuse,
             "refused: there are the built-in roles only"
         ),
         command!(
@@ -594,7 +600,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
                 "internalClient",
                 "forShell"
             ],
-            super::hello::run,
+            super::information::hello,
             "who this server is and what it takes",
             secret
         ),
@@ -603,7 +609,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Monitor,
             [],
-            super::host_info::run,
+            super::information::host_info,
             "the machine that the server runs on"
         ),
         command!(
@@ -611,7 +617,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Write,
             Write,
             ["documents", "ordered", "bypassDocumentValidation"],
-            super::insert::run,
+            super::writes::insert,
             "inserts documents"
         ),
         command!(
@@ -630,8 +636,16 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             super::sessions::kill_by_pattern,
             "kills what runs in some sessions"
         ),
-        command!("killCursors", Command, Anybody, ["cursors"], super::get_more::kill, "closes cursors"),
-        command!("killOp", Command, Manage, ["op"], super::kill_op::run, "stops an operation", admin_only),
+        command!("killCursors", Command, Anybody, ["cursors"], super::cursors::kill, "closes cursors"),
+        command!(
+            "killOp",
+            Command,
+            Manage,
+            ["op"],
+            super::operations::kill,
+            "stops an operation",
+            admin_only
+        ),
         command!(
             "killSessions",
             Command,
@@ -645,7 +659,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Read,
             ["filter", "nameOnly", "cursor", "authorizedCollections"],
-            super::list_collections::run,
+            super::namespaces::list_collections,
             "the collections and views of a database"
         ),
         command!(
@@ -653,7 +667,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Nobody,
             [],
-            super::list_commands::run,
+            super::information::list_commands,
             "the commands of the server"
         ),
         command!(
@@ -661,7 +675,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Anybody,
             ["filter", "nameOnly", "authorizedDatabases"],
-            super::list_databases::run,
+            super::namespaces::list_databases,
             "the databases and their sizes",
             admin_only
         ),
@@ -670,16 +684,16 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Read,
             ["cursor"],
-            super::list_indexes::run,
+            super::indexes::list,
             "the indexes of a collection"
         ),
-        command!("logout", Command, Nobody, [], super::sasl::log_out, "ceases to be a user"),
+        command!("logout", Command, Nobody, [], super::login::log_out, "ceases to be a user"),
         command!(
             "logRotate",
             Command,
             Manage,
             [],
-            super::log_rotate::run,
+            super::administration::rotate_log,
             "begins a new log file",
             admin_only
         ),
@@ -692,13 +706,13 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             "internal: gives a chunk to another shard",
             admin_only
         ),
-        command!("ping", Command, Nobody, [], super::ping::run, "whether the server answers"),
+        command!("ping", Command, Nobody, [], super::information::ping, "whether the server answers"),
         command!(
             "profile",
             Command,
             DatabaseAdmin,
             ["slowms", "sampleRate", "filter"],
-            super::profile::run,
+            super::operations::profile,
             "which operations are logged and kept"
         ),
         command!(
@@ -714,7 +728,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             DatabaseAdmin,
             [],
-            super::compact::re_index,
+            super::administration::re_index,
             "builds all indexes of a collection anew"
         ),
         command!(
@@ -722,7 +736,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Write,
             ["to", "dropTarget", "stayTemp"],
-            super::rename_collection::run,
+            super::namespaces::rename,
             "gives a collection another name",
             admin_only
         ),
@@ -731,7 +745,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Manage,
             [],
-            super::repl_set_office::abort_catch_up,
+            super::repl_set_members::abort_catch_up,
             "ends a new primary's catching up",
             admin_only
         ),
@@ -740,7 +754,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Manage,
             [],
-            super::repl_set_office::freeze,
+            super::repl_set_members::freeze,
             "stands for no election for some seconds",
             admin_only
         ),
@@ -758,7 +772,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Monitor,
             [],
-            super::repl_set_status::rollback_id,
+            super::repl_set_members::rollback_id,
             "how often this member has rolled back",
             admin_only
         ),
@@ -767,7 +781,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Monitor,
             ["initialSync"],
-            super::repl_set_status::run,
+            super::repl_set_members::status,
             "how the members of the set stand",
             admin_only
         ),
@@ -805,7 +819,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Manage,
             [],
-            super::repl_set_office::maintenance,
+            super::repl_set_members::maintenance,
             "goes into maintenance, or out of it",
             admin_only
         ),
@@ -841,7 +855,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Manage,
             ["secondaryCatchUpPeriodSecs", "force"],
-            super::repl_set_office::step_down,
+            super::repl_set_members::step_down,
             "gives up being primary",
             admin_only
         ),
@@ -850,7 +864,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Manage,
             ["skipDryRun"],
-            super::repl_set_office::step_up,
+            super::repl_set_members::step_up,
             "stands for election now",
             admin_only
         ),
@@ -859,7 +873,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Manage,
             [],
-            super::repl_set_office::sync_from,
+            super::repl_set_members::sync_from,
             "follows a member that is named",
             admin_only
         ),
@@ -877,7 +891,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             UserAdmin,
             ["privileges"],
-            super::roles::refuse,
+            super::users_info::refuse,
             "refused: there are the built-in roles only"
         ),
         command!(
@@ -885,7 +899,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             UserAdmin,
             ["roles"],
-            super::roles::refuse,
+            super::users_info::refuse,
             "refused: there are the built-in roles only"
         ),
         command!(
@@ -901,14 +915,14 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Anybody,
             ["showPrivileges", "showBuiltinRoles", "showAuthenticationRestrictions"],
-            super::roles::info,
+            super::users_info::roles,
             "the built-in roles"
         ),
         login!(
             "saslContinue",
             Nobody,
             ["conversationId", "payload"],
-            super::sasl::go_on,
+            super::login::go_on,
             "goes on with a login",
             secret
         ),
@@ -916,7 +930,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             "saslStart",
             Nobody,
             ["mechanism", "payload", "autoAuthorize", "options"],
-            super::sasl::start,
+            super::login::start,
             "begins a login",
             secret
         ),
@@ -925,7 +939,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Monitor,
             [],
-            super::server_status::run,
+            super::statistics::server,
             "what the server counts of itself",
             any_fields
         ),
@@ -934,7 +948,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Manage,
             [],
-            super::set_feature_compatibility_version::run,
+            super::parameters::set_compatibility_version,
             "confirms the feature compatibility version",
             admin_only
         ),
@@ -943,7 +957,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Manage,
             [],
-            super::set_parameter::run,
+            super::parameters::set,
             "changes parameters of the server",
             admin_only,
             any_fields
@@ -962,18 +976,26 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             Manage,
             ["force", "timeoutSecs"],
-            super::shutdown::run,
+            super::administration::shutdown,
             "stops the server",
             admin_only
         ),
         command!("startSession", Command, Anybody, [], super::sessions::start, "makes a session"),
-        command!("top", Command, Monitor, [], super::top::run, "the use of each collection", admin_only),
+        command!(
+            "top",
+            Command,
+            Monitor,
+            [],
+            super::statistics::top,
+            "the use of each collection",
+            admin_only
+        ),
         command!(
             "update",
             Write,
             Write,
             ["updates", "ordered", "bypassDocumentValidation", "let"],
-            super::update::run,
+            super::writes::update,
             "updates documents"
         ),
         command!(
@@ -981,7 +1003,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             UserAdmin,
             ["privileges", "roles", "authenticationRestrictions"],
-            super::roles::refuse,
+            super::users_info::refuse,
             "refused: there are the built-in roles only"
         ),
         command!(
@@ -1004,7 +1026,7 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
                 "showAuthenticationRestrictions",
                 "filter"
             ],
-            super::users_info::run,
+            super::users_info::users,
             "the users there are"
         ),
         command!(
@@ -1012,35 +1034,21 @@ static TABLE: LazyLock<(Vec<Command>, Vec<Run>)> = LazyLock::new(|| {
             Command,
             DatabaseAdmin,
             ["full", "scandata", "background", "enforceFastCount"],
-            super::validate::run,
+            super::administration::validate,
             "checks a collection and its indexes"
         ),
-        command!("whatsmyuri", Command, Nobody, [], super::whats_my_uri::run, "the client's own address"),
-    ];
-    let (mut commands, runs): (Vec<Command>, Vec<Run>) = all.into_iter().unzip();
-    commands.iter_mut().enumerate().for_each(|(row, command)| command.row = row);
-    (commands, runs)
+        command!("whatsmyuri", Command, Nobody, [], super::login::own_address, "the client's own address"),
+    ])
 });
 
 /// All commands.
-pub(crate) static COMMANDS: LazyLock<&'static [Command]> = LazyLock::new(|| &TABLE.0);
-
-/// The function of a command.
-pub(crate) fn run_of(command: &Command) -> Option<Run> {
-    TABLE.1.get(command.row).copied()
+pub(crate) fn registry() -> &'static CommandRegistry {
+    TABLE.registry()
 }
 
-/// The command of a name or alias.
-pub(crate) fn find(name: &str) -> Option<&'static Command> {
-    static BY_NAME: LazyLock<HashMap<&'static str, &'static Command>> = LazyLock::new(|| {
-        let all = COMMANDS.iter().flat_map(|command| {
-            std::iter::once(command.name)
-                .chain(command.aliases.iter().copied())
-                .map(move |name| (name, command))
-        });
-        all.collect()
-    });
-    BY_NAME.get(name).copied()
+/// The function of a command.
+pub(crate) fn function_of(command: &Command) -> Result<Run> {
+    TABLE.function(command)
 }
 
 #[cfg(test)]
@@ -1049,11 +1057,12 @@ mod tests {
 
     #[test]
     fn names_are_in_order_and_nobody_elses() {
-        let names: Vec<String> = COMMANDS.iter().map(|command| command.name.to_ascii_lowercase()).collect();
+        let names: Vec<String> =
+            registry().all().iter().map(|command| command.name.to_ascii_lowercase()).collect();
         assert!(names.is_sorted_by(|one, other| one < other), "{names:?}");
-        for command in COMMANDS.iter() {
+        for command in registry().all() {
             for name in command.aliases.iter().chain([&command.name]) {
-                assert_eq!(find(name).map(|found| found.name), Some(command.name), "{name}");
+                assert_eq!(registry().find(name).map(|found| found.name), Some(command.name), "{name}");
             }
         }
     }

@@ -1,20 +1,29 @@
-//! `createUser`, `updateUser`, `dropUser`, `dropAllUsersFromDatabase`, `grantRolesToUser`, `revokeRolesFromUser`.
+//! Users are changed: `createUser`, `updateUser`, `dropUser`, `dropAllUsersFromDatabase`, `grantRolesToUser`, `revokeRolesFromUser`, and
+//! `_mergeAuthzCollections`, the last step of a mongorestore with users, which it has put into a collection of their own.
 //!
 //! Passwords are hashed here; what is kept cannot be turned back into them. Restrictions by address are refused by name.
 
-use bson::{RawBsonRef, RawDocument};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bson::{RawBsonRef, RawDocument, doc};
 use fathom_query::{Code, Failure};
 use fathom_wire::scram::{Credentials, Mechanism};
 
 use super::Reply;
 use crate::Result;
-use crate::auth::{Role, User};
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
+use crate::storage::document_of;
+use crate::users::{Role, User};
 
 /// Makes a user.
-pub(super) fn create(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn create(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
     let name = name_of(request)?;
     if request.database == "local" {
         return Err(Failure::new(Code::BadValue, "Cannot create users in the local database"));
@@ -49,7 +58,11 @@ pub(super) fn create(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut
 }
 
 /// Changes a user.
-pub(super) fn update(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn update(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
     let name = name_of(request)?;
     let roles = roles_of(request, "roles")?;
     let mechanisms = mechanisms_of(request.body())?;
@@ -82,7 +95,11 @@ pub(super) fn update(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut
 }
 
 /// Removes a user.
-pub(super) fn drop_one(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn drop_one(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
     let name = name_of(request)?;
     let instance = std::sync::Arc::clone(op.instance);
     let _change = instance.users.lock();
@@ -94,7 +111,11 @@ pub(super) fn drop_one(op: &mut Operation<'_>, request: &Request<'_>, _reply: &m
 }
 
 /// Removes all users of the command's database.
-pub(super) fn drop_all(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn drop_all(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let instance = std::sync::Arc::clone(op.instance);
     let _change = instance.users.lock();
     let _ticket = op.write_ticket()?;
@@ -109,7 +130,11 @@ pub(super) fn drop_all(op: &mut Operation<'_>, request: &Request<'_>, reply: &mu
 }
 
 /// Gives a user more roles.
-pub(super) fn grant(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn grant(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
     let name = name_of(request)?;
     let more = roles_of(request, "roles")?.ok_or_else(|| parse::missing("grantRolesToUser.roles"))?;
     change(op, request.database, name, |_, user| {
@@ -120,7 +145,11 @@ pub(super) fn grant(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut 
 }
 
 /// Takes roles from a user.
-pub(super) fn revoke(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn revoke(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
     let name = name_of(request)?;
     let less = roles_of(request, "roles")?.ok_or_else(|| parse::missing("revokeRolesFromUser.roles"))?;
     change(op, request.database, name, |_, user| {
@@ -131,10 +160,10 @@ pub(super) fn revoke(op: &mut Operation<'_>, request: &Request<'_>, _reply: &mut
 }
 
 fn change(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     database: &str,
     name: &str,
-    work: impl FnOnce(&Operation<'_>, &mut User) -> Result<()>,
+    work: impl FnOnce(&OperationContext<'_>, &mut User) -> Result<()>,
 ) -> Result<()> {
     let instance = std::sync::Arc::clone(op.instance);
     let _change = instance.users.lock();
@@ -213,7 +242,7 @@ fn mechanisms_of(body: &RawDocument) -> Result<Option<Vec<Mechanism>>> {
 
 /// Credentials for a password that came in clear, or digested by the client, which SCRAM-SHA-256 cannot use.
 fn hash(
-    op: &Operation<'_>,
+    op: &OperationContext<'_>,
     body: &RawDocument,
     name: &str,
     password: &str,
@@ -245,4 +274,87 @@ fn refuse_restrictions(body: &RawDocument) -> Result<()> {
             Err(Failure::new(Code::CommandNotSupported, what))
         }
     }
+}
+
+/// `_mergeAuthzCollections`: the last step of a mongorestore with users, which it has put into a collection of their own.
+///
+/// Roles that somebody defined are refused, as this server has MongoDB's own roles only.
+///
+/// Takes over the users; those that are there already stay as they are, unless `drop` says that only the new ones count.
+pub(super) fn merge(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
+    let from = parse::string(request.fields, "tempUsersCollection")?.unwrap_or_default();
+    let roles = parse::string(request.fields, "tempRolesCollection")?.unwrap_or_default();
+    let drop = parse::boolean(request.fields, "drop")?;
+    let database = parse::required_string(request.fields, "db")?;
+    if from.is_empty() && roles.is_empty() {
+        let what = "Must provide at least one of \"tempUsersCollection\" and \"tempRolescollection\" for _mergeAuthzCollections";
+        return Err(Failure::new(Code::BadValue, what));
+    }
+    if !read(op, roles)?.is_empty() {
+        let what = "this server has no roles but MongoDB's own, and cannot take over others";
+        return Err(Failure::new(Code::CommandNotSupported, what));
+    }
+    if from.is_empty() {
+        return Ok(());
+    }
+    let wanted = |user: &User| database.is_empty() || user.database == database;
+    let found = read(op, from)?.into_iter().map(User::read).collect::<Result<Vec<_>>>()?;
+    let found: Vec<User> = found.into_iter().filter(|user| wanted(user)).collect();
+    for user in &found {
+        for role in &user.roles {
+            role.clone().check()?;
+        }
+    }
+    let instance = Arc::clone(op.instance);
+    let _change = instance.users.lock();
+    let _ticket = op.write_ticket()?;
+    let mut others: BTreeSet<String> = BTreeSet::new();
+    if drop {
+        others.extend(instance.users.all().iter().filter(|user| wanted(user)).map(|user| user.id()));
+    }
+    for user in found {
+        others.remove(&user.id());
+        if !drop && instance.users.get(&user.database, &user.name).is_some() {
+            let attributes = doc! { "user": user.id() };
+            instance.log.warning(
+                "ACCESS",
+                20508,
+                "conn",
+                "a user is there already, and stays as it is",
+                attributes,
+            );
+            continue;
+        }
+        instance.users.put(op, user)?;
+    }
+    for user in instance.users.all() {
+        if others.contains(&user.id()) {
+            instance.users.remove(op, &user.database, &user.name)?;
+        }
+    }
+    Ok(())
+}
+
+/// All documents of a collection; none of one that is not there.
+fn read(op: &mut OperationContext<'_>, namespace: &str) -> Result<Vec<bson::Document>> {
+    let mut documents = Vec::new();
+    let Some(collection) = op.instance.catalog.get(namespace) else { return Ok(documents) };
+    let _ticket = op.read_ticket()?;
+    let session = op.session();
+    session.begin()?;
+    let result = (|| {
+        let mut cursor = session.cursor(collection.records_table()?)?;
+        let mut more = cursor.first()?;
+        while more {
+            documents.push(parse::owned(document_of(cursor.value())?)?);
+            more = cursor.next()?;
+        }
+        Ok(())
+    })();
+    session.rollback();
+    result.map(|()| documents)
 }

@@ -1,14 +1,16 @@
-//! `usersInfo`: the users there are.
+//! The users and roles there are: `usersInfo` and `rolesInfo`. The commands on roles of one's own are refused by name: this server has the built-in
+//! roles.
 
-use bson::{Bson, Document, RawBsonRef};
+use bson::{Bson, Document, RawBsonRef, doc};
 use fathom_query::{Code, Failure, Filter};
 
 use super::Reply;
+use super::users::read_role;
 use crate::Result;
-use crate::auth::{Place, Rights, User, roles_array};
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
+use crate::users::{Resource, Rights, Role, User, built_in, roles_array};
 
 /// Which users are asked for.
 enum Which<'a> {
@@ -17,8 +19,12 @@ enum Which<'a> {
     Named(Vec<(&'a str, &'a str)>),
 }
 
-/// Tells.
-pub(super) fn run(op: &mut Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// `usersInfo`: the users there are.
+pub(super) fn users(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let which = which_of(request)?;
     let with_credentials = parse::boolean(request.fields, "showCredentials")?;
     let with_privileges = parse::boolean(request.fields, "showPrivileges")?;
@@ -76,9 +82,9 @@ fn which_of<'a>(request: &Request<'a>) -> Result<Which<'a>> {
 }
 
 /// Everybody may see himself; others are for who may see the users of their database.
-fn check(op: &Operation<'_>, request: &Request<'_>, name: &str, database: &str) -> Result<()> {
+fn check(op: &OperationContext<'_>, request: &Request<'_>, name: &str, database: &str) -> Result<()> {
     let own = op.client.users().iter().any(|(user, of)| user == name && of == database);
-    if own || crate::auth::may(op, Rights::USERS, Place::Collection(database, "")) {
+    if own || crate::auth::may(op, Rights::USERS, Resource::Collection(database, "")) {
         return Ok(());
     }
     let what = format!("Not authorized to get the user data for user {name}@{database}");
@@ -103,4 +109,58 @@ fn show(user: &User, with_credentials: bool, with_privileges: bool) -> Document 
         shown.insert("inheritedPrivileges", privileges);
     }
     shown
+}
+
+/// Tells of roles: those that are named, or with `showBuiltinRoles` all of the command's database.
+pub(super) fn roles(
+    _op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    let with_privileges = parse::boolean(request.fields, "showPrivileges")?;
+    let roles = match request.target {
+        RawBsonRef::Array(items) => items
+            .into_iter()
+            .map(|item| read_role(request.database, item.map_err(|error| parse::malformed(&error))?))
+            .collect::<Result<Vec<Role>>>()?,
+        value @ (RawBsonRef::String(_) | RawBsonRef::Document(_)) => {
+            vec![read_role(request.database, value)?]
+        }
+        value if parse::integer_of(value) == Some(1) => {
+            if parse::boolean(request.fields, "showBuiltinRoles")? {
+                built_in(request.database)
+            } else {
+                Vec::new()
+            }
+        }
+        other => return Err(parse::wrong_type("rolesInfo", other, "string")),
+    };
+    let mut array = reply.begin_array("roles");
+    for role in roles.iter().filter(|role| role.is_built_in()) {
+        let mut shown = doc! {
+            "role": &role.role,
+            "db": &role.database,
+            "isBuiltin": true,
+            "roles": [],
+            "inheritedRoles": [],
+        };
+        if with_privileges {
+            let privileges: Vec<Bson> =
+                role.privileges().iter().map(|one| one.to_document().into()).collect();
+            shown.insert("privileges", privileges.clone());
+            shown.insert("inheritedPrivileges", privileges);
+        }
+        array.bson(&shown.into());
+    }
+    Ok(())
+}
+
+/// Refuses what makes or changes roles.
+pub(super) fn refuse(
+    _op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
+    let what = format!("this server has the built-in roles only; {} is refused", request.command.name);
+    Err(Failure::new(Code::CommandNotSupported, what))
 }

@@ -1,7 +1,5 @@
 //! What a server is started with: the options of mongod that it has, under mongod's names and defaults.
 
-mod assemble;
-mod file;
 mod options;
 mod setting;
 
@@ -10,15 +8,13 @@ use std::path::PathBuf;
 
 use bson::Bson;
 
-use crate::sharding::ClusterRole;
 use fathom_service::log::LogOptions;
 
-pub use assemble::Given;
 pub use fathom_service::log::LogRotate;
 pub(crate) use fathom_service::version;
 pub use options::SETTINGS;
-pub(crate) use setting::integer_value;
-pub use setting::{Flag, Sets, Setting, Shape};
+pub use setting::{Flag, Given, Sets, Setting, Shape};
+pub(crate) use setting::{integer_value, refused};
 
 /// All options. The table of their flags and file keys is in `options`.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +68,29 @@ pub struct ReplicationOptions {
     pub set_name: Option<String>,
     /// `--oplogSize`, in megabytes; 5 % of the free disk, 990 MB to 50 GB, without.
     pub oplog_size_mb: Option<u64>,
+}
+
+/// What a server is in a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClusterRole {
+    /// Nothing: it stands alone.
+    #[default]
+    None,
+    /// It has the cluster's documents.
+    Shard,
+    /// It has the cluster's metadata.
+    Config,
+}
+
+impl ClusterRole {
+    /// As `sharding.clusterRole` spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ClusterRole::None => "",
+            ClusterRole::Shard => "shardsvr",
+            ClusterRole::Config => "configsvr",
+        }
+    }
 }
 
 /// Where and how a server listens.

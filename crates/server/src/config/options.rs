@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use fathom_errors::Error;
 
 use super::setting::{Flag, Sets, Setting, Shape, boolean, list, natural, number, path, text};
-use super::{EngineName, LogRotate, ServiceExecutor, TlsMode};
-use crate::sharding::ClusterRole;
+use super::{ClusterRole, EngineName, LogRotate, ServiceExecutor, TlsMode};
 
 macro_rules! flag {
     ($name:literal $(| $alias:literal)*, $sets:expr, $help:literal) => {

@@ -22,7 +22,16 @@ pub struct Setting {
     /// The flags that set it.
     pub flags: &'static [Flag],
     /// Puts a value that has the shape into the configuration.
-    pub(super) set: fn(&mut Config, &Bson) -> Result<()>,
+    pub(crate) set: fn(&mut Config, &Bson) -> Result<()>,
+}
+
+/// A flag as it was typed: its name and its values, none for one that takes none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// The name in the table, without the dashes.
+    pub flag: String,
+    /// Its values; for a flag that counts, one empty text for each time.
+    pub values: Vec<String>,
 }
 
 /// A flag of the command line.
@@ -76,7 +85,7 @@ pub enum Shape {
 
 impl Shape {
     /// The value that `text` stands for; `name` is the flag or key that it was given by.
-    pub(super) fn read(self, name: &str, text: &str) -> Result<Bson> {
+    pub(crate) fn read(self, name: &str, text: &str) -> Result<Bson> {
         let wants = |what: String| Err(Error::usage(format!("{name} takes {what}, not '{text}'")));
         match self {
             Shape::Boolean => match text {
@@ -108,7 +117,7 @@ impl Shape {
 }
 
 /// The error for what mongod has and this server has not.
-pub(super) fn refused(name: &str, reason: &str) -> Error {
+pub(crate) fn refused(name: &str, reason: &str) -> Error {
     Error::usage(format!("fathom serve has no {name}: {reason}"))
 }
 

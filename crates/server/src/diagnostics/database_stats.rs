@@ -2,9 +2,9 @@
 
 use fathom_wire::DocumentWriter;
 
-use super::build::{length, number, signed};
 use crate::Result;
 use crate::instance::Instance;
+use crate::stats::output::{length, number, signed};
 
 /// The sums over a database's collections, in bytes.
 #[derive(Debug, Default)]

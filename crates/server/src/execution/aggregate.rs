@@ -7,14 +7,13 @@ use bson::{Document, RawDocument, RawDocumentBuf};
 use fathom_query::{Code, CountForm, Dialect, Failure, Filter, Hint, Pipeline, Projection, Rows, Variables};
 use parking_lot::Mutex;
 
-use super::cursors::PipelineRows;
-use super::errand::Errand;
-use super::find::{FindQuery, FindState, Taken};
-use super::pipeline_host::ServerHost;
-use super::scan_rows::ScanRows;
+use super::expression_context::{ExpressionContext, ServerHost};
+use super::find::Taken;
+use super::scan_rows::{ScanRows, SharedFind};
 use super::views;
 use crate::Result;
-use crate::operation::Operation;
+use crate::cursors::{FindQuery, FindState, PipelineRows};
+use crate::operation_context::OperationContext;
 use crate::storage::Collection;
 
 /// What is asked for.
@@ -28,9 +27,6 @@ pub(crate) struct Aggregation {
     /// Whether `$out` and `$merge` obey validators.
     pub(crate) validate: bool,
 }
-
-/// A query that the stages share with explain.
-pub(crate) type SharedFind = Arc<Mutex<FindState>>;
 
 /// Where the first rows come from.
 #[derive(Debug)]
@@ -52,7 +48,7 @@ pub(crate) struct Planned {
 
 impl Planned {
     /// Plans a pipeline.
-    pub(crate) fn new(op: &mut Operation<'_>, asked: &Aggregation) -> Result<Planned> {
+    pub(crate) fn new(op: &mut OperationContext<'_>, asked: &Aggregation) -> Result<Planned> {
         let resolved = if asked.about_collection && !begins_with(&asked.stages, "$collStats") {
             views::resolve(&op.instance.catalog, &asked.namespace)?
         } else {
@@ -64,7 +60,7 @@ impl Planned {
         let mut pipeline = Pipeline::parse(&stages, &variables)?;
         check_source(asked, &pipeline)?;
         let host = ServerHost {
-            errand: Errand::new(op),
+            context: ExpressionContext::new(op),
             namespace: resolved.namespace,
             validate: asked.validate,
             variables: Arc::clone(&variables),
@@ -120,16 +116,16 @@ impl Planned {
 
     /// Its rows; nothing happens before the first is asked for.
     pub(crate) fn into_rows(self) -> PipelineRows {
-        let errand = Arc::clone(&self.host.errand);
-        PipelineRows::new(Box::new(Lazy { planned: Some(self), rows: None }), errand)
+        let attachment = Arc::clone(self.host.context.attachment());
+        PipelineRows::new(Box::new(Lazy { planned: Some(self), rows: None }), attachment)
     }
 
     fn run(self) -> Result<Rows> {
         let rows: Rows = match self.source {
             Source::Nothing => Box::new(std::iter::empty()),
-            Source::Find(collection, find) => Box::new(ScanRows::new(&self.host.errand, &collection, find)?),
+            Source::Find(collection, find) => Box::new(ScanRows::new(&self.host.context, &collection, find)?),
             Source::Count(collection, find, form) => {
-                let count = count_rows(&self.host.errand, &collection, &find)?;
+                let count = count_rows(&self.host.context, &collection, &find)?;
                 Box::new(form.document(count)?.map(Ok).into_iter())
             }
         };
@@ -189,7 +185,7 @@ fn check_source(asked: &Aggregation, pipeline: &Pipeline) -> Result<()> {
 
 /// Gives the planner what it can do of the pipeline.
 fn source_of(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: Arc<Collection>,
     pipeline: &mut Pipeline,
     hint: Option<Hint>,
@@ -230,10 +226,14 @@ pub(crate) fn needed(fields: &BTreeSet<String>, variables: &Variables) -> Result
     Ok(Projection::parse(&crate::parse::raw_of(&projection)?, Dialect::Aggregate, variables).unwrap_or(None))
 }
 
-fn count_rows(errand: &Arc<Errand>, collection: &Arc<Collection>, find: &SharedFind) -> Result<u64> {
-    let session = errand.session()?;
+fn count_rows(
+    context: &Arc<ExpressionContext>,
+    collection: &Arc<Collection>,
+    find: &SharedFind,
+) -> Result<u64> {
+    let session = context.session()?;
     let mut count = 0;
-    let counted = errand.run(&*session, |op| {
+    let counted = context.run(&*session, |op| {
         let state = collection.lock();
         if state.gone {
             return Err(super::find::gone(collection.namespace()));
@@ -243,6 +243,6 @@ fn count_rows(errand: &Arc<Errand>, collection: &Arc<Collection>, find: &SharedF
             Ok(Taken::More)
         })
     });
-    errand.give_back(session);
+    context.give_back(session);
     counted.map(|()| count)
 }

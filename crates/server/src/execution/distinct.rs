@@ -7,9 +7,10 @@ use fathom_engine::Key;
 use fathom_query::{Bound, Code, Failure, FieldKind, Filter, KeyBuilder, KeyString, Variables};
 use fathom_wire::ArrayWriter;
 
-use super::find::{FindQuery, FindState, Taken};
+use super::find::Taken;
 use crate::Result;
-use crate::operation::Operation;
+use crate::cursors::{FindQuery, FindState};
+use crate::operation_context::OperationContext;
 use crate::storage::{Collection, Index, State};
 
 /// What all values together may take, as in mongod.
@@ -132,7 +133,7 @@ pub(crate) fn distinct_index<'s>(state: &'s State, path: &str) -> Option<&'s std
 
 /// Takes the values of all documents from an index, jumping from value to value; false if no index has them.
 pub(crate) fn first_values(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: &Collection,
     state: &State,
     values: &mut Values,
@@ -152,7 +153,7 @@ pub(crate) fn first_values(
 }
 
 /// Goes from value to value; whether null was among them.
-fn jump(op: &mut Operation<'_>, index: &Index, values: &mut Values) -> Result<bool> {
+fn jump(op: &mut OperationContext<'_>, index: &Index, values: &mut Values) -> Result<bool> {
     let descending = index.pattern().fields.first().is_some_and(|field| field.kind == FieldKind::Descending);
     let mut null = false;
     let session = op.session();
@@ -181,7 +182,12 @@ fn jump(op: &mut Operation<'_>, index: &Index, values: &mut Values) -> Result<bo
     Ok(null)
 }
 
-fn has_null(op: &mut Operation<'_>, collection: &Collection, state: &State, path: &str) -> Result<bool> {
+fn has_null(
+    op: &mut OperationContext<'_>,
+    collection: &Collection,
+    state: &State,
+    path: &str,
+) -> Result<bool> {
     let filter = crate::parse::raw_of(&bson::doc! { path: { "$type": "null" } })?;
     let mut query = FindQuery::of(Filter::parse(&filter, &Variables::at(bson::DateTime::now()))?);
     query.limit = Some(1);

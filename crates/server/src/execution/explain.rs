@@ -9,11 +9,12 @@ use fathom_query::{Applied, Failure, UpdateMoment};
 
 pub(crate) use super::explain_stages::find_stages;
 use super::explain_stages::{Stage, Work, millis, number, rejected};
-use super::find::{FindQuery, FindState, Taken};
+use super::find::Taken;
 use super::write::{UpdateRequest, now};
 use super::{Values, distinct_index, first_values};
 use crate::Result;
-use crate::operation::Operation;
+use crate::cursors::{FindQuery, FindState};
+use crate::operation_context::OperationContext;
 use crate::storage::{Collection, State};
 
 /// What is explained.
@@ -50,7 +51,7 @@ pub(crate) struct Verdict {
 impl Verdict {
     /// `executionStats`.
     pub(crate) fn execution(
-        op: &Operation<'_>,
+        op: &OperationContext<'_>,
         stage: &Stage,
         returned: u64,
         took: Duration,
@@ -123,7 +124,7 @@ struct Done {
 
 impl Subject {
     /// Plans it, and runs it if `runs`.
-    pub(crate) fn explain(self, op: &mut Operation<'_>, runs: bool) -> Result<Verdict> {
+    pub(crate) fn explain(self, op: &mut OperationContext<'_>, runs: bool) -> Result<Verdict> {
         let namespace = op.figures.namespace.clone();
         let Some(collection) = op.instance.catalog.get(&namespace) else {
             let mut verdict = empty_plan(&namespace, runs.then_some(Duration::ZERO));
@@ -154,7 +155,7 @@ impl Subject {
     /// A count by the collection's counter, and a distinct that jumps through an index.
     fn without_scan(
         &self,
-        op: &mut Operation<'_>,
+        op: &mut OperationContext<'_>,
         collection: &Arc<Collection>,
         state: &State,
         runs: bool,
@@ -198,7 +199,7 @@ impl Subject {
 
     fn run(
         &self,
-        op: &mut Operation<'_>,
+        op: &mut OperationContext<'_>,
         collection: &Arc<Collection>,
         state: &State,
         find: &mut FindState,

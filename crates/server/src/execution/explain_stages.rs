@@ -9,8 +9,8 @@ use std::time::Duration;
 use bson::{Bson, Document, doc};
 use fathom_query::{IndexInfo, Plan};
 
-use super::find::{FindQuery, FindState, SORT_MEMORY_BYTES};
-use super::scan::{Fetch, Tally};
+use super::find::SORT_MEMORY_BYTES;
+use crate::cursors::{Fetch, FindQuery, FindState, Tally};
 use crate::storage::State;
 
 /// What a stage came to.

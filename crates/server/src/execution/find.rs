@@ -1,77 +1,18 @@
 //! One query from its plan to the documents that the client gets: filter, sort, skip, limit, projection.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use bson::{RawDocument, RawDocumentBuf};
-use fathom_query::{
-    Access, Code, Failure, Filter, Hint, IndexInfo, Plan, Projection, Sort, Sorter, Variables, between,
-    choose,
-};
+use fathom_query::{Access, Code, Failure, IndexInfo, Plan, Sorter, Variables, between, choose};
 
-use super::scan::{Fetch, Flow, Scan};
+use super::scan::Flow;
 use crate::Result;
-use crate::operation::Operation;
+use crate::cursors::{Fetch, FindQuery, FindState, Scan};
+use crate::operation_context::OperationContext;
 use crate::storage::{Collection, Index, State};
 
 /// The most memory that a sort may take, as `internalQueryMaxBlockingSortMemoryUsageBytes` of 4.4.
 pub(crate) const SORT_MEMORY_BYTES: usize = 100 << 20;
-
-/// What is asked for.
-#[derive(Clone, Debug)]
-pub(crate) struct FindQuery {
-    pub(crate) filter: Filter,
-    pub(crate) sort: Option<Sort>,
-    pub(crate) projection: Option<Projection>,
-    pub(crate) hint: Option<Hint>,
-    pub(crate) skip: u64,
-    /// None: no limit.
-    pub(crate) limit: Option<u64>,
-    pub(crate) show_record_id: bool,
-    pub(crate) return_key: bool,
-    /// Whether only the number of matches is wanted.
-    pub(crate) count_only: bool,
-    /// The ends of a walk through the hinted index.
-    pub(crate) min: Option<RawDocumentBuf>,
-    pub(crate) max: Option<RawDocumentBuf>,
-    /// The fields that whoever asks looks at, where no projection says so: an index that has them all spares the records.
-    pub(crate) needed: Option<Projection>,
-}
-
-impl FindQuery {
-    /// A query for all matches of a filter, as they come.
-    pub(crate) fn of(filter: Filter) -> FindQuery {
-        FindQuery {
-            filter,
-            sort: None,
-            projection: None,
-            hint: None,
-            skip: 0,
-            limit: None,
-            show_record_id: false,
-            return_key: false,
-            count_only: false,
-            min: None,
-            max: None,
-            needed: None,
-        }
-    }
-}
-
-/// A query under way, between batches.
-#[derive(Debug)]
-pub(crate) struct FindState {
-    query: FindQuery,
-    plan: Plan,
-    rejected: Vec<Plan>,
-    scan: Scan,
-    /// The sorted rest, once a sort that no index gives has run.
-    sorted: Option<VecDeque<RawDocumentBuf>>,
-    skipped: u64,
-    returned: u64,
-    variables: Variables,
-    return_key: Option<Arc<Index>>,
-}
 
 /// Takes a document for the reply; false if it must wait for the next batch.
 pub(crate) type Take<'t> = dyn FnMut(&RawDocument) -> Result<Taken> + 't;
@@ -89,10 +30,10 @@ pub(crate) enum Taken {
 
 impl FindState {
     /// Plans a query over a collection.
-    pub(crate) fn new(op: &mut Operation<'_>, state: &State, query: FindQuery) -> Result<FindState> {
+    pub(crate) fn new(op: &mut OperationContext<'_>, state: &State, query: FindQuery) -> Result<FindState> {
         let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
         let (plan, rejected) = plan_of(&query, &indexes)?;
-        super::no_table_scan::check(op, &plan)?;
+        check_table_scan(op, &plan)?;
         op.figures.plan = Some(plan_summary(&plan, state).into());
         let covered = plan.covered && !query.show_record_id && !query.return_key;
         let fetch = match (query.count_only && !plan.filter, covered) {
@@ -109,7 +50,7 @@ impl FindState {
         if state.options.has_no_id_index()
             && let Some(from) = query.filter.earliest_timestamp("ts")
         {
-            scan.begin_at(i64::try_from(crate::replication::stamp_of(from)).unwrap_or(i64::MAX));
+            scan.begin_at(i64::try_from(fathom_replication::timestamp_from_bson(from)).unwrap_or(i64::MAX));
         }
         let variables = op.variables().clone();
         op.figures.has_sort_stage = query.sort.is_some() && !plan.sorted;
@@ -126,44 +67,10 @@ impl FindState {
         })
     }
 
-    /// The plan, and those that lost.
-    pub(crate) fn plans(&self) -> (&Plan, &[Plan]) {
-        (&self.plan, &self.rejected)
-    }
-
-    /// The walk, with what it did so far.
-    pub(crate) fn scan(&self) -> &Scan {
-        &self.scan
-    }
-
-    /// How many documents were handed over.
-    pub(crate) fn returned(&self) -> u64 {
-        self.returned
-    }
-
-    /// The query.
-    pub(crate) fn query(&self) -> &FindQuery {
-        &self.query
-    }
-
-    /// Whether nothing is left.
-    pub(crate) fn is_done(&self) -> bool {
-        let rest = match &self.sorted {
-            Some(sorted) => sorted.is_empty(),
-            None => self.scan.is_done(),
-        };
-        rest || self.query.limit.is_some_and(|limit| self.returned >= limit)
-    }
-
-    /// Lets a tailable cursor look for what came after its end.
-    pub(crate) fn rewind_tail(&mut self) {
-        self.scan.rewind_tail();
-    }
-
     /// Hands documents over until `take` has enough or nothing is left.
     pub(crate) fn fill(
         &mut self,
-        op: &mut Operation<'_>,
+        op: &mut OperationContext<'_>,
         collection: &Collection,
         state: &State,
         take: &mut Take<'_>,
@@ -195,7 +102,7 @@ impl FindState {
 
     fn fill_sorted(
         &mut self,
-        op: &mut Operation<'_>,
+        op: &mut OperationContext<'_>,
         collection: &Collection,
         take: &mut Take<'_>,
     ) -> Result<()> {
@@ -221,7 +128,11 @@ impl FindState {
     }
 
     /// Reads everything and sorts it; skip and limit are done here.
-    fn sort(&mut self, op: &mut Operation<'_>, collection: &Collection) -> Result<VecDeque<RawDocumentBuf>> {
+    fn sort(
+        &mut self,
+        op: &mut OperationContext<'_>,
+        collection: &Collection,
+    ) -> Result<VecDeque<RawDocumentBuf>> {
         let Some(sort) = self.query.sort.clone() else { return Ok(VecDeque::new()) };
         let keep = self
             .query
@@ -295,6 +206,29 @@ impl Output<'_> {
 fn with_record_id(mut document: RawDocumentBuf, record: i64) -> Result<RawDocumentBuf> {
     document.append(bson::cstr!("$recordId"), record);
     Ok(document)
+}
+
+/// Refuses a plan that scans a collection, where the parameter `notablescan` says so. The server's own collections are small, and exempt.
+pub(super) fn check_table_scan(op: &OperationContext<'_>, plan: &Plan) -> Result<()> {
+    if !op.instance.parameters.no_table_scan() || !scans(&plan.access) {
+        return Ok(());
+    }
+    let namespace = &op.figures.namespace;
+    if namespace.contains(".system.") {
+        return Ok(());
+    }
+    let what = format!(
+        "error processing query: ns={namespace}: No indexed plans available, and running with 'notablescan'"
+    );
+    Err(Failure::new(Code::NoQueryExecutionPlans, what))
+}
+
+fn scans(access: &Access) -> bool {
+    match access {
+        Access::Scan { .. } => true,
+        Access::Union(plans) => plans.iter().any(|plan| scans(&plan.access)),
+        _ => false,
+    }
 }
 
 /// A plan as the log says it: `IXSCAN { a: 1 }`.

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use fathom_query::{Code, Failure, Filter, MergePipeline, Rows, Update, Variables};
 
-use super::pipeline_host::ServerHost;
+use super::expression_context::ServerHost;
 use super::write::{Target, UpdateRequest, insert_documents, prepare, update};
 use crate::Result;
-use crate::operation::Operation;
+use crate::cursors::FindQuery;
 use crate::storage::{Collection, CollectionOptions, IndexSpec};
 
 /// Rows and bytes that are written at once.
@@ -34,7 +34,7 @@ fn check_target(namespace: &str, stage: &str) -> Result<()> {
 /// `$out`.
 pub(super) fn replace(host: &ServerHost, namespace: &str, rows: Rows) -> Result<()> {
     check_target(namespace, "$out")?;
-    let instance = host.errand.instance();
+    let instance = host.context.instance();
     let (mut options, indexes) = like(host, namespace)?;
     options.set_temporary(true);
     let database = namespace.split('.').next().unwrap_or_default();
@@ -55,7 +55,7 @@ pub(super) fn replace(host: &ServerHost, namespace: &str, rows: Rows) -> Result<
 /// may have made another one of its name, which lacks the first rows.
 fn check_whole(host: &ServerHost, collection: &Collection) -> Result<()> {
     let namespace = collection.namespace();
-    match host.errand.instance().catalog.get(namespace) {
+    match host.context.instance().catalog.get(namespace) {
         Some(now) if now.uuid() == collection.uuid() => Ok(()),
         _ => {
             Err(Failure::new(Code::NamespaceNotFound, format!("{namespace} was dropped while $out wrote it")))
@@ -65,7 +65,7 @@ fn check_whole(host: &ServerHost, collection: &Collection) -> Result<()> {
 
 /// The options and indexes of what is replaced.
 fn like(host: &ServerHost, namespace: &str) -> Result<(CollectionOptions, Vec<IndexSpec>)> {
-    let Some(target) = host.errand.instance().catalog.get(namespace) else {
+    let Some(target) = host.context.instance().catalog.get(namespace) else {
         return Ok((CollectionOptions::default(), Vec::new()));
     };
     let state = target.lock();
@@ -89,7 +89,7 @@ fn add_indexes(host: &ServerHost, collection: &Collection, specs: Vec<IndexSpec>
     if specs.is_empty() {
         return Ok(());
     }
-    let catalog = &host.errand.instance().catalog;
+    let catalog = &host.context.instance().catalog;
     let mut state = collection.lock_exclusive();
     let defaults = state.options.index_defaults();
     let indexes: Result<Vec<_>> = specs
@@ -117,22 +117,11 @@ fn fill(host: &ServerHost, namespace: &str, rows: Rows) -> Result<()> {
 
 fn insert(host: &ServerHost, namespace: &str, group: &[RawDocumentBuf]) -> Result<()> {
     let documents: Vec<&RawDocument> = group.iter().map(AsRef::as_ref).collect();
-    work(host, |op| {
+    host.work(|op| {
         let _ticket = op.write_ticket()?;
         let (_, failures) = insert_documents(op, namespace, &documents, true, host.validate)?;
         failures.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure))
     })
-}
-
-/// Runs a piece of work with a session of the pipeline's own.
-fn work<T>(host: &ServerHost, work: impl FnOnce(&mut Operation<'_>) -> Result<T>) -> Result<T> {
-    let session = host.errand.session()?;
-    let result = host.errand.run(&*session, |op| {
-        op.set_variables(Variables::clone(&host.variables));
-        work(op)
-    });
-    host.errand.give_back(session);
-    result
 }
 
 /// What `$merge` does with a row that meets a document.
@@ -177,7 +166,7 @@ pub(super) fn merge(host: &ServerHost, options: &Document, rows: Rows) -> Result
 
 /// The fields that say which document is meant must be the fields of a unique index.
 fn check_unique(host: &ServerHost, namespace: &str, on: &[String]) -> Result<()> {
-    let Some(collection) = host.errand.instance().catalog.get(namespace) else { return Ok(()) };
+    let Some(collection) = host.context.instance().catalog.get(namespace) else { return Ok(()) };
     let state = collection.lock();
     if state.options.is_view() {
         return Err(Failure::new(
@@ -264,7 +253,7 @@ fn apply(
         upsert: false,
         validate: host.validate,
     };
-    work(host, |op| {
+    host.work(|op| {
         let _ticket = op.write_ticket()?;
         Ok(update(op, namespace, &request)?.matched > 0)
     })
@@ -278,7 +267,7 @@ fn keep_existing(
     row: &RawDocument,
     failure: Failure,
 ) -> Result<()> {
-    let mut query = super::find::FindQuery::of(filter_of(on, row)?);
+    let mut query = FindQuery::of(filter_of(on, row)?);
     query.limit = Some(1);
     match host.scan(namespace, query)?.next() {
         Some(there) => there.map(|_| ()),

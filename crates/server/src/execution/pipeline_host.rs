@@ -5,46 +5,29 @@ use std::time::Instant;
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, RawDocument, RawDocumentBuf, doc};
-use fathom_query::{Code, Failure, Filter, Host, Pipeline, Query, Rows, Sorter, Variables};
+use fathom_query::{Code, Failure, Filter, Host, Pipeline, Query, Rows, Sorter};
 
-use super::errand::Errand;
-use super::find::{FindQuery, FindState, SORT_MEMORY_BYTES};
+use super::expression_context::{ExpressionContext, ServerHost};
+use super::find::SORT_MEMORY_BYTES;
 use super::output;
 use super::scan_rows::ScanRows;
+use super::stages;
 use super::views::{self, VIEWS_DEEP};
 use crate::Result;
-use crate::diagnostics::stages;
+use crate::cursors::{FindQuery, FindState};
 use crate::sessions::SessionOwner;
 
-/// The server as a pipeline sees it.
-#[derive(Clone, Debug)]
-pub(crate) struct ServerHost {
-    pub(crate) errand: Arc<Errand>,
-    /// `database.collection` that the command is about.
-    pub(crate) namespace: String,
-    /// What `$out` and `$merge` check documents with: not at all if `bypassDocumentValidation`.
-    pub(crate) validate: bool,
-    pub(crate) variables: Arc<Variables>,
-    /// How many views this pipeline stands in.
-    pub(crate) depth: usize,
-}
-
 impl ServerHost {
-    /// The database of the command.
-    pub(crate) fn database(&self) -> &str {
-        self.namespace.split('.').next().unwrap_or_default()
-    }
-
     /// The rows of a query over a collection, none if it is not there.
     pub(crate) fn scan(&self, namespace: &str, query: FindQuery) -> Result<Rows> {
-        let Some(collection) = self.errand.instance().catalog.get(namespace) else {
+        let Some(collection) = self.context.instance().catalog.get(namespace) else {
             return Ok(Box::new(std::iter::empty()));
         };
-        let session = self.errand.session()?;
-        let find = self.errand.run(&*session, |op| FindState::new(op, &collection.lock(), query));
-        self.errand.give_back(session);
+        let session = self.context.session()?;
+        let find = self.context.run(&*session, |op| FindState::new(op, &collection.lock(), query));
+        self.context.give_back(session);
         let find = Arc::new(parking_lot::Mutex::new(find?));
-        Ok(Box::new(ScanRows::new(&self.errand, &collection, find)?))
+        Ok(Box::new(ScanRows::new(&self.context, &collection, find)?))
     }
 
     /// The rows of a view: those of its pipeline, of which the query takes its own.
@@ -73,16 +56,16 @@ impl ServerHost {
 }
 
 /// The sessions that were used lately: the client's own, or those of all users.
-fn local_sessions(errand: &Errand, options: &Document) -> Result<Vec<Document>> {
+fn local_sessions(context: &ExpressionContext, options: &Document) -> Result<Vec<Document>> {
     if let Some(name) = options.keys().find(|name| *name != "allUsers") {
         let what = format!("this server does not have '{name}' of $listLocalSessions");
         return Err(Failure::new(Code::CommandNotSupported, what));
     }
     let all = options.get_bool("allUsers").unwrap_or(false);
-    let user = errand.client().users().into_iter().next();
+    let user = context.client().users().into_iter().next();
     let own = user.map(|(name, database)| SessionOwner::of(&name, &database)).unwrap_or_default();
     let (now, today) = (Instant::now(), bson::DateTime::now().timestamp_millis());
-    let sessions = errand.instance().sessions.all(now).into_iter();
+    let sessions = context.instance().sessions.all(now).into_iter();
     let shown = sessions.filter(|(key, _)| all || key.owner == own).map(|(key, used)| {
         let ago = i64::try_from(now.saturating_duration_since(used).as_millis()).unwrap_or(i64::MAX);
         let uid = Binary { subtype: BinarySubtype::Generic, bytes: key.owner.bytes().to_vec() };
@@ -121,7 +104,7 @@ fn take_query(rows: Rows, query: Query, filtered: bool) -> Result<Rows> {
 impl Host for ServerHost {
     fn find(&self, collection: &str, query: Query) -> Result<Rows> {
         let namespace = format!("{}.{collection}", self.database());
-        let resolved = views::resolve(&self.errand.instance().catalog, &namespace)?;
+        let resolved = views::resolve(&self.context.instance().catalog, &namespace)?;
         if resolved.is_view {
             return self.view_rows(resolved, query);
         }
@@ -146,14 +129,14 @@ impl Host for ServerHost {
         stage: &str,
         options: &Document,
     ) -> Result<Vec<RawDocumentBuf>> {
-        let instance = self.errand.instance();
+        let instance = self.context.instance();
         let other = collection.map(|collection| format!("{}.{collection}", self.database()));
         let namespace = other.as_deref().unwrap_or(&self.namespace);
         let documents = match stage {
             "$collStats" => stages::coll_stats_stage(instance, namespace, options)?,
             "$indexStats" => stages::index_stats_stage(instance, namespace),
-            "$currentOp" => stages::current_op_stage(instance, &self.errand.client(), options)?,
-            "$listLocalSessions" => local_sessions(&self.errand, options)?,
+            "$currentOp" => stages::current_op_stage(instance, &self.context.client(), options)?,
+            "$listLocalSessions" => local_sessions(&self.context, options)?,
             _ => {
                 let what = format!(
                     "{stage} may only be run against config.system.sessions, which a server that stands alone keeps not"
@@ -165,7 +148,7 @@ impl Host for ServerHost {
     }
 
     fn check(&self) -> Result<()> {
-        self.errand.check()
+        self.context.check()
     }
 
     fn random(&self) -> f64 {

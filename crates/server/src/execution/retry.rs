@@ -6,13 +6,13 @@ use fathom_engine::Durability;
 use fathom_query::Code;
 
 use crate::Result;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 
 /// Runs `work` in a transaction of its own and commits it; on a write conflict, again. The effects of `work` outside the
 /// transaction must bear repetition.
 pub(crate) fn write_transaction<T>(
-    op: &mut Operation<'_>,
-    mut work: impl FnMut(&mut Operation<'_>) -> Result<T>,
+    op: &mut OperationContext<'_>,
+    mut work: impl FnMut(&mut OperationContext<'_>) -> Result<T>,
 ) -> Result<T> {
     let mut attempt = 0;
     loop {

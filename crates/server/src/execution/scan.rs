@@ -1,35 +1,25 @@
-//! Walks a plan: records or index entries, one after the other, resumable where it stopped.
-//!
-//! A scan holds no engine resource between calls. It keeps the last key it saw and seeks past it when it goes on, so that a
-//! client's cursor may rest for minutes without pinning a snapshot. Within a call the snapshot is renewed every
-//! [`SNAPSHOT_MS`], where mongod yields.
+//! Walks a plan: records or index entries, one after the other, from where the scan stopped until the visitor has enough, the plan ends, or
+//! the snapshot is old. Within a call the snapshot is renewed every [`SNAPSHOT_MS`], where mongod yields.
 
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use bson::RawDocument;
-use fathom_query::{Access, Code, Failure, Filter, Matched, Plan, Range};
+use bson::{Bson, RawDocument};
+use fathom_engine::{Cursor, Key};
+use fathom_query::{Code, Failure, Filter, Matched, Range};
 use fathom_sharding::Ownership;
 
-use super::step::{KeyWalk, Pace, RecordWalk, Step};
 use crate::Result;
-use crate::operation::Operation;
-use crate::storage::{Collection, Index, State};
+use crate::buffers;
+use crate::cursors::{Fetch, Leg, RecordWalk, Scan, Tally};
+use crate::operation_context::OperationContext;
+use crate::storage::{Collection, Index, IndexEntry, document_of};
 
 /// How long one snapshot is read, in milliseconds; longer ones keep old versions in the engine's cache.
 const SNAPSHOT_MS: u64 = 100;
 
-/// What is wanted of each match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fetch {
-    /// The document.
-    Record,
-    /// A document made of the index's values (a covered query).
-    Key,
-    /// Only that it is there (a count).
-    Nothing,
-}
+/// After how many keys the clock and the kill switch are looked at, as mongod does.
+const KEYS_BETWEEN_CHECKS: u32 = 128;
 
 /// A match, valid while the visitor looks at it.
 #[derive(Clone, Copy, Debug)]
@@ -52,44 +42,8 @@ pub(crate) enum Flow {
 /// What one call of the visitor gets.
 pub(crate) type Visit<'v> = dyn FnMut(Found<'_>) -> Result<Flow> + 'v;
 
-/// One way through a collection.
-#[derive(Debug)]
-pub(crate) struct Scan {
-    legs: Vec<Leg>,
-    leg: usize,
-    filter: Option<Filter>,
-    fetch: Fetch,
-    /// Records that were seen, where a record can come up twice.
-    seen: Option<HashSet<i64>>,
-    /// What the shard owns, where others' documents may be among those that it has.
-    owned: Option<Arc<Ownership>>,
-    /// What each leg did, for explain.
-    tallies: Vec<Tally>,
-}
-
-/// What one leg of a scan did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    /// Index entries that were looked at.
-    pub(crate) keys: u64,
-    /// Records that were read.
-    pub(crate) documents: u64,
-    /// How often a cursor was positioned by a key.
-    pub(crate) seeks: u64,
-    /// Entries whose record had been seen before.
-    pub(crate) repeated: u64,
-    /// Matches that were handed over and taken.
-    pub(crate) matched: u64,
-}
-
-#[derive(Debug)]
-enum Leg {
-    Records { walk: RecordWalk, after: Option<i64>, first: Option<i64> },
-    Id { value: bson::Bson, done: bool },
-    Keys { index: Arc<Index>, ranges: Vec<Range>, backwards: bool, range: usize, after: Option<Vec<u8>> },
-}
-
-pub(super) enum Pause {
+/// Why a call of a scan stops.
+enum Pause {
     /// The leg is at its end.
     End,
     /// The visitor has enough.
@@ -99,73 +53,10 @@ pub(super) enum Pause {
 }
 
 impl Scan {
-    /// A scan over a plan that was made for `state`; `filter` is left out where the plan says all of it.
-    pub(crate) fn new(plan: &Plan, state: &State, filter: &Filter, fetch: Fetch) -> Result<Scan> {
-        let mut legs = Vec::new();
-        let unique_records = add_legs(&plan.access, state, &mut legs)?;
-        let filter = (plan.filter && !filter.is_empty()).then(|| filter.clone());
-        let fetch = if filter.is_some() { Fetch::Record } else { fetch };
-        let tallies = vec![Tally::default(); legs.len()];
-        let seen = (!unique_records).then(HashSet::new);
-        Ok(Scan { legs, leg: 0, filter, fetch, seen, owned: None, tallies })
-    }
-
-    /// The same, leaving out what the shard does not own.
-    #[must_use]
-    pub(crate) fn owned_by(mut self, owned: Option<Arc<Ownership>>) -> Scan {
-        if owned.is_some() {
-            // A key need not hold the shard key.
-            self.fetch = Fetch::Record;
-        }
-        self.owned = owned;
-        self
-    }
-
-    /// What each leg did so far.
-    pub(crate) fn tallies(&self) -> &[Tally] {
-        &self.tallies
-    }
-
-    /// Whether only index entries are read.
-    pub(crate) fn fetch(&self) -> Fetch {
-        self.fetch
-    }
-
-    /// Begins a walk over records at this one or the next, for a collection whose records are numbered by what is asked for.
-    pub(crate) fn begin_at(&mut self, record: i64) {
-        if let [Leg::Records { walk, first, .. }] = self.legs.as_mut_slice()
-            && !walk.backwards
-        {
-            *first = Some(record);
-        }
-    }
-
-    /// Whether nothing is left.
-    pub(crate) fn is_done(&self) -> bool {
-        self.leg >= self.legs.len()
-    }
-
-    /// Lets a tailable cursor look for what came after its end.
-    pub(crate) fn rewind_tail(&mut self) {
-        self.leg = 0;
-    }
-
-    /// Refuses to go on when an index that the scan walks was dropped meanwhile.
-    pub(crate) fn check(&self, state: &State) -> Result<()> {
-        let here = |index: &Arc<Index>| state.indexes.iter().any(|other| Arc::ptr_eq(index, other));
-        match self.legs.iter().find(|leg| matches!(leg, Leg::Keys { index, .. } if !here(index))) {
-            Some(Leg::Keys { index, .. }) => Err(Failure::new(
-                Code::QueryPlanKilled,
-                format!("query plan killed :: index '{}' dropped", index.name()),
-            )),
-            _ => Ok(()),
-        }
-    }
-
     /// Goes on in snapshots of its own until the visitor has enough or nothing is left.
     pub(crate) fn run(
         &mut self,
-        op: &mut Operation<'_>,
+        op: &mut OperationContext<'_>,
         collection: &Collection,
         visit: &mut Visit<'_>,
     ) -> Result<()> {
@@ -187,7 +78,7 @@ impl Scan {
     /// Goes on in the caller's transaction until the visitor has enough or nothing is left.
     pub(crate) fn run_within(
         &mut self,
-        op: &mut Operation<'_>,
+        op: &mut OperationContext<'_>,
         collection: &Collection,
         visit: &mut Visit<'_>,
     ) -> Result<()> {
@@ -203,7 +94,7 @@ impl Scan {
 
     fn slice(
         &mut self,
-        op: &mut Operation<'_>,
+        op: &mut OperationContext<'_>,
         collection: &Collection,
         limit: i64,
         budget: Option<Duration>,
@@ -226,37 +117,278 @@ impl Scan {
     }
 }
 
-/// Adds the legs of an access path; whether each record comes up at most once.
-fn add_legs(access: &Access, state: &State, legs: &mut Vec<Leg>) -> Result<bool> {
-    match access {
-        Access::Scan { backwards } => {
-            let capped = state.options.is_capped();
-            let walk = RecordWalk { backwards: *backwards, capped, limit: i64::MAX, first: None };
-            legs.push(Leg::Records { walk, after: None, first: None });
-        }
-        Access::Id(value) => legs.push(Leg::Id { value: value.clone(), done: false }),
-        Access::Nothing => {}
-        Access::Index { index, ranges, backwards, .. } => {
-            let index = state.indexes.get(*index);
-            let index =
-                index.ok_or_else(|| Failure::new(Code::QueryPlanKilled, "the plan's index is gone"))?;
-            index.count_access();
-            let range = if *backwards { ranges.len() } else { 0 };
-            legs.push(Leg::Keys {
-                index: Arc::clone(index),
-                ranges: ranges.clone(),
-                backwards: *backwards,
-                range,
-                after: None,
-            });
-            return Ok(!index.is_multikey());
-        }
-        Access::Union(plans) => {
-            for plan in plans {
-                add_legs(&plan.access, state, legs)?;
-            }
+/// When to look up from the keys.
+struct Pace {
+    keys: u32,
+    until: Option<Instant>,
+}
+
+impl Pace {
+    fn new(budget: Option<Duration>) -> Pace {
+        Pace { keys: 0, until: budget.map(|budget| Instant::now() + budget) }
+    }
+
+    /// Counts a key; true when it is time for a new snapshot.
+    fn is_over(&mut self, op: &OperationContext<'_>) -> Result<bool> {
+        self.keys += 1;
+        if !self.keys.is_multiple_of(KEYS_BETWEEN_CHECKS) {
             return Ok(false);
         }
+        op.check_interrupt()?;
+        Ok(self.until.is_some_and(|until| Instant::now() >= until))
     }
+}
+
+/// Goes to the first record, or past the last one that was seen.
+fn go_on(cursor: &mut dyn Cursor, walk: RecordWalk, after: Option<i64>) -> Result<bool> {
+    let Some(record) = after else {
+        return Ok(match walk.first {
+            Some(first) if !walk.backwards => cursor.seek(Key::Number(first))?,
+            _ if walk.backwards => cursor.last()?,
+            _ => cursor.first()?,
+        });
+    };
+    let key = Key::Number(record);
+    let found = if walk.backwards { cursor.seek_back(key)? } else { cursor.seek(key)? };
+    if found && cursor.key().number() == Some(record) {
+        return Ok(if walk.backwards { cursor.previous()? } else { cursor.next()? });
+    }
+    if walk.capped {
+        let what = format!(
+            "CollectionScan died due to position in capped collection being deleted. Last seen record id: RecordId({record})"
+        );
+        return Err(Failure::new(Code::CappedPositionLost, what));
+    }
+    Ok(found)
+}
+
+/// The ranges of an index that a walk goes through, and its direction.
+struct KeyWalk<'a> {
+    ranges: &'a [Range],
+    backwards: bool,
+}
+
+/// One call of a scan on one of its legs.
+struct Step<'s, 'v> {
+    filter: Option<&'s Filter>,
+    fetch: Fetch,
+    seen: Option<&'s mut HashSet<i64>>,
+    owned: Option<&'s Ownership>,
+    tally: &'s mut Tally,
+    visit: &'s mut Visit<'v>,
+    pace: Pace,
+}
+
+impl Step<'_, '_> {
+    fn records(
+        &mut self,
+        op: &mut OperationContext<'_>,
+        collection: &Collection,
+        walk: RecordWalk,
+        after: &mut Option<i64>,
+    ) -> Result<Pause> {
+        let session = op.session();
+        let mut cursor = session.cursor(collection.records_table()?)?;
+        let mut more = go_on(&mut *cursor, walk, *after)?;
+        self.tally.seeks += 1;
+        while more {
+            let record = cursor.key().number().unwrap_or_default();
+            if record > walk.limit {
+                if !walk.backwards {
+                    return Ok(Pause::End);
+                }
+                more = cursor.previous()?;
+                continue;
+            }
+            op.figures.docs_examined += 1;
+            self.tally.documents += 1;
+            let flow = self.offer(record, document_of(cursor.value())?)?;
+            if flow == Flow::NotThis {
+                return Ok(Pause::Enough);
+            }
+            *after = Some(record);
+            if flow == Flow::Enough {
+                return Ok(Pause::Enough);
+            }
+            if self.pace.is_over(op)? {
+                return Ok(Pause::Renew);
+            }
+            more = if walk.backwards { cursor.previous()? } else { cursor.next()? };
+        }
+        Ok(Pause::End)
+    }
+
+    fn id(
+        &mut self,
+        op: &mut OperationContext<'_>,
+        collection: &Collection,
+        value: &bson::Bson,
+        done: &mut bool,
+    ) -> Result<Pause> {
+        if *done {
+            return Ok(Pause::End);
+        }
+        let mut buffer = buffers::take();
+        let found = op.document_by_id(collection, value, &mut buffer)?;
+        self.tally.seeks += 1;
+        self.tally.keys += u64::from(found.is_some());
+        self.tally.documents += u64::from(found.is_some());
+        let flow = match found {
+            Some(record) => self.offer(record, document_of(&buffer)?),
+            None => Ok(Flow::More),
+        };
+        buffers::give(buffer);
+        // The leg holds at most one record; one that was not taken comes again.
+        let flow = flow?;
+        *done = flow != Flow::NotThis;
+        Ok(if flow == Flow::More { Pause::End } else { Pause::Enough })
+    }
+
+    fn keys(
+        &mut self,
+        op: &mut OperationContext<'_>,
+        collection: &Collection,
+        index: &Index,
+        walk: &KeyWalk<'_>,
+        range: &mut usize,
+        after: &mut Option<Vec<u8>>,
+    ) -> Result<Pause> {
+        let session = op.session();
+        let mut cursor = session.cursor(index.table())?;
+        let mut buffer = buffers::take();
+        let mut pause = Pause::End;
+        while let Some(current) = walk.current(*range) {
+            let mut more = walk.enter(&mut *cursor, current, after.as_deref())?;
+            self.tally.seeks += 1;
+            while more && walk.within(&*cursor, current) {
+                op.figures.keys_examined += 1;
+                self.tally.keys += 1;
+                let flow = self.entry(op, collection, index, &*cursor, &mut buffer)?;
+                if flow == Flow::NotThis {
+                    buffers::give(buffer);
+                    // The next call goes on behind the key before this one, or at the start of the range again.
+                    let back = if walk.backwards { cursor.next()? } else { cursor.previous()? };
+                    let seen = back && KeyWalk::holds(&*cursor, current);
+                    *after = if seen { cursor.key().bytes().map(<[u8]>::to_vec) } else { None };
+                    return Ok(Pause::Enough);
+                }
+                let renew = self.pace.is_over(op)?;
+                if flow == Flow::Enough || renew {
+                    *after = cursor.key().bytes().map(<[u8]>::to_vec);
+                    pause = if flow == Flow::Enough { Pause::Enough } else { Pause::Renew };
+                    buffers::give(buffer);
+                    return Ok(pause);
+                }
+                more = if walk.backwards { cursor.previous()? } else { cursor.next()? };
+            }
+            *after = None;
+            *range = if walk.backwards { *range - 1 } else { *range + 1 };
+            pause = Pause::End;
+        }
+        buffers::give(buffer);
+        Ok(pause)
+    }
+
+    fn entry(
+        &mut self,
+        op: &mut OperationContext<'_>,
+        collection: &Collection,
+        index: &Index,
+        cursor: &dyn Cursor,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Flow> {
+        let entry = index.read_entry(cursor.key().bytes().unwrap_or_default(), cursor.value())?;
+        if self.seen.as_ref().is_some_and(|seen| seen.contains(&entry.record)) {
+            self.tally.repeated += 1;
+            return Ok(Flow::More);
+        }
+        buffer.clear();
+        match self.fetch {
+            Fetch::Nothing => buffer.extend_from_slice(EMPTY_DOCUMENT),
+            Fetch::Key if key_document(index, &entry, buffer)? => {}
+            Fetch::Key | Fetch::Record => {
+                op.figures.docs_examined += 1;
+                self.tally.documents += 1;
+                if !op.session().get(collection.records_table()?, Key::Number(entry.record), buffer)? {
+                    let what = format!(
+                        "index {} of {} points to a record that is not there",
+                        index.name(),
+                        collection.namespace()
+                    );
+                    return Err(Failure::new(Code::InternalError, what));
+                }
+            }
+        }
+        self.offer(entry.record, document_of(buffer)?)
+    }
+
+    fn offer(&mut self, record: i64, document: &RawDocument) -> Result<Flow> {
+        if self.seen.as_ref().is_some_and(|seen| seen.contains(&record)) {
+            return Ok(Flow::More);
+        }
+        let matched = match self.filter {
+            None => Matched::default(),
+            Some(filter) => match filter.matches(document)? {
+                Some(matched) => matched,
+                None => return Ok(Flow::More),
+            },
+        };
+        if self.owned.is_some_and(|owned| !owned.owns(document)) {
+            return Ok(Flow::More);
+        }
+        let flow = (self.visit)(Found { record, document, matched })?;
+        if flow != Flow::NotThis {
+            self.tally.matched += 1;
+            if let Some(seen) = &mut self.seen {
+                seen.insert(record);
+            }
+        }
+        Ok(flow)
+    }
+}
+
+/// Appends the values of an entry as a document; false if a value is null, as the index does not tell null from missing.
+fn key_document(index: &Index, entry: &IndexEntry<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    let values = index.key_values(entry.key, entry.type_bits)?;
+    if values.iter().any(|value| matches!(value, Bson::Null | Bson::Undefined)) {
+        return Ok(false);
+    }
+    let mut writer = fathom_wire::DocumentWriter::new(out);
+    for (field, value) in index.pattern().fields.iter().zip(&values) {
+        writer.bson(&field.path, value);
+    }
+    writer.end();
     Ok(true)
 }
+
+impl KeyWalk<'_> {
+    /// The range at a place; backwards the place counts down from the number of ranges.
+    fn current(&self, range: usize) -> Option<&Range> {
+        if self.backwards { self.ranges.get(range.checked_sub(1)?) } else { self.ranges.get(range) }
+    }
+
+    /// Goes to the first key of the range, or past the last one that was seen.
+    fn enter(&self, cursor: &mut dyn Cursor, range: &Range, after: Option<&[u8]>) -> Result<bool> {
+        if self.backwards {
+            let bound = after.unwrap_or(&range.high);
+            let found = cursor.seek_back(Key::Bytes(bound))?;
+            // The high end does not belong to the range, nor does the key that was seen.
+            return Ok(if found && cursor.key().bytes() == Some(bound) { cursor.previous()? } else { found });
+        }
+        let found = cursor.seek(Key::Bytes(after.unwrap_or(&range.low)))?;
+        Ok(if found && after.is_some() && cursor.key().bytes() == after { cursor.next()? } else { found })
+    }
+
+    /// Whether the cursor's key lies in the range, whichever way it was reached.
+    fn holds(cursor: &dyn Cursor, range: &Range) -> bool {
+        let key = cursor.key().bytes().unwrap_or_default();
+        key >= range.low.as_slice() && key < range.high.as_slice()
+    }
+
+    fn within(&self, cursor: &dyn Cursor, range: &Range) -> bool {
+        let key = cursor.key().bytes().unwrap_or_default();
+        if self.backwards { key >= range.low.as_slice() } else { key < range.high.as_slice() }
+    }
+}
+
+const EMPTY_DOCUMENT: &[u8] = &[5, 0, 0, 0, 0];

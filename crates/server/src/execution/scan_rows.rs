@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use bson::RawDocumentBuf;
 use fathom_engine::Session;
+use parking_lot::Mutex;
 
-use super::aggregate::SharedFind;
-use super::errand::Errand;
+use super::expression_context::ExpressionContext;
 use super::find::{Taken, gone};
 use crate::Result;
+use crate::cursors::FindState;
 use crate::storage::Collection;
 
 /// Rows that are read from the engine at once, so that a pipeline that stops early has not read everything.
@@ -17,9 +18,12 @@ const ROWS_AT_ONCE: usize = 128;
 /// Their bytes, so that a few large documents do not fill the memory.
 const BYTES_AT_ONCE: usize = 1 << 20;
 
+/// A query that the stages share with explain.
+pub(crate) type SharedFind = Arc<Mutex<FindState>>;
+
 /// Rows of a query. It has an engine session of its own, so that it may rest between two batches of a client's cursor.
 pub(crate) struct ScanRows {
-    errand: Arc<Errand>,
+    context: Arc<ExpressionContext>,
     session: Option<Box<dyn Session>>,
     collection: Arc<Collection>,
     find: SharedFind,
@@ -30,13 +34,13 @@ pub(crate) struct ScanRows {
 impl ScanRows {
     /// Rows of `find` over `collection`.
     pub(crate) fn new(
-        errand: &Arc<Errand>,
+        context: &Arc<ExpressionContext>,
         collection: &Arc<Collection>,
         find: SharedFind,
     ) -> Result<ScanRows> {
         Ok(ScanRows {
-            errand: Arc::clone(errand),
-            session: Some(errand.session()?),
+            context: Arc::clone(context),
+            session: Some(context.session()?),
             collection: Arc::clone(collection),
             find,
             rows: VecDeque::new(),
@@ -45,9 +49,9 @@ impl ScanRows {
     }
 
     fn pull(&mut self) -> Result<()> {
-        let ScanRows { errand, session, collection, find, rows, .. } = self;
+        let ScanRows { context, session, collection, find, rows, .. } = self;
         let Some(session) = session else { return Ok(()) };
-        errand.run(&**session, |op| {
+        context.run(&**session, |op| {
             let state = collection.lock();
             if state.gone {
                 return Err(gone(collection.namespace()));
@@ -82,7 +86,7 @@ impl Iterator for ScanRows {
 impl Drop for ScanRows {
     fn drop(&mut self) {
         if let Some(session) = self.session.take() {
-            self.errand.give_back(session);
+            self.context.give_back(session);
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Asked(Cell<u32>);
 
 /// The way to the loops. It is shut until the watch opens it.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(crate) struct Gate {
     open: AtomicBool,
     /// The number of the count to come, from 1.
     round: AtomicU32,
@@ -50,7 +50,7 @@ impl Default for Gate {
 
 impl Gate {
     /// Whether a connection may pass. Where it is shut, and no respite keeps it so, the watch is to see to it: `wake` wakes it.
-    pub(super) fn lets_in(&self, asked: &Asked, wake: impl FnOnce()) -> bool {
+    pub(crate) fn lets_in(&self, asked: &Asked, wake: impl FnOnce()) -> bool {
         if self.open.load(Ordering::Relaxed) {
             return true;
         }
@@ -64,25 +64,25 @@ impl Gate {
     }
 
     /// Ends a round of asking: whether enough have asked in it.
-    pub(super) fn was_asked_by_many(&self) -> bool {
+    pub(crate) fn was_asked_by_many(&self) -> bool {
         self.round.fetch_add(1, Ordering::Relaxed);
         self.askers.swap(0, Ordering::SeqCst) >= FEWEST
     }
 
     /// Whether somebody has asked in this round.
-    pub(super) fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         self.askers.load(Ordering::SeqCst) > 0
     }
 
     /// Opens it, unless a respite keeps it shut.
-    pub(super) fn open(&self) {
+    pub(crate) fn open(&self) {
         if !self.rests() {
             self.open.store(true, Ordering::Relaxed);
         }
     }
 
     /// Shuts it until it is asked for again.
-    pub(super) fn shut(&self) {
+    pub(crate) fn shut(&self) {
         self.open.store(false, Ordering::Relaxed);
     }
 
@@ -92,7 +92,7 @@ impl Gate {
     }
 
     /// Shuts it for a respite, twice as long as the last if that has not been over for as long as it was. One that is on goes on.
-    pub(super) fn rest(&self) {
+    pub(crate) fn rest(&self) {
         self.shut();
         let mut last = self.last.lock();
         let (now_ms, until_ms) = (self.now_ms(), self.until_ms.load(Ordering::Relaxed));

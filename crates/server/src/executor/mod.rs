@@ -1,46 +1,36 @@
-//! Who runs operations: a thread for each connection, or, while they are brief, event loops for many (mongod's
-//! `net.serviceExecutor`, which had `synchronous` and `adaptive` from 3.6 to 4.2).
-//!
-//! What an operation on cached data costs is to a good part the thread that is put to sleep and woken for it. A connection whose
-//! operations are brief is therefore taken over by a loop, which runs them one after the other. That must not change what a
-//! device sees: reads of several clients at once stay several reads at once. So connections are taken over only while the process reads
-//! next to nothing from its devices; a loop whose operations wait for anything gives all its connections threads, and for a
-//! while none is taken over (`watch`); and what is known to wait, or takes long, is never run by a loop (`brief`).
+//! Connections that event loops have in the place of threads: which loop has which, and whether more may come. A loop takes its connections one at
+//! a time, and the watch may take them away, all at once. The loops themselves run
+//! in `event_loops`; what they run are the connections of a service, of which nothing is known here.
 
-mod brief;
 mod gate;
-mod members;
 mod progress;
-mod running;
-mod watch;
 
+use std::collections::HashMap;
+use std::net::TcpStream;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
-use fathom_errors::{Error, Kind};
 use fathom_service::event_loop::EventLoops;
-use fathom_service::{Counter, Unattended};
+use fathom_service::{Counter, Service, Unattended};
+use parking_lot::Mutex;
+use rustix::event::epoll;
+use rustix::fd::OwnedFd;
 
 use crate::config::ServiceExecutor;
-use crate::instance::Instance;
-pub(crate) use brief::{is_brief, was_brief};
-pub(crate) use gate::Asked;
-use gate::Gate;
-use members::Members;
-use progress::Progress;
-use watch::WatchBell;
+
+pub(crate) use gate::{Asked, Gate};
+pub(crate) use progress::{Progress, WatchBell};
 
 /// How many brief operations one after the other make a connection one for a loop. Giving it back costs a thread.
 pub(crate) const RUN: u32 = 16;
 
 /// The loops, and whether connections may come to them.
 #[derive(Debug)]
-pub(crate) struct Executor {
-    loops: EventLoops<Instance>,
+pub(crate) struct Executor<S: Service> {
+    pub(crate) loops: EventLoops<S>,
     /// What each loop has and does, in the same order.
-    stages: Vec<Stage>,
-    gate: Gate,
-    bell: WatchBell,
+    pub(crate) stages: Vec<Stage<S>>,
+    pub(crate) gate: Gate,
+    pub(crate) bell: WatchBell,
     /// Operations that loops ran.
     pub(crate) executed: Counter,
     /// How often a loop gave its connections up because they waited.
@@ -48,14 +38,21 @@ pub(crate) struct Executor {
 }
 
 /// One loop, as the watch sees it.
-#[derive(Debug, Default)]
-struct Stage {
-    members: Members,
-    progress: Progress,
+#[derive(Debug)]
+pub(crate) struct Stage<S: Service> {
+    pub(crate) members: Members<S>,
+    pub(crate) progress: Progress,
 }
 
-impl Executor {
-    pub(crate) fn new(kind: ServiceExecutor) -> Executor {
+impl<S: Service> Default for Stage<S> {
+    fn default() -> Stage<S> {
+        Stage { members: Members::default(), progress: Progress::default() }
+    }
+}
+
+impl<S: Service> Executor<S> {
+    /// As the server is started.
+    pub(crate) fn new(kind: ServiceExecutor) -> Executor<S> {
         let loops = match kind {
             ServiceExecutor::Adaptive => EventLoops::new(),
             ServiceExecutor::Synchronous => EventLoops::none(),
@@ -70,19 +67,6 @@ impl Executor {
         }
     }
 
-    /// Starts the threads.
-    pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<JoinHandle<()>>, Error> {
-        let loops = instance.executor.stages.len();
-        let mut threads = Vec::new();
-        for place in 0..loops {
-            threads.push(spawn("EventLoop", instance, move |instance| running::run(instance, place))?);
-        }
-        if loops > 0 {
-            threads.push(spawn("EventLoopWatch", instance, watch::watch)?);
-        }
-        Ok(threads)
-    }
-
     /// Whether a connection is to be taken over after so many brief operations.
     pub(crate) fn wants(&self, brief_run: u32, asked: &Asked) -> bool {
         brief_run >= RUN
@@ -92,7 +76,7 @@ impl Executor {
     }
 
     /// Takes a connection over.
-    pub(crate) fn take(&self, connection: Unattended<Instance>) {
+    pub(crate) fn take(&self, connection: Unattended<S>) {
         self.loops.take(connection);
     }
 
@@ -111,39 +95,98 @@ impl Executor {
         self.loops.ring();
         self.bell.ring();
     }
+}
 
-    /// Gives all connections of loops threads of their own, and has none taken over for a while. How many there were.
-    fn dissolve(&self) -> usize {
-        self.gate.rest();
-        let mut count = 0;
-        for (one, stage) in self.loops.all().iter().zip(&self.stages) {
-            // One of them may be at work: the loop gives that one its thread.
-            let before = count;
-            count += stage.members.count();
-            let resting = stage.members.dissolve(one.epoll()).into_iter().map(|one| *one);
-            let arrived = one.arrivals();
-            count += arrived.len();
-            resting.chain(arrived).for_each(give_thread);
-            self.dissolved.add(u64::from(count > before));
-        }
-        count
+/// Boxed, since it is large and goes to and fro with each message.
+type Connection<S> = Box<Unattended<S>>;
+
+/// They have numbers, which events carry and which are never used again.
+#[derive(Debug)]
+pub(crate) struct Members<S: Service>(Mutex<Table<S>>);
+
+#[derive(Debug)]
+struct Table<S: Service> {
+    all: HashMap<u64, Member<S>>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Member<S: Service> {
+    socket: Arc<TcpStream>,
+    /// None while the loop works for it.
+    connection: Option<Connection<S>>,
+}
+
+impl<S: Service> Default for Members<S> {
+    fn default() -> Members<S> {
+        Members(Mutex::new(Table { all: HashMap::new(), last: 0 }))
     }
 }
 
-/// Gives a connection a thread of its own again.
-fn give_thread(mut connection: Unattended<Instance>) {
-    connection.peer_mut().leave_loop();
-    connection.attend();
+impl<S: Service> Members<S> {
+    /// Takes a connection in and has its events told; gives it back if the kernel does not take it.
+    pub(crate) fn join(&self, epoll: &OwnedFd, connection: Connection<S>) -> Result<u64, Connection<S>> {
+        let mut table = self.0.lock();
+        let number = table.last + 1;
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        if epoll::add(epoll, &*connection, epoll::EventData::new_u64(number), flags).is_err() {
+            return Err(connection);
+        }
+        table.last = number;
+        let socket = connection.socket();
+        table.all.insert(number, Member { socket, connection: Some(connection) });
+        Ok(number)
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().all.len()
+    }
+
+    /// Takes one to work for it; none if it has left.
+    pub(crate) fn take(&self, number: u64) -> Option<Connection<S>> {
+        self.0.lock().all.get_mut(&number)?.connection.take()
+    }
+
+    /// Puts it back; if all have left meanwhile, it is the caller's.
+    pub(crate) fn put_back(&self, number: u64, connection: Connection<S>) -> Option<Connection<S>> {
+        match self.0.lock().all.get_mut(&number) {
+            Some(member) => {
+                member.connection = Some(connection);
+                None
+            }
+            None => Some(connection),
+        }
+    }
+
+    /// Forgets one that the caller has, and its events.
+    pub(crate) fn forget(&self, epoll: &OwnedFd, number: u64) {
+        if let Some(member) = self.0.lock().all.remove(&number) {
+            // The kernel forgets what is closed by itself.
+            let _ = epoll::delete(epoll, &member.socket);
+        }
+    }
+
+    /// Gives some up, as many as `most`.
+    pub(crate) fn give_up(&self, epoll: &OwnedFd, most: usize) -> Vec<Connection<S>> {
+        let mut table = self.0.lock();
+        let numbers: Vec<u64> = table.all.keys().copied().take(most).collect();
+        let leaving = numbers.iter().filter_map(|number| table.all.remove(number)).collect();
+        drop(table);
+        without_events(epoll, leaving)
+    }
+
+    /// Gives all up; the one that the loop works for is told by [`Members::put_back`].
+    pub(crate) fn dissolve(&self, epoll: &OwnedFd) -> Vec<Connection<S>> {
+        let leaving = self.0.lock().all.drain().map(|(_, member)| member).collect();
+        without_events(epoll, leaving)
+    }
 }
 
-fn spawn(
-    name: &str,
-    instance: &Arc<Instance>,
-    run: impl FnOnce(&Arc<Instance>) + Send + 'static,
-) -> Result<JoinHandle<()>, Error> {
-    let instance = Arc::clone(instance);
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(move || run(&instance))
-        .map_err(|error| Error::new(Kind::Io, format!("cannot start the thread {name}")).because(error))
+fn without_events<S: Service>(epoll: &OwnedFd, leaving: Vec<Member<S>>) -> Vec<Connection<S>> {
+    let leave = |member: Member<S>| {
+        let _ = epoll::delete(epoll, &member.socket);
+        member.connection
+    };
+    leaving.into_iter().filter_map(leave).collect()
 }

@@ -2,11 +2,12 @@
 //!
 //! There are two fail points, `failCommand` and `onPrimaryTransactionalWrite`; any other name is refused. While none is set, a
 //! command costs one look at a flag for each.
+//!
+//! Where mongod strikes each statement, this server strikes the command. `failBeforeCommitExceptionCode` is refused: `failCommand` with
+//! an `errorCode` fails a write before it is done.
 
 mod fail_command;
-mod mode;
 mod point;
-mod transactional_write;
 
 use std::time::Duration;
 
@@ -15,16 +16,13 @@ use fathom_query::{Code, Failure};
 
 use crate::Result;
 use crate::client::Client;
-use crate::command::Kind;
 use crate::config::Config;
-use crate::request::Reply;
-use crate::request::{CLOSE_CONNECTION, Request};
-use fail_command::FailCommand;
-use mode::Mode;
-use point::FailPoint;
-use transactional_write::TransactionalWrite;
+use crate::parse;
+use crate::request::{CLOSE_CONNECTION, Kind, Reply, Request};
 
+use fail_command::FailCommand;
 pub(crate) use fail_command::Injected;
+use point::{FailPoint, Mode};
 
 /// How long a blocked command sleeps between two looks at whether it is to stop.
 const NAP: Duration = Duration::from_millis(10);
@@ -112,7 +110,7 @@ impl FailPoints {
 
     #[cold]
     fn strike_write(&self, request: &Request<'_>, wrote: bool) -> Result<()> {
-        let wrote = request.command.kind == Kind::Write && request.transaction.is_some() && wrote;
+        let wrote = request.command.kind == Kind::Write && request.generic.transaction.is_some() && wrote;
         match self.write.strike(|_| wrote) {
             Some(data) if data.close_connection => Err(closing("onPrimaryTransactionalWrite")),
             _ => Ok(()),
@@ -142,5 +140,46 @@ impl Injected {
     /// Adds the write concern error that was asked for.
     pub(crate) fn after(&self, reply: &mut Reply<'_>) {
         reply.extend(&self.fields);
+    }
+}
+
+/// `data` of `onPrimaryTransactionalWrite`: what happens to a retryable write that is done and not yet answered
+/// (mongodb/mongo@v4.0:src/mongo/db/session.cpp).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TransactionalWrite {
+    close_connection: bool,
+}
+
+impl TransactionalWrite {
+    /// Reads the data; a field that is not known is refused.
+    fn parse(data: &RawDocument) -> Result<TransactionalWrite> {
+        let mut point = TransactionalWrite { close_connection: true };
+        for element in data {
+            let (name, value) = element.map_err(|error| parse::malformed(&error))?;
+            match name.as_str() {
+                "closeConnection" => point.close_connection = parse::truth_of(value),
+                other => {
+                    let what =
+                        format!("the data of onPrimaryTransactionalWrite has an unknown field '{other}'");
+                    return Err(Failure::new(Code::InvalidOptions, what));
+                }
+            }
+        }
+        Ok(point)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::rawdoc;
+
+    use super::*;
+
+    #[test]
+    fn it_closes_connections_unless_told_otherwise() {
+        assert!(TransactionalWrite::parse(&rawdoc! {}).unwrap().close_connection);
+        assert!(!TransactionalWrite::parse(&rawdoc! { "closeConnection": false }).unwrap().close_connection);
+        let refused = TransactionalWrite::parse(&rawdoc! { "failBeforeCommitExceptionCode": 1 });
+        assert_eq!(refused.unwrap_err().code(), Code::InvalidOptions);
     }
 }

@@ -12,13 +12,11 @@ use fathom_query::{Code, Failure};
 use fathom_replication::coordinator::StepDownReason;
 use fathom_replication::{Action, Host, MemberState, OpTime, ReplicaSetConfig};
 
-use super::entry::{Change, Kind};
 use super::links::{Link, own_index};
-use super::oplog::Role;
-use super::set::ReplicaSet;
 use super::store;
 use crate::Result;
 use crate::instance::Instance;
+use crate::replica_set::{Change, ChangeKind, ReplicaSet, Role};
 
 /// How often the driver looks whether the server stops.
 const LOOK: Duration = Duration::from_millis(200);
@@ -197,10 +195,10 @@ pub(crate) fn note(instance: &Instance, what: bson::RawDocumentBuf) -> Result<Op
     let set = instance.set.as_ref().ok_or_else(|| Failure::new(Code::NoReplicationEnabled, "no set"))?;
     let session = instance.engine.session()?;
     session.begin()?;
-    let changes = [Change::new(Kind::Noop, "", what)];
+    let changes = [Change::new(ChangeKind::Noop, "", what)];
     let logged = set.oplog().log(&*session, &changes)?;
     session.commit(fathom_engine::Durability::Buffered)?;
-    let logged = logged.ok_or_else(super::oplog::not_primary)?;
+    let logged = logged.ok_or_else(crate::replica_set::not_primary)?;
     Ok(logged.committed(|_, _| {}))
 }
 

@@ -14,11 +14,10 @@ use fathom_replication::messages::{OplogQueryMetadata, ReplicationMetadata};
 use fathom_replication::{Host, Moment, OpTime};
 use parking_lot::{Condvar, Mutex};
 
-use super::entry::{Entry, timestamp_of};
 use super::links::connect;
-use super::set::ReplicaSet;
 use crate::Result;
 use crate::instance::Instance;
+use crate::replica_set::{Entry, ReplicaSet, timestamp_of};
 
 /// How long a getMore waits for entries; half of the election timeout where that is shorter.
 const AWAIT_MOST: Duration = Duration::from_secs(5);

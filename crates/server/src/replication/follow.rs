@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 use bson::doc;
 use fathom_engine::Durability;
 use fathom_query::{Code, Failure};
-use fathom_replication::{FollowerMode, MemberState, OpTime, Progress};
+use fathom_replication::{FollowerMode, OpTime};
 
 use super::apply::{Applier, Manner};
-use super::entry::Entry;
 use super::fetch::{Buffer, Ended, follow};
-use super::set::ReplicaSet;
-use super::{driver, initial_sync, rollback, store};
+use super::store::become_consistent;
+use super::{driver, initial_sync, rollback};
 use crate::Result;
+use crate::checkpoint;
 use crate::instance::Instance;
+use crate::replica_set::{Entry, ReplicaSet};
 
 /// A batch is at most so many entries or bytes (`replBatchLimitOperations`, 100 MB).
 const BATCH_ENTRIES: usize = 5000;
@@ -90,7 +91,7 @@ fn holds_data(set: &ReplicaSet) -> bool {
 
 /// Whether this member has nothing yet, or only part of a copy.
 fn needs_copy(instance: &Instance, set: &ReplicaSet) -> Result<bool> {
-    let copying = store::validity(instance)?.is_some_and(|validity| validity.copying);
+    let copying = checkpoint::validity(instance)?.is_some_and(|validity| validity.copying);
     Ok(copying || set.oplog().collection().is_none())
 }
 
@@ -176,18 +177,6 @@ fn wait_for_delay(instance: &Instance, set: &ReplicaSet, at: OpTime) -> Result<(
     Ok(())
 }
 
-/// A member whose data were of several moments may be read once it has applied all up to the last of them.
-pub(super) fn become_consistent(instance: &Instance, set: &ReplicaSet, applied: OpTime) -> Result<()> {
-    if !matches!(set.state(), MemberState::Recovering | MemberState::Startup2 | MemberState::Rollback) {
-        return Ok(());
-    }
-    let validity = store::validity(instance)?.unwrap_or_default();
-    if !validity.copying && applied >= validity.minimum {
-        set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Secondary));
-    }
-    Ok(())
-}
-
 /// Completes the transition of a member that was elected, has caught up and applied all.
 fn take_office(instance: &Instance, set: &ReplicaSet, buffer: &Buffer) -> Result<()> {
     let term = set.ask(|one| one.may_complete_transition(one.term()).then(|| one.term()));
@@ -207,10 +196,4 @@ fn take_office(instance: &Instance, set: &ReplicaSet, buffer: &Buffer) -> Result
         );
     }
     Ok(())
-}
-
-/// Sets how far this member is, after its log was cut or copied.
-pub(super) fn set_position(set: &ReplicaSet, at: OpTime) {
-    set.tell(|one, now| one.set_own_progress(now, Progress { applied: at, durable: at }));
-    set.announce();
 }

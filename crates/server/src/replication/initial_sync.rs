@@ -14,16 +14,16 @@ use fathom_query::{Code, Failure};
 use fathom_replication::{FollowerMode, Host, OpTime};
 
 use super::apply::with_operation;
-use super::entry::Entry;
 use super::fetch::{entry_before, failure_of, newest_entry};
 use super::links::{connect, of_any_role};
-use super::oplog::{OPLOG, Oplog, is_replicated};
-use super::set::ReplicaSet;
-use super::{follow, store};
+use super::store;
 use crate::Result;
+use crate::checkpoint;
+use crate::execution::build_indexes;
 use crate::instance::Instance;
-use crate::operation::Operation;
-use crate::storage::{CollectionOptions, IndexSpec, build_indexes};
+use crate::operation_context::OperationContext;
+use crate::replica_set::{Entry, OPLOG, Oplog, ReplicaSet, TRANSACTIONS, is_replicated};
+use crate::storage::{CollectionOptions, IndexSpec};
 
 /// How long the source may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -55,12 +55,12 @@ pub(super) fn run(instance: &Arc<Instance>, set: &Arc<ReplicaSet>) -> Result<()>
 
 fn copy(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> Result<(OpTime, OpTime)> {
     let mut connection = connect(instance, source, PATIENCE)?;
-    store::set_validity(instance, store::Validity { copying: true, ..Default::default() })?;
+    checkpoint::set_validity(instance, checkpoint::Validity { copying: true, ..Default::default() })?;
     let begin = newest_applied(&mut connection)?;
     let session = instance.engine.session()?;
     with_operation(instance, &*session, |op| {
         for collection in op.instance.catalog.all() {
-            if is_replicated(collection.namespace()) || collection.namespace() == super::TRANSACTIONS {
+            if is_replicated(collection.namespace()) || collection.namespace() == TRANSACTIONS {
                 op.instance.catalog.drop_collection(collection.namespace())?;
             }
         }
@@ -72,12 +72,12 @@ fn copy(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> Resul
     let minimum = newest_entry(&mut connection)?.at.max(begin.at);
     let at = begin.at;
     begin_oplog(instance, set, &begin)?;
-    store::set_validity(instance, store::Validity { applied: at, minimum, copying: false })?;
+    checkpoint::set_validity(instance, checkpoint::Validity { applied: at, minimum, copying: false })?;
     set.set_minimum(minimum);
-    super::reload::reload_transactions(instance, set)?;
+    super::store::reload_transactions(instance, set)?;
     instance.checkpoint().map_err(|error| Failure::new(Code::InternalError, error.to_string()))?;
-    follow::set_position(set, at);
-    follow::become_consistent(instance, set, at)?;
+    store::set_position(set, at);
+    store::become_consistent(instance, set, at)?;
     Ok((at, minimum))
 }
 
@@ -124,7 +124,7 @@ fn databases(connection: &mut Connection) -> Result<Vec<String>> {
     Ok(names.filter(|name| *name != "local").map(str::to_owned).collect())
 }
 
-fn copy_database(op: &mut Operation<'_>, connection: &mut Connection, database: &str) -> Result<()> {
+fn copy_database(op: &mut OperationContext<'_>, connection: &mut Connection, database: &str) -> Result<()> {
     let list = of_any_role(doc! { "listCollections": 1, "cursor": {} });
     let all: Vec<RawDocumentBuf> = connection
         .cursor(database, &list)
@@ -135,7 +135,7 @@ fn copy_database(op: &mut Operation<'_>, connection: &mut Connection, database: 
         let one: Document = crate::parse::owned(&one)?;
         let name = one.get_str("name").unwrap_or_default().to_owned();
         let namespace = format!("{database}.{name}");
-        if !is_replicated(&namespace) && namespace != super::TRANSACTIONS {
+        if !is_replicated(&namespace) && namespace != TRANSACTIONS {
             continue;
         }
         let options = one.get_document("options").cloned().unwrap_or_default();
@@ -156,7 +156,7 @@ fn copy_database(op: &mut Operation<'_>, connection: &mut Connection, database: 
 }
 
 fn copy_collection(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     connection: &mut Connection,
     database: &str,
     name: &str,
@@ -207,7 +207,7 @@ fn copy_collection(
     Ok(())
 }
 
-fn insert(op: &mut Operation<'_>, namespace: &str, group: &[RawDocumentBuf]) -> Result<()> {
+fn insert(op: &mut OperationContext<'_>, namespace: &str, group: &[RawDocumentBuf]) -> Result<()> {
     let Some(collection) = op.instance.catalog.get(namespace) else { return Ok(()) };
     if group.is_empty() {
         return Ok(());

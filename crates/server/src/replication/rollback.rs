@@ -19,13 +19,13 @@ use fathom_query::{Code, Failure};
 use fathom_replication::{FollowerMode, Host, OpTime};
 
 use super::apply::with_operation;
-use super::entry::{Entry, Kind, read_optime};
 use super::fetch::{failure_of, newest_entry};
 use super::links::{connect, of_any_role};
-use super::set::ReplicaSet;
-use super::{follow, store};
+use super::store;
 use crate::Result;
+use crate::checkpoint;
 use crate::instance::Instance;
+use crate::replica_set::{ChangeKind, Entry, ReplicaSet, read_optime};
 use crate::storage::Collection;
 
 /// How long the source may take for an answer.
@@ -56,7 +56,7 @@ pub(super) fn run(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host
         // The data are as they were; or it is noted that all must be copied again.
         set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Recovering));
         // Nobody may ever come to roll back to: members that are well must be able to go on without.
-        follow::become_consistent(instance, set, set.ask(|one| one.own_progress().applied))?;
+        store::become_consistent(instance, set, set.ask(|one| one.own_progress().applied))?;
     }
     rolled_back
 }
@@ -86,7 +86,7 @@ fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> 
             "this cannot be undone entry by entry; all data are copied again",
             attributes,
         );
-        store::set_validity(instance, store::Validity { copying: true, ..Default::default() })?;
+        checkpoint::set_validity(instance, checkpoint::Validity { copying: true, ..Default::default() })?;
         instance.checkpoint().map_err(|error| Failure::new(Code::InternalError, error.to_string()))?;
         return Ok(());
     }
@@ -101,20 +101,20 @@ fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> 
     store::set_rollback_id(instance, id)?;
     set.set_rollback_id(id);
     // Between here and the end the data are neither history's, whatever source comes next: who dies now copies all again.
-    let validity = store::Validity { applied: common, minimum, copying: true };
-    store::set_validity(instance, validity)?;
+    let validity = checkpoint::Validity { applied: common, minimum, copying: true };
+    checkpoint::set_validity(instance, validity)?;
     let undone = undo(instance, &*session, &theirs, &lost)?;
     let checkpoint =
         || instance.checkpoint().map_err(|error| Failure::new(Code::InternalError, error.to_string()));
     // The data first: a log that is cut says nothing of what they still hold.
     checkpoint()?;
     cut(instance, set, &*session, common)?;
-    store::set_validity(instance, store::Validity { copying: false, ..validity })?;
+    checkpoint::set_validity(instance, checkpoint::Validity { copying: false, ..validity })?;
     checkpoint()?;
     set.set_minimum(minimum);
-    super::reload::reload_transactions(instance, set)?;
+    super::store::reload_transactions(instance, set)?;
     instance.users.load(&instance.engine, &instance.catalog, &instance.log)?;
-    follow::set_position(set, common);
+    store::set_position(set, common);
     let attributes = doc! {
         "commonPoint": common.to_string(),
         "entries": i64::try_from(own.len()).unwrap_or(i64::MAX),
@@ -123,7 +123,7 @@ fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> 
     };
     instance.log.info("REPL", 21610, "BackgroundSync", "Rollback complete", attributes);
     set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Recovering));
-    follow::become_consistent(instance, set, common)
+    store::become_consistent(instance, set, common)
 }
 
 /// A document that is another one here: its collection, its `_id`, and the source's version of it.
@@ -231,8 +231,8 @@ fn collect(own: &[Entry]) -> Lost {
     let mut lost = Lost::default();
     for entry in own {
         match (entry.kind, entry.collection, entry.id()) {
-            (Kind::Noop, ..) => {}
-            (Kind::Command, uuid, _) => collect_command(entry, uuid, &mut lost),
+            (ChangeKind::Noop, ..) => {}
+            (ChangeKind::Command, uuid, _) => collect_command(entry, uuid, &mut lost),
             (_, Some(uuid), Some(id)) => {
                 let Ok(value) = crate::parse::owned_value(id) else { continue };
                 let (_, ids) =

@@ -11,11 +11,11 @@ use fathom_replication::{FollowerMode, OpTime, Progress, ReplicaSetConfig};
 use super::apply::{Applier, Manner};
 use super::fetch::Buffer;
 use super::links::own_index;
-use super::oplog::{OPLOG, Oplog};
-use super::set::ReplicaSet;
-use super::{driver, follow, publisher, store, trim};
+use super::{driver, follow, progress, store, trim};
 use crate::Result;
+use crate::checkpoint;
 use crate::instance::Instance;
+use crate::replica_set::{OPLOG, Oplog, ReplicaSet};
 
 /// Entries that are read at once in a replay.
 const REPLAY_ENTRIES: usize = 5000;
@@ -40,16 +40,17 @@ fn open(instance: &Arc<Instance>, set: &Arc<ReplicaSet>) -> Result<()> {
             replay(instance, set, last)?;
         }
     }
-    instance.catalog.log_to(Arc::clone(set.oplog()));
+    let oplog = Arc::clone(set.oplog());
+    instance.catalog.set_observer(oplog);
     let rollback_id = store::rollback_id(instance)?;
     let is_config = instance.config.cluster_role == crate::ClusterRole::Config;
     set.restore(is_config, store::vote(instance)?, own, rollback_id);
-    super::reload::reload_transactions(instance, set)
+    super::store::reload_transactions(instance, set)
 }
 
 /// Applies what the oplog has after the last checkpoint.
 fn replay(instance: &Arc<Instance>, set: &ReplicaSet, last: OpTime) -> Result<()> {
-    let validity = store::validity(instance)?.unwrap_or_default();
+    let validity = checkpoint::validity(instance)?.unwrap_or_default();
     set.set_minimum(validity.minimum);
     if validity.copying || validity.applied.is_null() || validity.applied >= last {
         return Ok(());
@@ -100,10 +101,10 @@ pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<JoinHandle<()>>, Err
     let (fetched, applied) = (Arc::clone(&buffer), buffer);
     Ok(vec![
         spawn("ReplCoord", Box::new(driver::run))?,
-        spawn("OplogVisibility", Box::new(publisher::run))?,
+        spawn("OplogVisibility", Box::new(progress::publish_all))?,
         spawn("BackgroundSync", Box::new(move |instance| follow::fetch(instance, &fetched)))?,
         spawn("OplogApplier", Box::new(move |instance| follow::apply(instance, &applied)))?,
-        spawn("SyncSourceFeedback", Box::new(super::report::run))?,
+        spawn("SyncSourceFeedback", Box::new(super::progress::report))?,
         spawn("NoopWriter", Box::new(driver::write_noops))?,
         spawn("OplogTruncater", Box::new(trim::run))?,
     ])
@@ -118,7 +119,7 @@ pub(crate) fn join(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, config: Repl
     set.tell(|one, now| one.config_installed(now, config, own));
     if has_data {
         let at = set.ask(|one| one.own_progress().applied);
-        let validity = store::validity(instance)?.unwrap_or_default();
+        let validity = checkpoint::validity(instance)?.unwrap_or_default();
         let mode = match validity {
             validity if validity.copying => FollowerMode::Startup2,
             validity if at >= validity.minimum => FollowerMode::Secondary,

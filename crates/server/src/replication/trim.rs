@@ -9,12 +9,10 @@ use std::time::{Duration, Instant};
 
 use fathom_query::Failure;
 
-use super::clock::Stamp;
-use super::oplog::{Oplog, key};
-use super::set::ReplicaSet;
-use super::store;
 use crate::Result;
+use crate::checkpoint;
 use crate::instance::Instance;
+use crate::replica_set::{Oplog, ReplicaSet, Stamp, key};
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -60,7 +58,7 @@ fn trim(instance: &Instance, set: &ReplicaSet, parts: &mut VecDeque<Part>, count
         parts.push_back(Part { end: set.oplog().visible(), bytes: open });
         *counted = bytes;
     }
-    let safe = store::validity(instance)?.unwrap_or_default().applied.timestamp;
+    let safe = checkpoint::validity(instance)?.unwrap_or_default().applied.timestamp;
     while let Some(first) = parts.front().copied() {
         if collection.bytes() <= most || first.end >= safe {
             return Ok(());

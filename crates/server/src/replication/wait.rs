@@ -6,11 +6,9 @@ use bson::{Timestamp, doc};
 use fathom_query::{Code, Failure};
 use fathom_replication::{OpTime, WriteConcern};
 
-use super::clock::Stamp;
-use super::entry::timestamp_of;
-use super::set::{ReplicaSet, majority_of};
 use crate::Result;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
+use crate::replica_set::{ReplicaSet, Stamp, majority_of, timestamp_of};
 
 /// How often a waiter looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -19,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until a write concern is fulfilled for all that the operation wrote; what is not fulfilled is returned, for the reply's
 /// `writeConcernError`: the write stays.
-pub(crate) fn for_write(op: &Operation<'_>, concern: &WriteConcern) -> Option<Failure> {
+pub(crate) fn for_write(op: &OperationContext<'_>, concern: &WriteConcern) -> Option<Failure> {
     let set = op.instance.set.as_ref()?;
     // What wrote nothing waits for all that came before it: it may have found what it wanted already written.
     let at = op.last.unwrap_or_else(|| newest(set));
@@ -49,7 +47,7 @@ pub(crate) fn newest(set: &ReplicaSet) -> OpTime {
 }
 
 fn wait_for_others(
-    op: &Operation<'_>,
+    op: &OperationContext<'_>,
     concern: &WriteConcern,
     at: OpTime,
     begun: Instant,
@@ -86,7 +84,7 @@ fn wait_for_others(
 ///
 /// A time that the clock has not reached is rejected, as mongod does: a client can only know a cluster time from a member, and
 /// sends it along as `$clusterTime`, which moves the clock within bounds before the read starts.
-pub(crate) fn for_cluster_time(op: &Operation<'_>, time: Stamp) -> Result<()> {
+pub(crate) fn for_cluster_time(op: &OperationContext<'_>, time: Stamp) -> Result<()> {
     let Some(set) = &op.instance.set else { return Ok(()) };
     let clock = set.oplog().clock();
     let now = clock.last();
@@ -122,7 +120,7 @@ pub(crate) fn for_cluster_time(op: &Operation<'_>, time: Stamp) -> Result<()> {
 /// (`readConcern: majority`; as MongoDB's speculative majority reads do it).
 ///
 /// mongod 4.0 reads an older snapshot instead of waiting, so that it answers at once where no majority can be reached.
-pub(crate) fn for_majority(op: &Operation<'_>) -> Result<()> {
+pub(crate) fn for_majority(op: &OperationContext<'_>) -> Result<()> {
     let Some(set) = &op.instance.set else { return Ok(()) };
     let seen_up_to = newest(set);
     loop {

@@ -3,23 +3,80 @@
 //!
 //! One thread at a time deletes, by an ownership that it reads while nothing new can begin to come; ranges that are coming already
 //! are left alone.
+//!
+//! The documents of a range are walked by the index on the shard key where one fits, else among all documents.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bson::oid::ObjectId;
-use bson::{Document, doc};
-use fathom_query::{Code, Failure};
+use bson::{Document, RawDocument, doc};
+use fathom_query::{Code, Failure, Filter, Variables};
 use fathom_sharding::Ownership;
 
-use super::Sharding;
-use super::commit::ownership;
-use super::key_range::KeyRange;
-use super::ranges::delete_range;
+use super::ownership::ownership;
 use crate::Result;
 use crate::client::Client;
+use crate::cursors::{Fetch, Scan};
+use crate::execution::{DeleteRequest, Flow, Target, delete};
 use crate::instance::Instance;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
+use crate::parse;
+use crate::sharding_state::{KeyRange, Sharding};
+use crate::storage::Collection;
+
+/// How many documents are looked for before they are deleted.
+const BATCH: usize = 500;
+
+/// Hands every document of a range over, in snapshots that are renewed now and then.
+pub(super) fn walk(
+    op: &mut OperationContext<'_>,
+    collection: &Collection,
+    range: &KeyRange,
+    take: &mut dyn FnMut(&RawDocument) -> Result<Flow>,
+) -> Result<()> {
+    let state = op.lock(collection)?;
+    if state.gone {
+        return Err(crate::execution::gone(collection.namespace()));
+    }
+    let everything = Filter::parse(parse::empty(), &Variables::at(bson::DateTime::now()))?;
+    let mut scan = Scan::new(&range.plan(&state), &state, &everything, Fetch::Record)?;
+    scan.run(op, collection, &mut |found| match range.holds(found.document) {
+        true => take(found.document),
+        false => Ok(Flow::More),
+    })
+}
+
+/// Deletes the documents of a range that the shard does not own, but for those in the ranges to `spare`; how many there were.
+pub(super) fn delete_range(
+    op: &mut OperationContext<'_>,
+    owned: &Arc<Ownership>,
+    range: &KeyRange,
+    spare: &[KeyRange],
+) -> Result<u64> {
+    let mut deleted = 0;
+    loop {
+        let Some(collection) = op.instance.catalog.get(owned.namespace()) else { return Ok(deleted) };
+        let mut ids = Vec::new();
+        walk(op, &collection, range, &mut |document| {
+            let stays = owned.owns(document) || spare.iter().any(|range| range.holds(document));
+            if let (false, Some(id)) = (stays, parse::field(document, "_id")) {
+                ids.push(parse::owned_value(id)?);
+            }
+            Ok(if ids.len() < BATCH { Flow::More } else { Flow::Enough })
+        })?;
+        let before = deleted;
+        for id in ids {
+            op.check_interrupt()?;
+            let filter = parse::filter_of(&bson::doc! { "_id": { "$eq": id } })?;
+            let target = Target { filter, hint: None, sort: None };
+            deleted += delete(op, owned.namespace(), &DeleteRequest { target, multi: false })?;
+        }
+        if deleted == before {
+            return Ok(deleted);
+        }
+    }
+}
 
 /// How long those are waited for who read by what was, before documents that have gone are left to `cleanupOrphaned`.
 const READERS: Duration = Duration::from_secs(15 * 60);
@@ -29,7 +86,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Makes room for a chunk that is coming: what is left of an earlier attempt goes. A chunk that the shard owns does not come.
 pub(crate) fn expect_range(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     namespace: &str,
     min: &Document,
     max: &Document,
@@ -54,7 +111,7 @@ pub(crate) fn expect_range(
 
 /// A chunk has come.
 pub(crate) fn note_received(
-    op: &Operation<'_>,
+    op: &OperationContext<'_>,
     namespace: &str,
     min: &Document,
     max: &Document,
@@ -68,7 +125,7 @@ pub(crate) fn note_received(
 
 /// A chunk does not come: what has come of it goes.
 pub(crate) fn give_up_range(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     namespace: &str,
     min: &Document,
     max: &Document,
@@ -82,7 +139,7 @@ pub(crate) fn give_up_range(
 }
 
 /// Deletes all documents of a collection that are not the shard's own; how many there were.
-pub(crate) fn clean_up(op: &mut Operation<'_>, namespace: &str) -> Result<u64> {
+pub(crate) fn clean_up(op: &mut OperationContext<'_>, namespace: &str) -> Result<u64> {
     let sharding = &op.instance.sharding;
     must_be_sharded(op, namespace)?;
     let newest = sharding.known.newest(namespace);
@@ -105,7 +162,7 @@ pub(super) struct Gone {
 }
 
 /// Deletes what has gone, once nobody reads by an older ownership.
-pub(super) fn delete_gone(op: &mut Operation<'_>, gone: &Gone) -> Result<()> {
+pub(super) fn delete_gone(op: &mut OperationContext<'_>, gone: &Gone) -> Result<()> {
     let sharding = &op.instance.sharding;
     wait_for_readers(sharding, (&gone.namespace, gone.since), READERS, &|| op.check_interrupt())?;
     let _alone = sharding.housekeeping.alone.lock();
@@ -125,7 +182,7 @@ pub(super) fn delete_later(instance: &Arc<Instance>, gone: Gone) {
         let Some(instance) = weak.upgrade() else { return };
         let deleted = instance.engine.session().map_err(Failure::from).and_then(|session| {
             let client = Client::internal();
-            delete_gone(&mut Operation::new(&instance, &*session, &client), &gone)
+            delete_gone(&mut OperationContext::new(&instance, &*session, &client), &gone)
         });
         if let Err(failure) = deleted {
             let attributes = doc! { "namespace": &gone.namespace, "error": failure.message() };
@@ -137,7 +194,7 @@ pub(super) fn delete_later(instance: &Arc<Instance>, gone: Gone) {
     let _ = std::thread::Builder::new().name("range-deleter".to_owned()).spawn(run);
 }
 
-fn must_be_sharded(op: &Operation<'_>, namespace: &str) -> Result<Arc<Ownership>> {
+fn must_be_sharded(op: &OperationContext<'_>, namespace: &str) -> Result<Arc<Ownership>> {
     ownership(op, namespace)?.ok_or_else(|| {
         Failure::new(Code::NamespaceNotSharded, format!("Collection {namespace} is not sharded."))
     })

@@ -6,13 +6,14 @@ use bson::{Document, RawBson, RawDocumentBuf, doc};
 use fathom_client::AddressList;
 use fathom_query::{Code, Failure, Filter, Update};
 
-use super::config_servers::ConfigServers;
-use super::{ClusterRole, Identity, Sharding};
 use crate::Result;
-use crate::execution::{FindQuery, FindState, Taken, Target, UpdateRequest, update};
+use crate::config::ClusterRole;
+use crate::cursors::{FindQuery, FindState};
+use crate::execution::{Taken, Target, UpdateRequest, update};
 use crate::instance::Instance;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 use crate::parse;
+use crate::sharding_state::{ConfigServers, Identity, Sharding};
 
 const COLLECTION: &str = "admin.system.version";
 const ID: &str = "shardIdentity";
@@ -32,7 +33,7 @@ fn of_document(document: &Document) -> Result<Identity> {
 }
 
 /// The document, if there is one.
-fn find(op: &mut Operation<'_>) -> Result<Option<Document>> {
+fn find(op: &mut OperationContext<'_>) -> Result<Option<Document>> {
     let Some(collection) = op.instance.catalog.get(COLLECTION) else { return Ok(None) };
     let state = op.lock(&collection)?;
     let filter = parse::filter_of(&doc! { "_id": ID })?;
@@ -51,7 +52,7 @@ pub(super) fn read(instance: &Instance) -> Result<Option<Identity>> {
     let Some(instance) = instance.itself() else { return Ok(None) };
     let session = instance.engine.session()?;
     let client = crate::client::Client::internal();
-    let mut op = Operation::new(&instance, &*session, &client);
+    let mut op = OperationContext::new(&instance, &*session, &client);
     let found = find(&mut op)?;
     found.as_ref().map(of_document).transpose()
 }
@@ -80,7 +81,7 @@ impl Sharding {
 }
 
 /// Becomes a shard; one that is another's, or another shard of the same cluster, stays what it is.
-pub(crate) fn adopt(op: &mut Operation<'_>, document: &Document) -> Result<()> {
+pub(crate) fn adopt(op: &mut OperationContext<'_>, document: &Document) -> Result<()> {
     if op.instance.config.cluster_role != ClusterRole::Shard {
         let what = "Cannot accept sharding commands if not started with --shardsvr";
         return Err(Failure::new(Code::NoShardingEnabled, what));

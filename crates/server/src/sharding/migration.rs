@@ -15,16 +15,12 @@ use fathom_query::{Bound, Code, Failure, KeyBuilder};
 use fathom_sharding::{Chunk, ChunkVersion, Ownership};
 use sha2::{Digest, Sha256};
 
-use super::Identity;
-use super::config_servers::{connect, unreachable};
-use super::housekeeping::{Gone, delete_gone, delete_later};
-use super::key_range::KeyRange;
-use super::known;
-use super::ranges::walk;
+use super::housekeeping::{Gone, delete_gone, delete_later, walk};
 use crate::Result;
 use crate::execution::Flow;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 use crate::parse;
+use crate::sharding_state::{Identity, KeyRange, connect, unreachable};
 
 /// Documents and bytes of one message to the taker.
 const BATCH_DOCUMENTS: usize = 1000;
@@ -66,7 +62,7 @@ struct Copied {
 }
 
 /// Gives a chunk away.
-pub(crate) fn move_chunk(op: &mut Operation<'_>, migration: &Migration) -> Result<()> {
+pub(crate) fn move_chunk(op: &mut OperationContext<'_>, migration: &Migration) -> Result<()> {
     let instance = op.instance;
     let sharding = &instance.sharding;
     let identity = sharding.must_be_shard(instance)?;
@@ -104,10 +100,14 @@ pub(crate) fn move_chunk(op: &mut Operation<'_>, migration: &Migration) -> Resul
 }
 
 /// Refuses what is not the shard's to give, or was changed since the router looked.
-fn check(op: &Operation<'_>, identity: &Identity, migration: &Migration) -> Result<(Arc<Ownership>, Chunk)> {
+fn check(
+    op: &OperationContext<'_>,
+    identity: &Identity,
+    migration: &Migration,
+) -> Result<(Arc<Ownership>, Chunk)> {
     let conflict = |what: String| Failure::new(Code::ConflictingOperationInProgress, what);
     let known = op.instance.sharding.known.read(op.instance, identity, &migration.namespace)?;
-    let known::Collection::Sharded(owned) = known else {
+    let crate::sharding_state::Collection::Sharded(owned) = known else {
         let what = format!("Collection {} is not sharded.", migration.namespace);
         return Err(Failure::new(Code::NamespaceNotSharded, what));
     };
@@ -132,7 +132,7 @@ fn range_command(name: &str, migration: &Migration) -> Document {
 }
 
 /// Has the taker make the collection and forget what may be left there of an earlier attempt.
-fn prepare_taker(op: &Operation<'_>, migration: &Migration, taker: &mut Taker) -> Result<()> {
+fn prepare_taker(op: &OperationContext<'_>, migration: &Migration, taker: &mut Taker) -> Result<()> {
     let Some(collection) = op.instance.catalog.get(&migration.namespace) else { return Ok(()) };
     let (options, indexes) = {
         let state = op.lock(&collection)?;
@@ -162,7 +162,7 @@ fn prepare_taker(op: &Operation<'_>, migration: &Migration, taker: &mut Taker) -
 }
 
 fn copy_and_commit(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     identity: &Identity,
     migration: &Migration,
     range: &KeyRange,
@@ -201,7 +201,7 @@ fn millis(since: Instant) -> u64 {
 
 /// Sends what the taker has not, or has otherwise, and has it delete what is gone; how many documents that were.
 fn copy(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     migration: &Migration,
     range: &KeyRange,
     digests: &mut Digests,
@@ -249,10 +249,15 @@ fn copy(
 }
 
 /// Has the config servers say that the chunk is the taker's.
-fn commit(op: &Operation<'_>, identity: &Identity, migration: &Migration, chunk: &Chunk) -> Result<()> {
+fn commit(
+    op: &OperationContext<'_>,
+    identity: &Identity,
+    migration: &Migration,
+    chunk: &Chunk,
+) -> Result<()> {
     if op.instance.set.as_ref().is_some_and(|set| !set.is_writable()) {
         // Another member leads by now, and takes writes that were not copied.
-        return Err(crate::replication::not_primary());
+        return Err(crate::replica_set::not_primary());
     }
     let table = identity.config.table(&migration.namespace)?;
     let newest = table.map_or(chunk.version, |table| table.version());
@@ -278,7 +283,7 @@ fn commit(op: &Operation<'_>, identity: &Identity, migration: &Migration, chunk:
 /// Finds out what became of a commit whose answer was lost, while the gate stays shut: a change of the chunk's version goes
 /// through only where the commit did not, and then it never will.
 fn settle(
-    op: &Operation<'_>,
+    op: &OperationContext<'_>,
     identity: &Identity,
     migration: &Migration,
     chunk: &Chunk,

@@ -15,7 +15,7 @@ use super::capped::{Capped, Limits};
 use super::state::{SharedState, StateLock};
 use super::{Index, LockWaits, State};
 use crate::Result;
-use crate::diagnostics::Usage;
+use crate::stats::Usage;
 
 /// A collection or view that is open.
 #[derive(Debug)]

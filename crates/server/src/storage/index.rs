@@ -3,16 +3,48 @@
 //! A standard index keeps `KeyString + RecordId` with the type bits as value; a unique one keeps the KeyString alone, and
 //! RecordId and type bits as value, so that the engine itself refuses a second owner (server.md, 5).
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use bson::{Document, RawDocument};
 use fathom_engine::{Key, Kind, Session, Table};
-use fathom_query::{Code, Failure, Filter, IndexInfo, IndexKeys, KeyExtractor, KeyPattern, KeyString};
-use fathom_query::{decode, record_id_of, split_record_id};
+use fathom_query::{
+    Code, Failure, Filter, IndexInfo, IndexKeys, KeyExtractor, KeyPattern, KeyString, decode, record_id_of,
+    split_record_id,
+};
 
 use super::IndexSpec;
-use super::scratch::{self, Scratch};
 use crate::Result;
+
+/// An entry larger than this is not kept: keys have no limit of length, and a thread may live for days.
+const SCRATCH_BYTES: usize = 64 << 10;
+
+/// The keys of a document before and after, and the bytes of one entry.
+#[derive(Debug, Default)]
+struct Scratch {
+    old: IndexKeys,
+    new: IndexKeys,
+    entry: Vec<u8>,
+}
+
+thread_local! {
+    static OWN: RefCell<Scratch> = RefCell::default();
+}
+
+/// Lends the thread's memory. What runs within must not ask for it again; if it does, it gets memory of its own.
+fn with_scratch<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
+    OWN.with(|own| match own.try_borrow_mut() {
+        Ok(mut scratch) => {
+            let result = work(&mut scratch);
+            let bytes = |keys: &IndexKeys| keys.keys.iter().map(|key| key.bytes.capacity()).sum::<usize>();
+            if scratch.entry.capacity() + bytes(&scratch.old) + bytes(&scratch.new) > SCRATCH_BYTES {
+                *scratch = Scratch::default();
+            }
+            result
+        }
+        Err(_) => work(&mut Scratch::default()),
+    })
+}
 
 /// An index that is open.
 #[derive(Debug)]
@@ -185,7 +217,7 @@ impl Index {
         record: i64,
         namespace: &str,
     ) -> Result<bool> {
-        scratch::with(|scratch| {
+        with_scratch(|scratch| {
             self.keys(document, &mut scratch.new)?;
             for key in &scratch.new.keys {
                 self.add_by(session, key, record, namespace, &mut scratch.entry)?;
@@ -196,7 +228,7 @@ impl Index {
 
     /// Writes the entries of a document, whoever had a unique key before; whether it makes the index multikey.
     pub(super) fn put(&self, session: &dyn Session, document: &RawDocument, record: i64) -> Result<bool> {
-        scratch::with(|scratch| {
+        with_scratch(|scratch| {
             self.keys(document, &mut scratch.new)?;
             for key in &scratch.new.keys {
                 if self.unique {
@@ -218,7 +250,7 @@ impl Index {
         document: &RawDocument,
         record: i64,
     ) -> Result<()> {
-        scratch::with(|scratch| {
+        with_scratch(|scratch| {
             self.keys(document, &mut scratch.old)?;
             for key in &scratch.old.keys {
                 if self.unique {
@@ -237,7 +269,7 @@ impl Index {
 
     /// Removes the entries of a document that goes.
     pub(crate) fn remove(&self, session: &dyn Session, document: &RawDocument, record: i64) -> Result<()> {
-        scratch::with(|scratch| {
+        with_scratch(|scratch| {
             self.keys(document, &mut scratch.old)?;
             let mut keys = scratch.old.keys.iter();
             keys.try_for_each(|key| self.take(session, key, record, &mut scratch.entry))
@@ -253,7 +285,7 @@ impl Index {
         record: i64,
         namespace: &str,
     ) -> Result<bool> {
-        scratch::with(|scratch| {
+        with_scratch(|scratch| {
             let Scratch { old, new, entry } = scratch;
             self.keys(before, old)?;
             self.keys(after, new)?;
@@ -281,14 +313,14 @@ impl Index {
     }
 
     /// Writes one entry; in a unique index a key that has an owner is refused.
-    pub(super) fn add(
+    pub(crate) fn add(
         &self,
         session: &dyn Session,
         key: &KeyString,
         record: i64,
         namespace: &str,
     ) -> Result<()> {
-        scratch::with(|scratch| self.add_by(session, key, record, namespace, &mut scratch.entry))
+        with_scratch(|scratch| self.add_by(session, key, record, namespace, &mut scratch.entry))
     }
 
     fn add_by(

@@ -1,16 +1,16 @@
 //! The journal: synced every `journalCommitInterval`, and at once for those who wait.
 //!
 //! mongod syncs its journal each 100 ms, and a write with `j: true` does not wait for the tick: it asks for a sync. One
-//! caller syncs at a time; whoever comes meanwhile shares the next sync (server.md, 4.2).
+//! caller syncs at a time; whoever comes meanwhile shares the next sync (server.md, 4.2). Which tables it holds is here too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use fathom_engine::{Engine, Error};
+use fathom_engine::{Engine, Error, TableSpec};
 use parking_lot::{Condvar, Mutex};
 
-use crate::elapsed::elapsed_micros;
+use crate::stats::elapsed_micros;
 
 /// Syncs of the journal, grouped.
 #[derive(Debug)]
@@ -106,5 +106,39 @@ impl Journal {
     pub(crate) fn counts(&self) -> JournalCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         JournalCounts { syncs: read(&self.syncs), waits: read(&self.waits), waited_us: read(&self.waited_us) }
+    }
+}
+
+/// How far the data of a member of a set were applied; not journaled, for it belongs to the data.
+pub(crate) const MIN_VALID: &str = "local.replset.minvalid";
+
+/// Which tables of this server are journaled.
+///
+/// A server alone journals all. A member of a replica set journals only what is in `local`, the oplog above all: its data come
+/// back from the last checkpoint and the oplog (server.md, 5). Journaling more would write more than mongod does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SetTables {
+    set: bool,
+}
+
+impl SetTables {
+    /// The rule for a server that is a member of a set, or is not.
+    pub(crate) fn new(set: bool) -> SetTables {
+        SetTables { set }
+    }
+
+    /// Whether the server is a member of a set.
+    pub(crate) fn is_set(self) -> bool {
+        self.set
+    }
+
+    /// Whether a collection's tables are journaled. The catalog and the counts, which have no name, follow the data.
+    pub(crate) fn are_journaled(self, namespace: &str) -> bool {
+        !self.set || (namespace.starts_with("local.") && namespace != MIN_VALID)
+    }
+
+    /// `spec` for a table of that collection.
+    pub(crate) fn spec(self, spec: TableSpec, namespace: &str) -> TableSpec {
+        TableSpec { journaled: self.are_journaled(namespace), ..spec }
     }
 }

@@ -3,31 +3,24 @@
 //! A collection is a table of records by RecordId and one table for each index, `_id` among them; the catalog is a table of
 //! its own, and so are the counts. What an operation must not do twice (retry after a write conflict) happens above.
 
-pub(crate) mod background;
 pub(crate) mod bell;
-mod build;
 mod capped;
 mod catalog;
 mod catalog_entry;
-mod check;
-mod checkpoint;
 mod collection;
-#[cfg(test)]
-mod crash_tests;
+pub(crate) mod collection_stats;
 mod directory;
 mod document_bytes;
 mod index;
 mod journal;
-mod lock_waits;
+mod op_observer;
 mod pending_drops;
 mod relaxed;
-mod scratch;
 mod sizes;
 mod state;
 mod tickets;
 #[cfg(test)]
 mod tickets_tests;
-mod ttl;
 
 /// What the tickets are built of. Their model compiles them with other types of these names.
 mod sync {
@@ -36,18 +29,16 @@ mod sync {
     pub(super) use parking_lot::{Condvar, Mutex};
 }
 
-pub(crate) use build::build_indexes;
 pub(crate) use capped::Limits;
 pub(crate) use catalog::Catalog;
 pub(crate) use catalog_entry::{CollectionOptions, IndexSpec, truthy as is_true};
-pub(crate) use check::{Report, check};
 pub(crate) use collection::Collection;
 pub(crate) use directory::DataDirectory;
 pub(crate) use document_bytes::document_of;
 pub(crate) use index::{Index, IndexEntry, leading_record_id};
-pub(crate) use journal::Journal;
-pub(crate) use lock_waits::LockWaits;
+pub(crate) use journal::{Journal, MIN_VALID, SetTables};
+pub(crate) use op_observer::OpObserver;
 pub(crate) use relaxed::Effect;
 pub(crate) use sizes::recount;
-pub(crate) use state::{SharedState, State};
-pub(crate) use tickets::{Ticket, Tickets};
+pub(crate) use state::{SharedState, State, Validator, set_validation};
+pub(crate) use tickets::{LockWaits, Ticket, Tickets};

@@ -12,8 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fathom_engine::{Engine, Kind, Table};
 use parking_lot::Mutex;
 
-use super::Collection;
-use crate::replication::SetTables;
+use super::{Collection, SetTables};
 
 /// The tables that wait.
 #[derive(Debug)]

@@ -58,7 +58,7 @@ impl Collection {
         let mut before = Vec::new();
         match self.find_by_id(session, id, &mut before)? {
             Some(record) => {
-                let before = crate::execution::document_of(&before)?;
+                let before = crate::storage::document_of(&before)?;
                 self.replace_relaxed(session, state, record, before, document)
             }
             None => {
@@ -104,7 +104,7 @@ impl Collection {
         out: &mut Vec<u8>,
     ) -> Result<Effect> {
         let Some(record) = self.find_by_id(session, id, out)? else { return Ok(Effect::default()) };
-        let before = crate::execution::document_of(out)?;
+        let before = crate::storage::document_of(out)?;
         session.remove(self.records_table()?, Key::Number(record))?;
         for index in &state.indexes {
             index.remove_own(session, before, record)?;

@@ -10,9 +10,8 @@ use std::sync::atomic::Ordering;
 use bson::{Document, doc};
 use fathom_engine::{Durability, Engine, Key, Kind, Session, Table, TableSpec};
 
-use super::Collection;
+use super::{Collection, SetTables};
 use crate::Result;
-use crate::replication::SetTables;
 
 const IDENT: &str = "sizeStorer";
 /// Records that are counted between two looks at whether the server stops.

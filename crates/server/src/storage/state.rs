@@ -1,4 +1,5 @@
-//! What of a collection may change while it is open, and the lock around it.
+//! What of a collection may change while it is open, its validator (`validator`, `validationLevel`, `validationAction`) included, and the lock
+//! around it.
 //!
 //! Operations hold it shared, changes of the schema alone. The lock is fair, so that a stream of operations cannot keep a
 //! change out for ever; only a thread that holds some collection already gets past a change that waits, because the change
@@ -9,10 +10,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bson::{Document, RawDocument, doc};
+use fathom_query::{Code, Failure, Filter};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::{CollectionOptions, Index, LockWaits};
 use crate::Result;
+use crate::log::Log;
 
 /// How long a wait goes on before somebody looks whether it should end.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -30,7 +34,7 @@ pub(crate) struct State {
     /// What it was created with, as `collMod` left it.
     pub(crate) options: CollectionOptions,
     /// The filter that documents must pass, from `options.validator`.
-    pub(crate) validator: Option<Arc<crate::execution::Validator>>,
+    pub(crate) validator: Option<Arc<super::Validator>>,
     /// Whether it was dropped or renamed since the caller looked it up.
     pub(crate) gone: bool,
 }
@@ -139,4 +143,77 @@ fn wait_unless<G>(check: &dyn Fn() -> Result<()>, soon: impl Fn() -> Option<G>) 
             None => check()?,
         }
     }
+}
+
+/// A validator that is in force.
+#[derive(Debug)]
+pub(crate) struct Validator {
+    filter: Filter,
+    /// `moderate`: a document that was invalid before may stay so.
+    moderate: bool,
+    /// `warn`: say it in the log and take the document.
+    warn: bool,
+}
+
+impl Validator {
+    /// The validator that a collection's options ask for; none if none.
+    pub(crate) fn of(options: &Document) -> Result<Option<Validator>> {
+        let level = options.get_str("validationLevel").unwrap_or("strict");
+        if !matches!(level, "off" | "strict" | "moderate") {
+            return Err(Failure::new(Code::BadValue, format!("invalid validation level: {level}")));
+        }
+        let action = options.get_str("validationAction").unwrap_or("error");
+        if !matches!(action, "error" | "warn") {
+            return Err(Failure::new(Code::BadValue, format!("invalid validation action: {action}")));
+        }
+        let Some(filter) = options.get_document("validator").ok().filter(|filter| !filter.is_empty()) else {
+            return Ok(None);
+        };
+        let filter = crate::parse::filter_of(filter)?;
+        Ok((level != "off").then_some(Validator {
+            filter,
+            moderate: level == "moderate",
+            warn: action == "warn",
+        }))
+    }
+
+    /// Refuses a document that does not pass (121), or says so in the log and takes it; `before` is what an update changes. The client is
+    /// named by its number.
+    pub(crate) fn check(
+        &self,
+        (log, client): (&Log, u64),
+        namespace: &str,
+        document: &RawDocument,
+        before: Option<&RawDocument>,
+    ) -> Result<()> {
+        if self.filter.matches(document)?.is_some() {
+            return Ok(());
+        }
+        if self.moderate
+            && let Some(before) = before
+            && self.filter.matches(before)?.is_none()
+        {
+            return Ok(());
+        }
+        if self.warn {
+            let id = crate::parse::field(document, "_id").map(crate::parse::owned_value).transpose()?;
+            let attributes = doc! { "namespace": namespace, "_id": id };
+            let context = format!("conn{client}");
+            log.warning("STORAGE", 20294, &context, "Document would fail validation", attributes);
+            return Ok(());
+        }
+        Err(Failure::new(Code::DocumentValidationFailure, "Document failed validation"))
+    }
+}
+
+/// Puts the level and the action that `create` and `collMod` name into a collection's options, and checks the validator that
+/// is among them.
+pub(crate) fn set_validation(body: &RawDocument, options: &mut Document) -> Result<()> {
+    for name in ["validationLevel", "validationAction"] {
+        if let Some(value) = crate::parse::string(body, name)? {
+            options.insert(name, value);
+        }
+    }
+    Validator::of(options)?;
+    Ok(())
 }

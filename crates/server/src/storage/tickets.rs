@@ -1,4 +1,6 @@
 //! Tickets: how many operations may be inside the engine at once (128 readers and 128 writers, as in mongod to 6.0).
+//!
+//! And how often and how long operations waited for a lock: for a collection that is held alone, and for the end of an `fsync` lock.
 
 use std::time::Instant;
 
@@ -71,7 +73,7 @@ impl Tickets {
         };
         self.state.fetch_sub(WAITER, Ordering::Relaxed);
         self.waited.fetch_add(1, Ordering::Relaxed);
-        self.waited_micros.fetch_add(crate::elapsed::elapsed_micros(begun), Ordering::Relaxed);
+        self.waited_micros.fetch_add(crate::stats::elapsed_micros(begun), Ordering::Relaxed);
         got.then(|| Ticket(self))
     }
 
@@ -142,5 +144,28 @@ pub(crate) struct TicketHistory {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         self.0.give_back();
+    }
+}
+
+/// Waits of all operations since the start.
+#[derive(Debug, Default)]
+pub(crate) struct LockWaits {
+    count: AtomicU64,
+    total_us: AtomicU64,
+}
+
+impl LockWaits {
+    /// Does something that waits, and counts the wait.
+    pub(crate) fn time<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let begun = Instant::now();
+        let waited = wait();
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.total_us.fetch_add(crate::stats::elapsed_micros(begun), Ordering::Relaxed);
+        waited
+    }
+
+    /// How many there were, and how long they took together, in microseconds.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        (self.count.load(Ordering::Relaxed), self.total_us.load(Ordering::Relaxed))
     }
 }

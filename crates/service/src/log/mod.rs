@@ -22,19 +22,10 @@ use sink::Sink;
 
 pub use levels::LEVEL_MAX;
 pub use line::time_text;
+pub use sink::LogRotate;
 
 /// Lines that `getLog` gives back at most.
 const KEPT_LINES: usize = 1024;
-
-/// What rotating does to the log file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogRotate {
-    /// The old file gets the time as a suffix, and a new one begins.
-    #[default]
-    Rename,
-    /// The file is opened again: somebody else has moved it.
-    Reopen,
-}
 
 /// Where and how much is logged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,15 @@ use std::path::{Path, PathBuf};
 use bson::DateTime;
 use fathom_errors::{Error, Kind};
 
-use super::LogRotate;
+/// What rotating does to the log file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogRotate {
+    /// The old file gets the time as a suffix, and a new one begins.
+    #[default]
+    Rename,
+    /// The file is opened again: somebody else has moved it.
+    Reopen,
+}
 
 /// Where lines go.
 #[derive(Debug)]

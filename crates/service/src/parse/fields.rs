@@ -4,6 +4,7 @@
 //! within it are walked each time.
 
 use bson::{RawBsonRef, RawDocument};
+use fathom_wire::{Code, Failure};
 
 use crate::Result;
 
@@ -48,12 +49,12 @@ impl<'d> Listed<'d> {
     pub fn of(document: &'d RawDocument) -> Result<Listed<'d>> {
         let mut listed = Listed { document, fields: [None; LISTED], count: 0, more: false, marks: 0 };
         for element in document.iter_elements() {
-            let element = element.map_err(|error| super::malformed(&error))?;
+            let element = element.map_err(|error| malformed(&error))?;
             let Some(place) = listed.fields.get_mut(listed.count) else {
                 listed.more = true;
                 break;
             };
-            let value = element.value().map_err(|error| super::malformed(&error))?;
+            let value = element.value().map_err(|error| malformed(&error))?;
             let name = element.key().as_str();
             listed.marks |= mark(name);
             *place = Some((name, value));
@@ -83,7 +84,7 @@ impl<'d> Listed<'d> {
         }
         if self.more {
             for element in self.document.iter().skip(LISTED) {
-                let (name, value) = element.map_err(|error| super::malformed(&error))?;
+                let (name, value) = element.map_err(|error| malformed(&error))?;
                 each(name.as_str(), value)?;
             }
         }
@@ -100,6 +101,11 @@ impl<'d> Fields<'d> for &Listed<'d> {
         };
         if self.more { listed.or_else(|| self.document.named(name)) } else { listed }
     }
+}
+
+/// The failure for bytes that are not BSON.
+pub fn malformed(error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Code::InvalidBSON, format!("invalid BSON: {error}"))
 }
 
 /// Whether a document can have a field of this name. A command is asked for many fields, and most are absent: to say so, no

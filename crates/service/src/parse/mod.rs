@@ -8,7 +8,7 @@ use fathom_wire::OpMsg;
 use fathom_wire::limits::MAX_WRITE_BATCH;
 
 use crate::Result;
-pub use fields::{Fields, Listed};
+pub use fields::{Fields, Listed, malformed};
 
 /// MongoDB's name of a value's type, as its messages say it.
 pub fn type_name(value: RawBsonRef<'_>) -> &'static str {
@@ -249,9 +249,4 @@ pub fn owned_value(value: RawBsonRef<'_>) -> Result<Bson> {
 /// A filter that the catalog keeps (of a partial index, a validator).
 pub fn filter_of(filter: &Document) -> Result<Filter> {
     Filter::parse(&raw_of(filter)?, &Variables::at(bson::DateTime::now()))
-}
-
-/// The failure for bytes that are not BSON.
-pub fn malformed(error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(Code::InvalidBSON, format!("invalid BSON: {error}"))
 }

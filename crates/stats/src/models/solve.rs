@@ -5,11 +5,19 @@
 //! Least squares over replicates equals weighted least squares over level means, so a fit costs microseconds and
 //! a bootstrap of hundreds is affordable. Several starts stand against local minima.
 
-use super::{Group, Model};
+use super::curve::Model;
 
 const MOST_STEPS: usize = 60;
 /// A relative gain smaller than this ends the search.
 const ENOUGH: f64 = 1e-10;
+
+/// All measurements at one concurrency, on the logarithmic scale.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Group {
+    pub(crate) concurrency: f64,
+    pub(crate) logs: Vec<f64>,
+    pub(crate) mean_log: f64,
+}
 
 /// A solved fit.
 #[derive(Clone, Copy, Debug)]

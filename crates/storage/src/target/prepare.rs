@@ -11,7 +11,8 @@ use fathom_units::Bytes;
 
 use super::{Base, CapPlace, NamedDisk, TargetSpec, disk};
 use crate::array::{Built, Part};
-use crate::filesystem::{Mounted, Volume, make_and_mount};
+use crate::filesystem::{Mounted, make_and_mount};
+use crate::mkfs::Volume;
 use crate::queue::Applied;
 use crate::{Cap, Filesystem, LoopDevice, kernel};
 

@@ -2,8 +2,9 @@
 
 use subtle::ConstantTimeEq;
 
-use super::text::{Attributes, base64_of, bytes_of, escape, malformed, text_of};
-use super::{Mechanism, authentication_failed, xor};
+use super::{
+    Attributes, Mechanism, authentication_failed, base64_of, bytes_of, escape, malformed, text_of, xor,
+};
 use crate::Failure;
 
 /// No channel binding: the header of the first message.

@@ -1,23 +1,23 @@
-//! SCRAM as MongoDB does it, both sides, without a socket: messages in, messages out.
+//! SCRAM as MongoDB does it, both sides, without a socket: messages in, messages out, each an `a=value,b=value` text.
 //!
 //! RFC 5802 and 7677 with MongoDB's habits: no channel binding; SCRAM-SHA-1 starts from the hex MD5 of
 //! `user:mongo:password`, SCRAM-SHA-256 from the SASLprepped password; a conversation may end with an empty exchange that
-//! newer drivers skip. Random nonces and salts are handed in, so that this stays free of outside things.
+//! newer drivers skip. RFC 5802 fixes the order of the attributes, so they are taken one after another and anything else is refused.
+//! Random nonces and salts are handed in, so that this stays free of outside things.
 
 mod client;
-mod credentials;
 mod server;
-mod text;
 
-pub use client::ClientConversation;
-pub use credentials::Credentials;
-pub use server::{ClientFirst, ServerConversation, Step};
-
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use crate::{Code, Failure};
+
+pub use client::ClientConversation;
+pub use server::{ClientFirst, Credentials, ServerConversation, Step};
 
 /// A SCRAM mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -132,4 +132,67 @@ fn xor(one: &[u8], other: &[u8]) -> Vec<u8> {
 /// The only thing a client learns when it fails: not which part was wrong.
 fn authentication_failed() -> Failure {
     Failure::new(Code::AuthenticationFailed, "Authentication failed.")
+}
+
+/// The attributes of a message that are left to read.
+struct Attributes<'a> {
+    rest: Option<&'a str>,
+}
+
+impl<'a> Attributes<'a> {
+    fn of(text: &'a str) -> Self {
+        Attributes { rest: Some(text) }
+    }
+
+    /// The value of the next attribute, which must be `name`.
+    fn next(&mut self, name: char) -> Result<&'a str, Failure> {
+        let (attribute, rest) = match self.rest.and_then(|rest| rest.split_once(',')) {
+            Some((attribute, rest)) => (Some(attribute), Some(rest)),
+            None => (self.rest, None),
+        };
+        self.rest = rest;
+        attribute
+            .and_then(|attribute| attribute.strip_prefix(name)?.strip_prefix('='))
+            .ok_or_else(|| malformed(format!("attribute {name} is missing")))
+    }
+}
+
+/// The text of a payload.
+fn text_of(payload: &[u8]) -> Result<&str, Failure> {
+    std::str::from_utf8(payload).map_err(|_| malformed("it is not UTF-8"))
+}
+
+/// The bytes of a base64 value.
+fn bytes_of(value: &str) -> Result<Vec<u8>, Failure> {
+    STANDARD.decode(value).map_err(|_| malformed("a value is not base64"))
+}
+
+fn base64_of(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// A user's name as it stands in a message, where commas and equal signs mean something.
+fn escape(name: &str) -> String {
+    name.replace('=', "=3D").replace(',', "=2C")
+}
+
+/// The inverse of [`escape`]; an equal sign that begins neither is refused.
+fn unescape(name: &str) -> Result<String, Failure> {
+    let mut pieces = name.split('=');
+    let mut unescaped = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (letter, rest) = match (piece.strip_prefix("2C"), piece.strip_prefix("3D")) {
+            (Some(rest), _) => (',', rest),
+            (_, Some(rest)) => ('=', rest),
+            _ => return Err(malformed("the user's name has an equal sign that escapes nothing")),
+        };
+        unescaped.push(letter);
+        unescaped.push_str(rest);
+    }
+    Ok(unescaped)
+}
+
+/// A message that does not follow the grammar.
+fn malformed(what: impl std::fmt::Display) -> Failure {
+    Failure::new(Code::BadValue, format!("the SCRAM message is malformed: {what}"))
 }

@@ -1,14 +1,16 @@
-//! What is done to a cluster that is there: start, stop, kill, restart, pause, collect, destroy.
+//! What is done to a cluster that is there: start, stop, kill, restart, pause, collect, destroy; and faults of the network between its
+//! servers: partition, delay, heal.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use fathom_cluster::{Cluster, Overrides, Selection, Stopping, signal};
+use fathom_cluster::{Cluster, Overrides, Rules, Selection, Stopping, signal};
 use fathom_errors::{Error, Kind};
 use rustix::process::Signal;
 
-use super::common::{ClusterFolder, TimeoutArgs, say, servers};
+use super::common::{ClusterFolder, TimeoutArgs, duration, say, servers};
 use crate::outcome::Outcome;
 use crate::output;
 
@@ -17,9 +19,9 @@ use crate::output;
 pub(super) struct TaggedArgs {
     /// Servers that have all of these tags (see list --tags); without any, all
     #[arg(value_name = "TAG")]
-    pub(super) tags: Vec<String>,
+    tags: Vec<String>,
     #[command(flatten)]
-    pub(super) place: ClusterFolder,
+    place: ClusterFolder,
 }
 
 /// What the command line of `start` and `restart` may say.
@@ -79,7 +81,7 @@ pub(super) struct CollectArgs {
 }
 
 impl TaggedArgs {
-    pub(super) fn choose(&self, cluster: &Cluster, running: bool) -> Result<Vec<usize>> {
+    fn choose(&self, cluster: &Cluster, running: bool) -> Result<Vec<usize>> {
         Ok(cluster.select(&Selection::read(&self.tags)?, running)?)
     }
 }
@@ -175,5 +177,72 @@ pub(super) fn destroy(args: &DestroyArgs) -> Result<Outcome> {
         let name = first.file_name().unwrap_or_default().to_string_lossy();
         say(&format!("{} stays: it holds {name}, which is not the cluster's", folder.display()));
     }
+    Ok(Outcome::Clean)
+}
+
+/// What the command line of `partition` may say.
+#[derive(Debug, Args)]
+pub(super) struct PartitionArgs {
+    #[command(flatten)]
+    tagged: TaggedArgs,
+    /// Clients do not reach them either
+    #[arg(long)]
+    clients: bool,
+}
+
+/// What the command line of `delay` may say.
+#[derive(Debug, Args)]
+pub(super) struct DelayArgs {
+    #[command(flatten)]
+    tagged: TaggedArgs,
+    /// How much longer a round trip takes; 0 as before
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    round_trip: Duration,
+}
+
+/// What the command line of `heal` may say.
+#[derive(Debug, Args)]
+pub(super) struct HealArgs {
+    #[command(flatten)]
+    place: ClusterFolder,
+}
+
+/// The ports of the servers that are meant, whether they run or not.
+fn ports(cluster: &Cluster, tagged: &TaggedArgs) -> Result<Vec<u16>> {
+    let mut places = tagged.choose(cluster, true)?;
+    places.extend(tagged.choose(cluster, false)?);
+    Ok(places.into_iter().filter_map(|at| cluster.nodes().get(at)).map(|node| node.port).collect())
+}
+
+/// Cuts servers off.
+pub(super) fn partition(args: &PartitionArgs) -> Result<Outcome> {
+    let cluster = args.tagged.place.open()?;
+    if args.tagged.tags.is_empty() {
+        return Err(Error::usage("nothing says whom to cut off").advise("name tags, like 'primary'").into());
+    }
+    let ports = ports(&cluster, &args.tagged)?;
+    let mut rules = cluster.rules()?;
+    rules.cut(&ports, args.clients);
+    cluster.set_rules(&rules)?;
+    output::line(&format!("{} cut off", servers(ports.len())))?;
+    Ok(Outcome::Clean)
+}
+
+/// Makes the way to servers longer.
+pub(super) fn delay(args: &DelayArgs) -> Result<Outcome> {
+    let cluster = args.tagged.place.open()?;
+    let ports = ports(&cluster, &args.tagged)?;
+    let mut rules = cluster.rules()?;
+    rules.delay(&ports, args.round_trip);
+    cluster.set_rules(&rules)?;
+    output::line(&format!("{} delayed", servers(ports.len())))?;
+    Ok(Outcome::Clean)
+}
+
+/// Ends all faults.
+pub(super) fn heal(args: &HealArgs) -> Result<Outcome> {
+    let cluster = args.place.open()?;
+    cluster.set_rules(&Rules::default())?;
+    output::line("the network is whole")?;
     Ok(Outcome::Clean)
 }

@@ -5,7 +5,6 @@
 
 mod acts;
 mod common;
-mod faults;
 mod init;
 mod list;
 mod words;
@@ -76,11 +75,11 @@ enum Action {
     /// Let paused servers go on (SIGCONT)
     Resume(acts::TaggedArgs),
     /// Cut servers off from all others (of a cluster made with --proxied)
-    Partition(faults::PartitionArgs),
+    Partition(acts::PartitionArgs),
     /// Make the way to servers longer (of a cluster made with --proxied)
-    Delay(faults::DelayArgs),
+    Delay(acts::DelayArgs),
     /// End all partitions and delays
-    Heal(faults::HealArgs),
+    Heal(acts::HealArgs),
     /// Copy logs and diagnostics of all servers into a folder
     Collect(acts::CollectArgs),
     /// Become a server; for use by the other actions
@@ -134,9 +133,9 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         Action::Pause(args) => acts::pause(&args, true),
         Action::Resume(args) => acts::pause(&args, false),
         Action::Collect(args) => acts::collect(&args),
-        Action::Partition(args) => faults::partition(&args),
-        Action::Delay(args) => faults::delay(&args),
-        Action::Heal(args) => faults::heal(&args),
+        Action::Partition(args) => acts::partition(&args),
+        Action::Delay(args) => acts::delay(&args),
+        Action::Heal(args) => acts::heal(&args),
         Action::Proxy(folder) => {
             serve_proxy(&folder.dir)?;
             Ok(Outcome::Clean)

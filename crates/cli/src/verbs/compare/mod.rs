@@ -3,8 +3,7 @@
 //! What a study is and what it says stands in `fathom_lab`; here it becomes options, progress and a report. It makes nothing before the
 //! whole study was found possible.
 
-mod lists;
-mod progress;
+mod printer;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,11 +20,12 @@ use fathom_lab::{
 use fathom_process::{Ledger, Signals};
 use fathom_record::disk::Entry;
 use fathom_record::{Manifest, RunLock, RunWriter, State};
+use fathom_session::run_folders;
 use serde_json::json;
 
-use crate::live::WIDTH;
 use crate::outcome::Outcome;
-use crate::{output, run_folders};
+use crate::output;
+use crate::output::WIDTH;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -91,11 +91,11 @@ pub(crate) fn command() -> Command {
 /// Runs or goes on with a study.
 pub(crate) fn run(config: Config) -> Result<Outcome> {
     if config.list {
-        output::line(&lists::studies())?;
+        output::line(&printer::studies())?;
         return Ok(Outcome::Clean);
     }
     if config.factors {
-        output::line(&lists::factors())?;
+        output::line(&printer::factors())?;
         return Ok(Outcome::Clean);
     }
     if let Some(named) = &config.resume {
@@ -116,7 +116,14 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         let bench = bench(&work)?;
         bench.check(&study, &plan)?;
         let made = bench.storage(&study, &plan)?;
-        output::line(&lists::plan(&study, &plan, &estimate(&study, &plan)?, &made, &warnings, config.json)?)?;
+        output::line(&printer::plan(
+            &study,
+            &plan,
+            &estimate(&study, &plan)?,
+            &made,
+            &warnings,
+            config.json,
+        )?)?;
         return Ok(Outcome::Clean);
     }
     let bench = bench(&work)?;
@@ -216,7 +223,7 @@ fn go(
     mut writer: RunWriter,
     mut journal: Journal,
 ) -> Result<Outcome> {
-    let mut shown = progress::Shown::new(config.json);
+    let mut shown = printer::ProgressPrinter::new(config.json);
     let ended = fathom_lab::run(bench, study, plan, &mut journal, &mut |progress| shown.show(progress));
     shown.end();
     let result = answer(study, plan, journal.records());

@@ -5,7 +5,6 @@
 
 mod page;
 mod recording;
-mod replay;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -14,14 +13,13 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, Command};
 use fathom_process::Signals;
+use fathom_session::JudgeThread;
 
 use self::page::Place;
-use self::recording::Recording;
-use self::replay::Replay;
+use self::recording::{Recording, Replay};
 use super::watch::follow::{Ended, Following};
 use crate::outcome::Outcome;
-use crate::watching::Judging;
-use crate::{explaining, output};
+use crate::output;
 
 /// How often the view is renewed: on a screen by what was recorded, within what a person can follow; in lines by the clock.
 const SCREEN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
@@ -83,9 +81,9 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         return Ok(Outcome::Clean);
     }
     if config.json {
-        output::line(&serde_json::to_string_pretty(&explaining::document(&recording.explained))?)?;
+        output::line(&serde_json::to_string_pretty(&recording.document())?)?;
     } else {
-        output::line(&explaining::text(&recording.explained))?;
+        output::line(&recording.text())?;
     }
     let page = place.put(&recording.page)?;
     for line in farewell(&page, config.keep.as_deref()) {
@@ -101,14 +99,14 @@ fn watched(config: &Config, recording: &Recording, signals: &Signals) -> Result<
     let second = Duration::from_secs(1) / config.speed;
     let following = Following {
         target: format!("a recording, {} times as fast; q goes on", config.speed),
-        seen: &mut replay,
-        judging: Judging::start(JUDGED)?,
+        feed: &mut replay,
+        judge: JudgeThread::start(JUDGED)?,
         signals,
         interval: if is_screen { second.clamp(SCREEN.0, SCREEN.1) } else { LINES },
         until: None,
     };
     if is_screen {
-        return following.on_terminal();
+        return Ok(following.on_terminal()?);
     }
     output::line(&format!(
         "A recorded run, {} times as fast: what 'fathom watch --plain' says of it.\n",

@@ -12,7 +12,7 @@ use fathom_record::folders::{RunFolder, look};
 use fathom_report::printable;
 use fathom_units::Bytes;
 
-use super::folder::RunsFolder;
+use super::list::RunsFolder;
 use crate::outcome::Outcome;
 use crate::output;
 

@@ -1,16 +1,40 @@
-//! `fathom runs list`: the runs, newest first.
+//! `fathom runs list` and `search`: the runs of a folder, newest first: those that are meant, or those whose command line, facts of the
+//! machine, or findings hold some words.
+
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
 use fathom_record::Run;
 use fathom_record::folders::{Condition, Moment, RunFolder, Scan};
-use fathom_report::{Headline, printable, run_table};
+use fathom_report::{Headline, printable, run_table, wrapped};
+use fathom_session::run_folders;
 use serde_json::{Value, json};
 
-use super::folder::RunsFolder;
-use crate::live::WIDTH;
 use crate::outcome::Outcome;
-use crate::output;
+use crate::output::{self, WIDTH};
+
+/// Where run folders are.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunsFolder {
+    /// Where run folders are [default: the state folder's runs/]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(super) runs: Option<PathBuf>,
+}
+
+impl RunsFolder {
+    pub(super) fn scan(&self) -> fathom_errors::Result<(PathBuf, Scan)> {
+        run_folders::scan(self.runs.as_deref())
+    }
+
+    pub(super) fn find(&self, named: &Path) -> Result<PathBuf> {
+        Ok(run_folders::find(named, self.runs.as_deref())?)
+    }
+
+    pub(super) fn parent(&self) -> fathom_errors::Result<PathBuf> {
+        run_folders::parent(self.runs.as_deref())
+    }
+}
 
 /// Which runs are meant.
 #[derive(Clone, Debug, Default, Args)]
@@ -51,7 +75,7 @@ fn state(text: &str) -> Result<Condition, String> {
 }
 
 /// Lists.
-pub(super) fn run(filter: &Filter, place: &RunsFolder, json: bool) -> Result<Outcome> {
+pub(super) fn list(filter: &Filter, place: &RunsFolder, json: bool) -> Result<Outcome> {
     let (folder, mut scan) = place.scan()?;
     let all = scan.runs.len();
     filter.apply(&mut scan.runs);
@@ -84,12 +108,12 @@ pub(crate) fn headline(folder: &RunFolder) -> Headline {
 
 /// Says what lies beside the runs.
 pub(super) fn notes(scan: &Scan) {
-    const SHOWN: usize = 5;
-    for stranger in scan.strangers.iter().take(SHOWN) {
+    const STRANGERS: usize = 5;
+    for stranger in scan.strangers.iter().take(STRANGERS) {
         let (name, why) = (printable(&stranger.name), printable(&stranger.why));
         output::note(&format!("fathom: not a run: {name} {why}"));
     }
-    if let Some(more) = scan.strangers.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+    if let Some(more) = scan.strangers.len().checked_sub(STRANGERS).filter(|more| *more > 0) {
         output::note(&format!("fathom: and {more} more that are no runs; --json names all"));
     }
     if !scan.unfinished.is_empty() {
@@ -122,4 +146,107 @@ pub(super) fn of_run(run: &RunFolder) -> Value {
         "foreign": run.contents.foreign,
         "headline": headline(run),
     })
+}
+
+/// What the command line may say.
+#[derive(Debug, Args)]
+pub(super) struct SearchArgs {
+    /// Words that a run must all hold, anywhere; case does not matter
+    #[arg(value_name = "WORD", required = true)]
+    words: Vec<String>,
+    #[command(flatten)]
+    filter: Filter,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// So many places of a run are shown.
+const PLACES: usize = 8;
+
+/// One place of a run where a word stands.
+struct Match {
+    place: String,
+    text: String,
+}
+
+/// Searches.
+pub(super) fn search(args: &SearchArgs, place: &RunsFolder) -> Result<Outcome> {
+    let (folder, mut scan) = place.scan()?;
+    let all = scan.runs.len();
+    args.filter.apply(&mut scan.runs);
+    let words: Vec<String> = args.words.iter().map(|word| word.to_lowercase()).collect();
+    let found: Vec<(&RunFolder, Vec<Match>)> = scan
+        .runs
+        .iter()
+        .filter_map(|run| {
+            let matches = matches(run, &words);
+            (!matches.is_empty()).then_some((run, matches))
+        })
+        .collect();
+    if args.json {
+        let found: Vec<Value> = found.iter().map(|(run, matches)| found_document(run, matches)).collect();
+        output::line(&serde_json::to_string_pretty(&json!({ "words": args.words, "found": found }))?)?;
+        return Ok(Outcome::Clean);
+    }
+    for (run, matches) in &found {
+        output::line(&format!("{}  {}", printable(&run.name), run.condition.word()))?;
+        for one in matches.iter().take(PLACES) {
+            let (place, text) = (printable(&one.place), printable(&one.text));
+            output::line(&wrapped(&text, &format!("  {place}: "), "    ", WIDTH).join("\n"))?;
+        }
+        if let Some(more) = matches.len().checked_sub(PLACES).filter(|more| *more > 0) {
+            output::line(&format!("  and {more} more; --json has all"))?;
+        }
+    }
+    if found.is_empty() {
+        let words = printable(&args.words.join(" "));
+        let place = printable(&folder.display().to_string());
+        output::line(&format!("None of {all} runs under {place} holds: {words}"))?;
+    }
+    notes(&scan);
+    Ok(Outcome::Clean)
+}
+
+/// Whether a run holds all words, which are in small letters.
+pub(super) fn holds(run: &RunFolder, words: &[String]) -> bool {
+    !matches(run, words).is_empty()
+}
+
+/// Where the words stand; nothing unless all of them stand somewhere.
+fn matches(folder: &RunFolder, words: &[String]) -> Vec<Match> {
+    let fields = fields(folder);
+    let lower: Vec<String> =
+        fields.iter().map(|field| format!("{} {}", field.place, field.text).to_lowercase()).collect();
+    let all = words.iter().all(|word| lower.iter().any(|field| field.contains(word)));
+    if !all {
+        return Vec::new();
+    }
+    let holds = |field: &String| words.iter().any(|word| field.contains(word));
+    let pairs = fields.into_iter().zip(&lower).filter(|(_, field)| holds(field));
+    pairs.map(|(field, _)| field).collect()
+}
+
+fn fields(folder: &RunFolder) -> Vec<Match> {
+    let manifest = &folder.manifest;
+    let field = |place: &str, text: &str| Match { place: place.to_owned(), text: text.to_owned() };
+    let mut fields =
+        vec![field("name", &folder.name), field("command line", &manifest.command_line.join(" "))];
+    fields.extend(manifest.error.as_ref().map(|error| field("error", error)));
+    for (name, value) in &manifest.environment {
+        fields.push(field(&format!("environment {name}"), value));
+    }
+    let findings = Run::open(&folder.path).and_then(|run| run.findings()).unwrap_or_default();
+    for finding in findings {
+        let place = format!("finding {}", finding.id);
+        let sentences = std::iter::once(&finding.claim).chain(&finding.advice).chain(&finding.evidence);
+        fields.extend(sentences.map(|sentence| field(&place, sentence)));
+    }
+    fields
+}
+
+fn found_document(run: &RunFolder, matches: &[Match]) -> Value {
+    let matches: Vec<Value> =
+        matches.iter().map(|one| json!({ "place": one.place, "text": one.text })).collect();
+    json!({ "run": of_run(run), "matches": matches })
 }

@@ -3,13 +3,10 @@
 //! It changes nothing but where the name of the action says so (`import`, `prune`), and then only folders that are runs of Fathom.
 
 mod bundle;
-mod diff;
-mod folder;
+mod comparison;
 mod list;
 mod prune;
-mod search;
 mod serve;
-mod trend;
 
 use anyhow::Result;
 use clap::{Args, Command, Subcommand};
@@ -18,7 +15,7 @@ use fathom_errors::Error;
 use crate::outcome::Outcome;
 
 pub(super) use bundle::look_at;
-use folder::RunsFolder;
+use list::RunsFolder;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -65,11 +62,11 @@ enum Action {
         json: bool,
     },
     /// Find runs by words in their command line, facts of the machine, and findings
-    Search(search::SearchArgs),
+    Search(list::SearchArgs),
     /// Say what differs between two runs, and whether they can be compared at all
-    Diff(diff::DiffArgs),
+    Diff(comparison::DiffArgs),
     /// Follow figures over all runs of the same kind, with the points where their level changed
-    Trend(trend::TrendArgs),
+    Trend(comparison::TrendArgs),
     /// Pack a run into one file with a SHA-256 of each part
     Export(bundle::ExportArgs),
     /// Unpack a bundle, after its sums were checked
@@ -98,7 +95,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
                 Err(Error::usage("--serve takes no filter; the page has its own").into())
             }
             Some(address) => serve::run(address, config.to_network, folder),
-            None => list::run(&config.filter, folder, config.json),
+            None => list::list(&config.filter, folder, config.json),
         };
     };
     if has_own {
@@ -106,10 +103,10 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         return Err(Error::usage(what).advise("write it behind, like fathom runs list --verb disk").into());
     }
     match action {
-        Action::List { filter, json } => list::run(&filter, folder, json),
-        Action::Search(args) => search::run(&args, folder),
-        Action::Diff(args) => diff::run(&args, folder),
-        Action::Trend(args) => trend::run(&args, folder),
+        Action::List { filter, json } => list::list(&filter, folder, json),
+        Action::Search(args) => list::search(&args, folder),
+        Action::Diff(args) => comparison::diff(&args, folder),
+        Action::Trend(args) => comparison::trend(&args, folder),
         Action::Export(args) => bundle::export(&args, folder),
         Action::Import(args) => bundle::import(&args, folder),
         Action::Verify(args) => bundle::verify(&args, folder),

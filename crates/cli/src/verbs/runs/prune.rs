@@ -13,10 +13,10 @@ use fathom_report::{printable, took, wrapped};
 use fathom_units::{Bytes, Nanos};
 use serde_json::{Value, json};
 
-use super::folder::RunsFolder;
-use crate::live::WIDTH;
+use super::list::RunsFolder;
 use crate::outcome::Outcome;
 use crate::output;
+use crate::output::WIDTH;
 
 /// What the command line may say.
 #[derive(Debug, Args)]

@@ -13,8 +13,7 @@ use fathom_process::Signals;
 use fathom_record::folders::{Condition, RunFolder, Scan};
 use fathom_report::{ListedRun, RunsPage, problem_page, runs_page};
 
-use super::folder::RunsFolder;
-use super::{list, search};
+use super::list::{self, RunsFolder};
 use crate::outcome::Outcome;
 use crate::output;
 use crate::verbs::report;
@@ -134,7 +133,7 @@ fn many(place: &str, scan: Scan, request: &Request) -> Result<String> {
     let is_meant = |run: &&RunFolder| {
         (verb.is_empty() || run.manifest.verb == verb)
             && (state.is_empty() || Some(run.condition) == wanted)
-            && (words_lower.is_empty() || search::holds(run, &words_lower))
+            && (words_lower.is_empty() || list::holds(run, &words_lower))
     };
     let runs = scan.runs.iter().filter(is_meant).map(|run| ListedRun::of(run, &list::headline(run)));
     let runs: Vec<ListedRun> = runs.collect();

@@ -2,48 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use fathom_errors::Result;
 use fathom_process::Signals;
+use fathom_session::{Feed, JudgeThread};
 
 use super::draw::{Mode, Paint};
 use super::plain;
 use super::terminal::{Key, Terminal};
 use super::view::Screen;
 use crate::output;
-use crate::watching::{Judging, Recent, Session};
 
 /// How often keys and signals are looked at.
 const TICK: Duration = Duration::from_millis(100);
-
-/// Something that brings readings as time goes by.
-pub(in crate::verbs) trait Seen {
-    /// Takes what has come, and what comes within `wait`.
-    fn gather(&mut self, wait: Duration);
-    /// The last minutes.
-    fn recent(&self) -> &Recent;
-    /// Notes that somebody marked this moment.
-    fn mark(&mut self);
-    /// Whether nothing more will come.
-    fn is_over(&self) -> bool;
-}
-
-impl Seen for Session {
-    fn gather(&mut self, wait: Duration) {
-        Session::gather(self, wait);
-    }
-
-    fn recent(&self) -> &Recent {
-        &self.recent
-    }
-
-    fn mark(&mut self) {
-        Session::mark(self);
-    }
-
-    fn is_over(&self) -> bool {
-        false
-    }
-}
 
 /// Why a loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,28 +28,28 @@ pub(in crate::verbs) enum Ended {
 
 /// What a loop follows.
 pub(in crate::verbs) struct Following<'f, S> {
-    pub(in crate::verbs) seen: &'f mut S,
+    pub(in crate::verbs) feed: &'f mut S,
     pub(in crate::verbs) target: String,
-    pub(in crate::verbs) judging: Judging,
+    pub(in crate::verbs) judge: JudgeThread,
     pub(in crate::verbs) signals: &'f Signals,
     /// How often there is something new to show.
     pub(in crate::verbs) interval: Duration,
     pub(in crate::verbs) until: Option<Instant>,
 }
 
-impl<S: Seen> Following<'_, S> {
+impl<S: Feed> Following<'_, S> {
     fn ended(&self) -> Option<Ended> {
         if self.signals.stopped() {
             return Some(Ended::Stopped);
         }
-        let is_over = self.seen.is_over() || self.until.is_some_and(|until| Instant::now() >= until);
+        let is_over = self.feed.is_over() || self.until.is_some_and(|until| Instant::now() >= until);
         is_over.then_some(Ended::Over)
     }
 
     /// What there is to show now.
     fn screen(&mut self) -> Screen {
-        let recent = self.seen.recent();
-        Screen::of(&self.target, recent, self.judging.latest(&recent.evidence))
+        let window = self.feed.window();
+        Screen::of(&self.target, window, self.judge.latest(&window.evidence))
     }
 
     /// On a terminal, until somebody quits.
@@ -93,7 +63,7 @@ impl<S: Seen> Following<'_, S> {
             if let Some(ended) = self.ended() {
                 return Ok(ended);
             }
-            self.seen.gather(Duration::ZERO);
+            self.feed.gather(Duration::ZERO);
             let mut changed = false;
             if Instant::now() >= due {
                 due += self.interval;
@@ -109,7 +79,7 @@ impl<S: Seen> Following<'_, S> {
                 Some(Key::Stop) => return Ok(Ended::Stopped),
                 Some(Key::Pause) => mode.is_paused ^= true,
                 Some(Key::Help) => mode.shows_help ^= true,
-                Some(Key::Mark) => self.seen.mark(),
+                Some(Key::Mark) => self.feed.mark(),
                 Some(Key::Resized) => {}
                 None if !changed => continue,
                 None => {}
@@ -127,7 +97,7 @@ impl<S: Seen> Following<'_, S> {
         let mut due = Instant::now() + self.interval;
         loop {
             while self.ended().is_none() && Instant::now() < due {
-                self.seen.gather(TICK.min(due.saturating_duration_since(Instant::now())));
+                self.feed.gather(TICK.min(due.saturating_duration_since(Instant::now())));
             }
             if let Some(ended) = self.ended() {
                 return Ok(ended);

@@ -18,14 +18,14 @@ use anyhow::Result;
 use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
 use fathom_process::Signals;
-use fathom_record::State;
+use fathom_session::{Events, JudgeThread, LiveFeed, MonitorSpec, RecordSpec, SessionSpec, Tools};
 use fathom_units::Nanos;
 
 use self::follow::Following;
+use crate::arguments::MonitorArgs;
 use crate::metrics::SeriesMetrics;
 use crate::outcome::Outcome;
-use crate::watching::{Judging, Session, SourceArgs};
-use crate::{output, probing};
+use crate::output;
 
 /// The shortest and the longest interval that make sense.
 const INTERVALS: (Nanos, Nanos) = (Nanos::millis(100), Nanos::secs(60));
@@ -48,7 +48,7 @@ Exit codes: 0 ok, 2 usage, 3 environment.";
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     #[command(flatten)]
-    source: SourceArgs,
+    source: MonitorArgs,
     /// How often the servers are asked and the view is renewed
     #[arg(long, default_value = "1s", value_name = "TIME")]
     interval: Nanos,
@@ -95,41 +95,65 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         let what = format!("--interval {} makes no sense", config.interval);
         return Err(Error::usage(what).advise("take 100ms to 60s").into());
     }
-    let plan = config.source.plan(config.interval())?;
-    let signals = Signals::install()?;
-    let run = match config.record {
-        true => probing::open_run("watch", config.runs.clone(), 0, &plan.place()),
-        false => None,
+    let monitor = MonitorSpec {
+        hindsight: Some(Duration::from(config.hindsight)),
+        time: config.time.map(Duration::from),
+        ..config.source.spec(config.interval())?
     };
-    let metrics = config.metrics.as_deref().map(SeriesMetrics::serve).transpose()?;
-    let hindsight = Some(Duration::from_nanos(config.hindsight.get()));
-    let mut session = Session::start(&plan, run, hindsight)?;
-    session.publish(metrics);
-    let until = config.time.map(|time| Instant::now() + Duration::from_nanos(time.get()));
-    let following = Following {
-        seen: &mut session,
-        target: plan.subject(),
-        judging: Judging::start(JUDGED)?,
-        signals: &signals,
-        interval: config.interval(),
-        until,
+    let tools = Tools { signals: Signals::install()?, note: output::note };
+    let record = RecordSpec::new("watch", config.runs.clone(), &monitor.directory());
+    let mut view = View {
+        target: monitor.subject(),
+        metrics: config.metrics.as_deref().map(SeriesMetrics::serve).transpose()?,
+        config: &config,
     };
-    let followed = if config.plain || config.json || !std::io::stdout().is_terminal() {
-        following.in_lines(config.json)
-    } else {
-        following.on_terminal()
+    let spec = SessionSpec {
+        record: config.record.then_some(record),
+        monitor: Some(monitor),
+        ..SessionSpec::default()
     };
-    let error = followed.as_ref().err().map(ToString::to_string);
-    let state = if error.is_some() { State::Failed } else { State::Complete };
-    let folder = session.end(state, error, |_| {});
-    if let Some(folder) = &folder {
+    let result = fathom_session::run(&spec, &tools, &mut view)?;
+    if let Some(folder) = &result.folder {
         output::note(&format!("Run folder: {}", folder.display()));
     }
-    followed?;
-    if config.record && folder.is_none() {
+    if let Some(error) = result.error {
+        return Err(error.into());
+    }
+    if config.record && result.folder.is_none() {
         // Why stands above; who asked for a record must not take it for kept.
         let what = "what was watched is not kept, or not whole";
         return Err(Error::new(Kind::Unsupported, what).advise("name another place with --runs").into());
     }
     Ok(Outcome::Clean)
+}
+
+/// What follows the samplers: the screen, or lines; and the page of metrics.
+struct View<'c> {
+    config: &'c Config,
+    target: String,
+    metrics: Option<SeriesMetrics>,
+}
+
+impl Events for View<'_> {
+    fn follow(
+        &mut self,
+        feed: &mut LiveFeed<'_>,
+        until: Option<Instant>,
+        signals: &Signals,
+    ) -> Result<(), Error> {
+        if let Some(metrics) = self.metrics.take() {
+            feed.listen(move |readings| metrics.take(readings));
+        }
+        let following = Following {
+            feed,
+            target: self.target.clone(),
+            judge: JudgeThread::start(JUDGED)?,
+            signals,
+            interval: self.config.interval(),
+            until,
+        };
+        let is_plain = self.config.plain || self.config.json || !std::io::stdout().is_terminal();
+        let followed = if is_plain { following.in_lines(self.config.json) } else { following.on_terminal() };
+        followed.map(drop)
+    }
 }

@@ -10,14 +10,14 @@ use ratatui::backend::TestBackend;
 use super::draw::{Mode, Paint, draw};
 use super::plain;
 use super::view::Screen;
-use crate::watching::Recent;
+use fathom_session::RecentWindow;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const PLAIN: Paint = Paint { colour: false, unicode: false };
 
 /// Readings of one second, which ends at `second`.
 struct Second<'r> {
-    recent: &'r mut Recent,
+    recent: &'r mut RecentWindow,
     second: u64,
 }
 
@@ -81,8 +81,8 @@ impl Second<'_> {
 }
 
 /// Four minutes, with a checkpoint of six seconds in each.
-fn recent(members: u64) -> Recent {
-    let mut recent = Recent::new(None, 42);
+fn recent(members: u64) -> RecentWindow {
+    let mut recent = RecentWindow::new(None, 42);
     for second in 1..=230 {
         let place = second % 60;
         let (slow, ended) = ((40..46).contains(&place), place == 46);
@@ -237,7 +237,7 @@ fn the_help_fits_on_the_smallest_usual_screen() {
 
 #[test]
 fn no_size_and_no_lack_of_readings_panics() {
-    let empty = Screen::of("x", &Recent::new(None, 1), &Judgement::default());
+    let empty = Screen::of("x", &RecentWindow::new(None, 1), &Judgement::default());
     for screen in [empty, single(), replica_set()] {
         for size in [(1, 1), (5, 3), (40, 5), (75, 10), (76, 10), (300, 100)] {
             for paint in

@@ -1,14 +1,18 @@
-//! The command line of `fathom ycsb`, and what it makes of properties and settings.
+//! The command line of `fathom ycsb`: YCSB's words, which have long options with one dash, in ours; and what it makes of properties and
+//! settings.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use fathom_errors::{Error, Kind};
-use fathom_load::client_settings::ClientSettings;
+use fathom_load::client_settings::{ClientSettings, phase_of};
+use fathom_load::core_workload::Phase;
 use fathom_load::driving::Arrivals;
 use fathom_load::properties::Properties;
 use fathom_load::ycsb_report::ReportSettings;
+use fathom_session::{CoreLoad, DocumentLoad, SearchSpec, WorkloadSpec};
 use fathom_stats::Slo;
 use fathom_units::Nanos;
 
@@ -54,8 +58,8 @@ pub(crate) struct Config {
     pub(super) run: bool,
     /// Who talks to the server. official is MongoDB's Rust driver, which shows what a driver
     /// costs: closed loops and rates, but no pipelinedepth and no w=0
-    #[arg(long, value_enum, value_name = "WHO", default_value_t = Driver::Own, hide_possible_values = true)]
-    pub(super) driver: Driver,
+    #[arg(long, value_enum, value_name = "WHO", default_value_t = DriverWord::Own, hide_possible_values = true)]
+    pub(super) driver: DriverWord,
     /// Exit with 0 also when operations failed, as YCSB does
     #[arg(long)]
     pub(super) ycsb_exit_codes: bool,
@@ -103,9 +107,9 @@ pub(super) enum Word {
     Run,
 }
 
-/// Who talks to the server.
+/// Who talks to the server, as the command line says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Driver {
+pub(super) enum DriverWord {
     /// Event loops of our own
     Own,
     /// MongoDB's official driver for Rust
@@ -135,14 +139,6 @@ pub(super) fn check_export_file(settings: &ClientSettings) -> Result<()> {
         opened.map_err(|error| Error::io("write the report to", file, error))?;
     }
     Ok(())
-}
-
-/// A server that cannot be reached, refuses the login or speaks something else is the environment's fault, not an operation's.
-pub(super) fn environment(error: Error) -> Error {
-    match error.kind() {
-        Kind::Io | Kind::Malformed => error.with_kind(Kind::Unsupported),
-        _ => error,
-    }
 }
 
 impl Config {
@@ -181,8 +177,24 @@ impl Config {
         Ok(properties)
     }
 
+    /// What the load is: the workload of the properties, a search on it, or a workload of documents.
+    pub(super) fn workload(&self, properties: Properties) -> Result<WorkloadSpec> {
+        if let Some(file) = &self.workload {
+            let text = std::fs::read_to_string(file)
+                .map_err(|error| Error::io("read the workload in", file, error).with_kind(Kind::Usage))?;
+            return Ok(WorkloadSpec::Documents(DocumentLoad { file: file.clone(), text, properties }));
+        }
+        let is_load = phase_of(&properties) == Phase::Load;
+        let name = if is_load { "load" } else { "run" }.to_owned();
+        let load = CoreLoad { name, properties, ..CoreLoad::default() };
+        Ok(match &self.slo {
+            Some(slo) => WorkloadSpec::Search(SearchSpec { load, slo: slo.clone(), step: self.step()? }),
+            None => WorkloadSpec::Core(vec![load]),
+        })
+    }
+
     /// How long a step of the search takes.
-    pub(super) fn step(&self) -> Result<Nanos> {
+    fn step(&self) -> Result<Nanos> {
         if !(Nanos::secs(1)..=Nanos::secs(86_400)).contains(&self.step) {
             return Err(Error::usage(format!("--step {} makes no sense; take 1s to a day", self.step)).into());
         }
@@ -219,5 +231,60 @@ impl Config {
             (None, Some(class)) if CLASSES.contains(&class) => Ok(()),
             (None, Some(class)) => refuse(class),
         }
+    }
+}
+
+/// Table: YCSB's options with their names here. The rest (`-P`, `-p`, `-s`, `-l`) is written the same.
+const WORDS: [(&str, &str); 7] = [
+    ("-threads", "--threads"),
+    ("-target", "--target"),
+    ("-db", "--db"),
+    ("-load", "--load"),
+    ("-t", "--run"),
+    ("-cp", "--classpath"),
+    ("-jvm-args", "--jvm-args"),
+];
+
+/// The command line with YCSB's options written as ours, where the verb is `ycsb`.
+pub(crate) fn plain(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let words: Vec<OsString> = words.collect();
+    if words.get(1).is_none_or(|verb| verb != "ycsb") {
+        return words;
+    }
+    let mut value_of_last = false;
+    let translate = |word: OsString| {
+        // What follows -p may look like an option and is none.
+        let is_value = std::mem::replace(&mut value_of_last, word == "-p" || word == "-P" || word == "-l");
+        let Some(text) = word.to_str().filter(|_| !is_value) else { return word };
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (text, None),
+        };
+        match (WORDS.iter().find(|(theirs, _)| *theirs == name), value) {
+            (Some((_, ours)), None) => OsString::from(ours),
+            (Some((_, ours)), Some(value)) => OsString::from(format!("{ours}={value}")),
+            (None, _) => word,
+        }
+    };
+    words.into_iter().map(translate).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(line: &str) -> String {
+        let words = plain(line.split(' ').map(OsString::from));
+        words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn long_options_get_their_second_dash() {
+        assert_eq!(
+            after("fathom ycsb run mongodb -threads 8 -target=100 -p -t=1 -s -P -db"),
+            "fathom ycsb run mongodb --threads 8 --target=100 -p -t=1 -s -P -db"
+        );
+        assert_eq!(after("fathom ycsb -load -db x -t"), "fathom ycsb --load --db x --run");
+        assert_eq!(after("fathom disk -t"), "fathom disk -t");
     }
 }

@@ -3,26 +3,35 @@
 //! What the properties mean is decided in `fathom_load`; here they become a run, status lines, a report and a run folder.
 
 mod config;
-mod core_run;
-mod document;
-mod document_run;
-mod drive;
-mod find_max;
-mod observe;
+mod load_printer;
 mod points;
-mod summary;
-mod words;
+mod results;
+
+use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Command};
+use fathom_errors::Error;
+use fathom_load::client_settings::ClientSettings;
 use fathom_load::driving::check_official_driver;
+use fathom_load::ycsb_report::ReportSettings;
 use fathom_process::Signals;
+use fathom_session::{
+    Driver, LoadPlan, LoadSpec, MonitorSpec, RecordSpec, ServerSpec, SessionResult, SessionSpec, Tools,
+    WorkloadSpec,
+};
+use serde_json::json;
 
+pub(crate) use self::config::{Config, plain};
+use self::config::{DriverWord, check_export_file, report_settings, warn};
+use self::load_printer::LoadPrinter;
+use crate::metrics::LoadMetrics;
 use crate::outcome::Outcome;
+use crate::output;
 
-pub(crate) use config::Config;
-use config::Driver;
-pub(crate) use words::plain;
+/// What samplers bring is in the run folder; in memory it is not needed for long.
+const HINDSIGHT: Duration = Duration::from_secs(10);
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -51,13 +60,119 @@ pub(crate) fn command() -> Command {
 
 /// Loads or runs, and reports.
 pub(crate) fn run(config: Config) -> Result<Outcome> {
-    if config.driver == Driver::Official {
+    if config.driver == DriverWord::Official {
         check_official_driver()?;
+        if config.find_max {
+            let what = "--find-max asks what a server can do, so it goes without --driver official";
+            return Err(Error::usage(what).into());
+        }
     }
-    let signals = Signals::install()?;
-    let properties = config.properties()?;
-    match &config.workload {
-        Some(file) => document_run::run(&config, file, &properties, signals),
-        None => core_run::run(&config, &properties, signals),
+    let tools = Tools { signals: Signals::install()?, note: output::note };
+    let workload = config.workload(config.properties()?)?;
+    let Client { settings, report, server } = match &workload {
+        WorkloadSpec::Core(parts) => Client::of(parts.first().cloned().unwrap_or_default().plan()?, false)?,
+        WorkloadSpec::Search(search) => Client::of(search.load.plan()?, false)?,
+        WorkloadSpec::Documents(load) => {
+            let plan = load.plan()?;
+            let is_paced = plan.is_paced();
+            Client::of(plan, is_paced)?
+        }
+    };
+    let record = RecordSpec::new("ycsb", config.runs.clone(), Path::new(".")).seed(settings.plan.seed);
+    let monitor =
+        MonitorSpec { dir: config.watch_dir.clone(), hindsight: Some(HINDSIGHT), ..MonitorSpec::default() };
+    let load = LoadSpec {
+        server: ServerSpec::Url,
+        workload,
+        driver: match config.driver {
+            DriverWord::Own => Driver::Own,
+            DriverWord::Official => Driver::Official,
+        },
+        monitor: config.watch.then_some(monitor),
+        is_strict: false,
+        has_points: report.wants_raw(),
+    };
+    let spec = SessionSpec {
+        record: (!config.no_record).then_some(record),
+        loads: vec![load],
+        ..SessionSpec::default()
+    };
+    let metrics = config.metrics.as_deref().map(LoadMetrics::serve).transpose()?;
+    let mut printer = LoadPrinter::new(&config, &settings, &report, metrics);
+    let result = fathom_session::run(&spec, &tools, &mut printer)?;
+    end(&config, printer, &server, result)
+}
+
+/// The client of a load, as the plan has it.
+struct Client {
+    settings: ClientSettings,
+    report: ReportSettings,
+    /// The deployment, without secrets.
+    server: String,
+}
+
+impl Client {
+    /// Reads how the report looks, warns, and refuses a file that cannot be written: all before the servers are asked.
+    fn of<W>(plan: LoadPlan<W>, is_paced: bool) -> Result<Client> {
+        let LoadPlan { settings, properties, binding, mut warnings, .. } = plan;
+        let (report, more) = report_settings(&properties, &settings)?;
+        warnings.extend(more);
+        warn(&warnings);
+        if is_paced && properties.get("measurement.interval").is_none() {
+            output::note(
+                "fathom: phases come at a rate: -p measurement.interval=both shows both clocks in the report",
+            );
+        }
+        check_export_file(&settings)?;
+        Ok(Client { settings, report, server: binding.target.to_string() })
     }
+}
+
+/// Says where the run folder is, shows what is shown at the end, and how it all ended.
+fn end(
+    config: &Config,
+    mut printer: LoadPrinter<'_>,
+    server: &str,
+    result: SessionResult,
+) -> Result<Outcome> {
+    if let Some(error) = result.error {
+        return Err(error.into());
+    }
+    if let Some(folder) = &result.folder {
+        output::note(&format!("Run folder: {}", folder.display()));
+        if config.watch {
+            output::note(&format!("What it says: fathom explain {}", folder.display()));
+        }
+    }
+    if let Some(slo) = &config.slo {
+        // Somebody stopped it before there was anything to say.
+        let Some(search) = &result.search else { return Ok(Outcome::Clean) };
+        if config.json {
+            output::line(&results::search_document(search, slo, result.folder.as_deref()).to_string())?;
+        } else {
+            results::show_search(search)?;
+        }
+        return Ok(if search.found.rate_per_s.is_some() { Outcome::Clean } else { Outcome::Findings });
+    }
+    if let Some(error) = printer.report_error.take() {
+        return Err(error.into());
+    }
+    if config.json {
+        let document = json!({
+            "schema": fathom_record::SCHEMA,
+            "fathom_version": env!("CARGO_PKG_VERSION"),
+            "verb": "ycsb",
+            "server": server,
+            "error": result.broken,
+            "run_folder": result.folder,
+            "parts": printer.parts,
+        });
+        output::line(&document.to_string())?;
+    }
+    if let Some(broken) = result.broken {
+        output::note(&format!("fathom: {broken}"));
+        return Ok(Outcome::Findings);
+    }
+    let fails = printer.has_failures && !config.ycsb_exit_codes;
+    Ok(if fails { Outcome::Findings } else { Outcome::Clean })
 }

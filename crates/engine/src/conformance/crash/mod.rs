@@ -21,7 +21,6 @@
 
 mod child;
 mod content;
-mod inspection;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -112,7 +111,7 @@ pub fn rounds(subject: &Subject<'_>, spawn: &dyn Fn(&Path) -> Child, rounds: u32
         for (durable, acknowledged) in durable.iter_mut().zip(acknowledged) {
             *durable = acknowledged.max(*durable);
         }
-        let found = match inspection::inspect(subject, folder.path(), &durable) {
+        let found = match content::inspect(subject, folder.path(), &durable) {
             Ok(found) => found,
             Err(complaint) => {
                 if std::env::var_os(KEEP_VARIABLE).is_some() {

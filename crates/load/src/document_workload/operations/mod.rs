@@ -6,6 +6,9 @@ use super::template::Template;
 
 pub(super) use read::read;
 
+/// What inserts of the load are measured as.
+pub(super) const LOAD: &str = "LOAD";
+
 /// An operation that a mix names.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {

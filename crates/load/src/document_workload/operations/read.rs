@@ -6,7 +6,7 @@ use serde_yaml_ng::Value;
 use super::super::collections::{Collection, LARGEST_BYTES, record};
 use super::super::item::{Fields, Item, kind};
 use super::super::template::{Compiler, Generator, Template, collection};
-use super::{Command, Operation, Statement, Step, Transaction};
+use super::{Command, LOAD, Operation, Statement, Step, Transaction};
 
 /// The most operations, steps of one, and statements of a bulk.
 const MOST_OPERATIONS: usize = 256;
@@ -67,7 +67,7 @@ fn operation(
     collections: &[Collection],
 ) -> Result<Operation, Error> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
-    if name.is_empty() || name.len() > 60 || !name.chars().all(plain) || name == super::super::LOAD {
+    if name.is_empty() || name.len() > 60 || !name.chars().all(plain) || name == LOAD {
         return Err(
             item.refuse("an operation's name has 1 to 60 letters, digits, '_' or '-', and is not LOAD")
         );

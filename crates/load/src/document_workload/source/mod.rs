@@ -1,7 +1,7 @@
-//! A workload at work: draws operations, takes them from step to step, and judges what comes back.
+//! A workload at work: draws operations, takes them from step to step with what each remembers between its messages,
+//! and judges what comes back.
 
 mod outcome;
-mod state;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -12,17 +12,14 @@ use fathom_wire::OpMsgWriter;
 
 use super::DocumentWorkload;
 use super::operations::{Command, Operation};
-use super::requests::{Fixed, InTransaction, Requests};
-use super::sessions::Sessions;
+use super::requests::{Fixed, InTransaction, Requests, Sessions};
 use super::shared::{DocumentShared, Part};
-use super::template::Drawing;
+use super::template::{Drawing, Variables};
+use crate::document_workload::requests::Session;
 use crate::generators::KeyChooser;
 use crate::measurements::Status;
 use crate::reply::Answer;
 use crate::source::{Begun, Metric, Source, Step};
-
-pub use state::DocumentState;
-use state::{Claim, Turn};
 
 /// What the load is measured as; the operations stand behind it.
 const LOAD_METRIC: Metric = 0;
@@ -43,6 +40,13 @@ pub struct DocumentSource {
     scratch: Vec<u8>,
     /// BSON bytes of documents and of updates written since somebody last asked.
     user_bytes: Cell<u64>,
+}
+
+impl DocumentShared {
+    /// The share of the loop of this number in a part of the workload.
+    pub fn source(self: &Arc<Self>, part: Part, seed: u64, number: u64) -> DocumentSource {
+        DocumentSource::new(self, part, seed, number)
+    }
 }
 
 impl DocumentSource {
@@ -88,7 +92,7 @@ impl DocumentSource {
         let requests = Requests { shared, fixed, transaction: None, unanswered, user_bytes };
         let mut drawing = Drawing {
             random,
-            workload: &shared.workload,
+            existing: &shared.workload.existing,
             collections: &shared.collections,
             choosers,
             variables: &state.variables,
@@ -139,7 +143,7 @@ impl DocumentSource {
         for template in &operation.variables {
             let mut drawing = Drawing {
                 random,
-                workload: &shared.workload,
+                existing: &shared.workload.existing,
                 collections: &shared.collections,
                 choosers,
                 variables: &state.variables,
@@ -165,7 +169,7 @@ impl DocumentSource {
         let requests = Requests { shared, fixed, transaction, unanswered, user_bytes };
         let mut drawing = Drawing {
             random,
-            workload: &shared.workload,
+            existing: &shared.workload.existing,
             collections: &shared.collections,
             choosers,
             variables: &state.variables,
@@ -288,5 +292,72 @@ impl Source for DocumentSource {
         }
         let metric = state.operation.map_or(LOAD_METRIC, operation_metric);
         Step { whole: Some((metric, Status::Error)), ..Step::default() }
+    }
+}
+
+/// What an operation remembers between its messages.
+#[derive(Debug)]
+pub struct DocumentState {
+    /// The operation's place; none for an insert of the load.
+    operation: Option<usize>,
+    /// The step at which it is.
+    step: usize,
+    /// What the last message was.
+    turn: Turn,
+    variables: Variables,
+    /// The numbers of the documents that it inserts.
+    claims: Vec<Claim>,
+    /// Documents that the cursor of this step gave so far.
+    seen: u64,
+    session: Option<Session>,
+    /// How often its transaction was begun again.
+    tries: u64,
+    /// How many records it may touch.
+    most: u64,
+}
+
+/// What the last message of an operation was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// The command of the step, or a request for more of its cursor.
+    Step,
+    /// The end of the step's cursor; what the step came to.
+    Kill(Status),
+    /// The end of the transaction.
+    Commit,
+    /// The end of a transaction that failed: what it counts as, and whether it is begun again.
+    Abort { status: Status, again: bool },
+}
+
+/// Numbers of documents that a step inserts.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    step: usize,
+    collection: usize,
+    first: u64,
+    count: u64,
+}
+
+impl DocumentState {
+    fn load(claim: Claim) -> DocumentState {
+        DocumentState { claims: vec![claim], ..DocumentState::new(None) }
+    }
+
+    fn operation(place: usize) -> DocumentState {
+        DocumentState::new(Some(place))
+    }
+
+    fn new(operation: Option<usize>) -> DocumentState {
+        DocumentState {
+            operation,
+            step: 0,
+            turn: Turn::Step,
+            variables: Variables::default(),
+            claims: Vec::new(),
+            seen: 0,
+            session: None,
+            tries: 0,
+            most: 1,
+        }
     }
 }

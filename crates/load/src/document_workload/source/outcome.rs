@@ -7,8 +7,7 @@ use fathom_wire::{Code, Failure, OpMsgWriter};
 
 use super::super::operations::{Command, Operation};
 use super::super::requests::Requests;
-use super::state::{DocumentState, Turn};
-use super::{DocumentSource, LOAD_METRIC, operation_metric, transaction_of};
+use super::{DocumentSource, DocumentState, LOAD_METRIC, Turn, operation_metric, transaction_of};
 use crate::measurements::Status;
 use crate::reply::{Answer, status_of};
 use crate::source::{Metric, Step};

@@ -2,23 +2,28 @@
 //!
 //! A template writes itself at the end of a buffer. It may come to nothing (`!optional`), and then leaves no trace.
 
-mod dates;
-mod drawing;
-mod generator;
+mod compiler;
 mod read;
-mod read_generator;
+mod values;
+
+use std::ops::Range;
 
 use bson::Bson;
+use bson::oid::ObjectId;
 use bson::spec::ElementType;
+use fathom_stats::Seeded;
 use fathom_wire::{ArrayWriter, DocumentWriter};
 
-pub(super) use drawing::{Drawing, Variables};
-pub(super) use generator::Generator;
-pub(super) use read::{ChooserSettings, Compiler, Existing};
-pub(super) use read_generator::collection;
+use self::values::{Moment, append_plain, append_text, double, long, multiplied, rounded, settle, text};
+use super::collection_state::CollectionState;
+use crate::core_workload::Lengths;
+use crate::generators::KeyChooser;
+use crate::keys::KeyNames;
 
-/// The most levels of documents in documents that a server takes is 100; so much is enough for any template.
-pub(super) const DEEPEST: usize = 60;
+pub(super) use compiler::{ChooserSettings, Compiler, collection};
+
+/// The most bytes that are taken for a value whose size another part of the file decides: a key.
+const KEY_BYTES: u64 = 1024;
 
 /// Something that writes a value.
 #[derive(Clone, Debug)]
@@ -31,6 +36,101 @@ pub(super) enum Template {
     Array(Vec<Template>),
     /// What is drawn.
     Generator(Box<Generator>),
+}
+
+/// Draws a value.
+#[derive(Clone, Debug)]
+pub(super) enum Generator {
+    /// The number of the record, from a start on.
+    Sequence { start: i64, step: i64 },
+    /// The record's key, as YCSB names records.
+    Key(KeyNames),
+    /// A whole number of 32 bits: a base and what is drawn.
+    Int { base: i64, above: Lengths },
+    /// A whole number of 64 bits.
+    Long { base: i64, above: Lengths },
+    /// A number between two others, rounded to so many decimals if some are given.
+    Double { from: f64, to: f64, decimals: Option<i32> },
+    /// True with this probability.
+    Bool(f64),
+    /// Random text, or binary data.
+    Text { lengths: Lengths, compressibility: f64, binary: bool },
+    /// A time between two.
+    Date { from: Moment, to: Moment },
+    /// A new object id.
+    ObjectId,
+    /// One of several.
+    Pick { values: Vec<Template>, by: Pick },
+    /// So many values of a kind.
+    Array { of: Template, lengths: Lengths },
+    /// Texts and numbers in a row, as one text.
+    Join(Vec<Template>),
+    /// A value with this probability, else none at all.
+    Optional { share: f64, value: Template },
+    /// What a record that is there has in a field: the place of its description.
+    Existing(usize),
+    /// A value that the operation drew before, times a factor where it is a number.
+    Variable { place: usize, times: Option<f64>, largest_bytes: u64, number: bool },
+}
+
+/// How one of several is chosen.
+#[derive(Clone, Debug)]
+pub(super) enum Pick {
+    /// By its place.
+    Place(Lengths),
+    /// By weights, of which each is added to those before it; the last is 1.
+    Weights(Vec<f64>),
+}
+
+/// What `!existing` stands for.
+#[derive(Clone, Debug)]
+pub(super) struct Existing {
+    /// The collection's place.
+    pub(super) collection: usize,
+    /// The field whose value is wanted.
+    pub(super) field: String,
+    /// The place of the chooser.
+    pub(super) chooser: usize,
+    /// What the field has, by the number of the record; put in when all collections are known.
+    pub(super) value: Template,
+    /// Where it stands in the file.
+    place: String,
+}
+
+/// What a template draws from, while it is written.
+#[derive(Debug)]
+pub(super) struct Drawing<'a> {
+    pub(super) random: &'a mut Seeded,
+    /// What is looked up of records that are there.
+    pub(super) existing: &'a [Existing],
+    pub(super) collections: &'a [CollectionState],
+    /// One for each way to choose a record, where this phase chooses so.
+    pub(super) choosers: &'a mut [Option<KeyChooser>],
+    pub(super) variables: &'a Variables,
+    /// The number of the record that is written.
+    pub(super) number: u64,
+}
+
+/// The values that an operation draws once and uses in several places.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Variables {
+    bytes: Vec<u8>,
+    values: Vec<Option<(ElementType, Range<usize>)>>,
+}
+
+impl Variables {
+    /// Adds the value that was appended to [`Variables::bytes`] from a place on.
+    pub(super) fn add(&mut self, value: Option<ElementType>, bytes: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.values.push(value.map(|element_type| (element_type, start..self.bytes.len())));
+    }
+
+    /// The type and the bytes of a value; none if it was left out.
+    pub(super) fn get(&self, place: usize) -> Option<(ElementType, &[u8])> {
+        let (element_type, range) = self.values.get(place)?.as_ref()?;
+        Some((*element_type, self.bytes.get(range.clone())?))
+    }
 }
 
 impl Template {
@@ -56,7 +156,7 @@ impl Template {
                 Some(*element_type)
             }
             Template::Document(fields) => {
-                self::append_fields(fields, drawing, &mut DocumentWriter::new(out));
+                append_fields(fields, drawing, &mut DocumentWriter::new(out));
                 Some(ElementType::EmbeddedDocument)
             }
             Template::Array(items) => {
@@ -161,18 +261,163 @@ impl Template {
 }
 
 /// Writes the fields of a document.
-pub(super) fn append_fields(
-    fields: &[(String, Template)],
-    drawing: &mut Drawing<'_>,
-    out: &mut DocumentWriter<'_>,
-) {
+fn append_fields(fields: &[(String, Template)], drawing: &mut Drawing<'_>, out: &mut DocumentWriter<'_>) {
     fields.iter().for_each(|(name, item)| item.append_field(name, drawing, out));
 }
 
-/// Puts in the type of an element that begins at a place, or removes the element.
-fn settle(element_type: Option<ElementType>, start: usize, out: &mut Vec<u8>) {
-    match (element_type, out.get_mut(start)) {
-        (Some(element_type), Some(place)) => *place = element_type as u8,
-        _ => out.truncate(start),
+impl Generator {
+    /// Appends a value; its type, or none if there is none this time.
+    fn append(&self, drawing: &mut Drawing<'_>, out: &mut Vec<u8>) -> Option<ElementType> {
+        Some(match self {
+            Generator::Sequence { start, step } => {
+                let number = i64::try_from(drawing.number).unwrap_or(i64::MAX);
+                long(start.saturating_add(step.saturating_mul(number)), out)
+            }
+            Generator::Key(names) => text(out, |out| names.append(drawing.number, out)),
+            Generator::Int { base, above } => {
+                let value = drawn(*base, above, drawing);
+                out.extend_from_slice(&i32::try_from(value).unwrap_or(i32::MAX).to_le_bytes());
+                ElementType::Int32
+            }
+            Generator::Long { base, above } => long(drawn(*base, above, drawing), out),
+            Generator::Double { from, to, decimals } => {
+                let value = from + (to - from) * drawing.random.uniform();
+                double(decimals.map_or(value, |decimals| rounded(value, decimals)), out)
+            }
+            Generator::Bool(share) => {
+                out.push(u8::from(drawing.random.uniform() < *share));
+                ElementType::Boolean
+            }
+            Generator::Text { lengths, compressibility, binary } => {
+                append_text(lengths, *compressibility, *binary, drawing.random, out)
+            }
+            Generator::Date { from, to } => {
+                let (from, to) = (from.millis(), to.millis());
+                let above = drawing.random.below(to.abs_diff(from).saturating_add(1));
+                out.extend_from_slice(&from.min(to).saturating_add_unsigned(above).to_le_bytes());
+                ElementType::DateTime
+            }
+            Generator::ObjectId => {
+                out.extend_from_slice(&ObjectId::new().bytes());
+                ElementType::ObjectId
+            }
+            Generator::Pick { values, by } => return by.one(values, drawing)?.append(drawing, out),
+            Generator::Array { of, lengths } => {
+                let mut array = ArrayWriter::new(out);
+                (0..lengths.draw(drawing.random)).for_each(|_| of.append_item(drawing, &mut array));
+                array.end();
+                ElementType::Array
+            }
+            Generator::Join(parts) => text(out, |out| parts.iter().for_each(|part| join(part, drawing, out))),
+            Generator::Optional { share, value } => {
+                if drawing.random.uniform() >= *share {
+                    return None;
+                }
+                return value.append(drawing, out);
+            }
+            Generator::Existing(place) => return append_existing(*place, drawing, out),
+            Generator::Variable { place, times, .. } => {
+                let (element_type, bytes) = drawing.variables.get(*place)?;
+                match times {
+                    Some(times) => multiplied(element_type, bytes, *times, out),
+                    None => {
+                        out.extend_from_slice(bytes);
+                        element_type
+                    }
+                }
+            }
+        })
     }
+
+    /// The most bytes that a value can have.
+    fn largest_bytes(&self) -> u64 {
+        let most = |parts: &[Template]| parts.iter().map(Template::largest_bytes).max().unwrap_or(0);
+        match self {
+            Generator::Key(names) => names.prefix.len() as u64 + names.digits.max(20) as u64 + 5,
+            Generator::Text { lengths, .. } => longest(lengths).saturating_add(6),
+            Generator::Pick { values, .. } => most(values),
+            Generator::Array { of, lengths } => {
+                longest(lengths).saturating_mul(of.largest_bytes().saturating_add(10)).saturating_add(5)
+            }
+            Generator::Join(parts) => {
+                parts.iter().fold(5, |sum, part| part.largest_bytes().saturating_add(24).saturating_add(sum))
+            }
+            Generator::Optional { value, .. } => value.largest_bytes(),
+            Generator::Existing(_) => KEY_BYTES,
+            Generator::Variable { largest_bytes, .. } => *largest_bytes,
+            _ => 12,
+        }
+    }
+
+    /// The templates within it.
+    fn parts(&self) -> &[Template] {
+        match self {
+            Generator::Pick { values, .. } => values,
+            Generator::Join(parts) => parts,
+            Generator::Array { of, .. } => std::slice::from_ref(of),
+            Generator::Optional { value, .. } => std::slice::from_ref(value),
+            _ => &[],
+        }
+    }
+
+    fn is_number(&self) -> bool {
+        match self {
+            Generator::Sequence { .. }
+            | Generator::Int { .. }
+            | Generator::Long { .. }
+            | Generator::Double { .. } => true,
+            Generator::Pick { values, .. } => values.iter().all(Template::is_number),
+            Generator::Variable { number, .. } => *number,
+            _ => false,
+        }
+    }
+}
+
+impl Pick {
+    fn one<'t>(&self, values: &'t [Template], drawing: &mut Drawing<'_>) -> Option<&'t Template> {
+        let place = match self {
+            Pick::Place(places) => places.draw(drawing.random) as usize,
+            Pick::Weights(sums) => {
+                let drawn = drawing.random.uniform();
+                sums.partition_point(|sum| *sum <= drawn)
+            }
+        };
+        values.get(place).or(values.last())
+    }
+}
+
+/// The longest of these lengths.
+fn longest(lengths: &Lengths) -> u64 {
+    match lengths {
+        Lengths::Constant(length) => *length,
+        Lengths::Uniform { most, .. } => *most,
+        Lengths::Zipfian { least, zipf } => least.saturating_add(zipf.items()),
+        Lengths::Histogram { block, sums } => block.saturating_mul(sums.len() as u64),
+    }
+}
+
+fn drawn(base: i64, above: &Lengths, drawing: &mut Drawing<'_>) -> i64 {
+    base.saturating_add_unsigned(above.draw(drawing.random))
+}
+
+/// Appends what a part says, as text.
+fn join(part: &Template, drawing: &mut Drawing<'_>, out: &mut Vec<u8>) {
+    // A document with the value alone in it, at the end of the text that it is to become.
+    let start = out.len();
+    let mut alone = DocumentWriter::new(out);
+    part.append_field("", drawing, &mut alone);
+    alone.end();
+    let bytes = out.split_off(start);
+    append_plain(&bytes, out);
+}
+
+fn append_existing(place: usize, drawing: &mut Drawing<'_>, out: &mut Vec<u8>) -> Option<ElementType> {
+    let existing = drawing.existing.get(place)?;
+    let newest = drawing.collections.get(existing.collection)?.newest();
+    let chooser = drawing.choosers.get_mut(existing.chooser)?.as_mut()?;
+    let number = chooser.draw(drawing.random, newest);
+    let own = std::mem::replace(&mut drawing.number, number);
+    let element_type = existing.value.append(drawing, out);
+    drawing.number = own;
+    element_type
 }

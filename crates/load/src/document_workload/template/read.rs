@@ -1,58 +1,49 @@
-//! From what stands in the file to a template; keeps what templates refer to.
-
-use std::sync::Arc;
+//! From what stands in the file to a template.
+//!
+//! Table: the generators' tags with what each takes, and how that is read.
 
 use bson::Bson;
+use bson::spec::ElementType;
 use fathom_errors::Error;
+use fathom_wire::{ArrayWriter, DocumentWriter};
 use serde_yaml_ng::Value;
 
 use super::super::item::{Item, kind};
-use super::read_generator::read_generator;
-use super::{DEEPEST, Template};
+use super::compiler::{ChooserSettings, Compiler, check_depth, collection, plain};
+use super::values::Moment;
+use super::{Generator, Pick, Template};
 use crate::core_workload::Lengths;
-use crate::generators::{Distribution, Zipf};
+use crate::generators::{Distribution, YCSB_SKEW};
+use crate::keys::KeyNames;
 
-/// The most ways to choose records, and the most different zipfian ranges: each takes memory and time to set up.
-const MOST_CHOOSERS: usize = 64;
-const MOST_ZIPFIAN: usize = 32;
+/// The largest document that a server takes, in bytes.
+const LARGEST_BYTES: u64 = 16 << 20;
+/// The most values of a list.
+const MOST_ITEMS: u64 = 100_000;
+/// The widest range that is drawn from.
+const WIDEST: u64 = 1 << 62;
 
-/// How records of a collection are chosen.
-#[derive(Clone, Debug, PartialEq)]
-pub(in super::super) struct ChooserSettings {
-    /// The collection's place.
-    pub(in super::super) collection: usize,
-    pub(in super::super) distribution: Distribution,
-    pub(in super::super) skew: Option<f64>,
-}
+type Reader = fn(&mut Compiler, &Item<'_>, usize) -> Result<Template, Error>;
 
-/// What `!existing` stands for.
-#[derive(Clone, Debug)]
-pub(in super::super) struct Existing {
-    /// The collection's place.
-    pub(in super::super) collection: usize,
-    /// The field whose value is wanted.
-    pub(in super::super) field: String,
-    /// The place of the chooser.
-    pub(in super::super) chooser: usize,
-    /// What the field has, by the number of the record; put in when all collections are known.
-    pub(in super::super) value: Template,
-    /// Where it stands in the file.
-    place: String,
-}
-
-/// Reads templates.
-#[derive(Debug, Default)]
-pub(in super::super) struct Compiler {
-    /// The names of the collections.
-    pub(in super::super) collections: Vec<String>,
-    pub(in super::super) choosers: Vec<ChooserSettings>,
-    pub(in super::super) existing: Vec<Existing>,
-    /// The values that the operation draws first, by name.
-    pub(in super::super) variables: Vec<(String, Template)>,
-    /// Whether what is read is a record of its own, which has a number.
-    pub(in super::super) is_record: bool,
-    zipfian: Vec<(u64, f64, Arc<Zipf>)>,
-}
+/// Table: the tags.
+const TAGS: [(&str, Reader); 16] = [
+    ("array", array),
+    ("binary", |compiler, item, _| text(compiler, item, true)),
+    ("bool", boolean),
+    ("date", date),
+    ("double", double),
+    ("existing", existing),
+    ("int", |compiler, item, _| whole(compiler, item, true)),
+    ("join", join),
+    ("key", key),
+    ("long", |compiler, item, _| whole(compiler, item, false)),
+    ("objectid", objectid),
+    ("optional", optional),
+    ("pick", pick),
+    ("sequence", sequence),
+    ("string", |compiler, item, _| text(compiler, item, false)),
+    ("var", variable),
+];
 
 impl Compiler {
     /// Reads any template.
@@ -68,15 +59,7 @@ impl Compiler {
         }
     }
 
-    /// Reads a document without anything drawn.
-    pub(in super::super) fn plain_document(&mut self, item: &Item<'_>) -> Result<bson::Document, Error> {
-        match plain(item, 0)? {
-            Bson::Document(document) => Ok(document),
-            _ => Err(item.refuse(format!("{} is no document", kind(item.value)))),
-        }
-    }
-
-    pub(super) fn at_depth(&mut self, item: &Item<'_>, depth: usize) -> Result<Template, Error> {
+    fn at_depth(&mut self, item: &Item<'_>, depth: usize) -> Result<Template, Error> {
         check_depth(item, depth)?;
         match item.value {
             Value::Tagged(_) => read_generator(self, item, depth),
@@ -95,111 +78,10 @@ impl Compiler {
             _ => Ok(Template::constant(&plain(item, depth)?)),
         }
     }
-
-    /// Zipf's law over so many items; computed once.
-    pub(super) fn zipf(&mut self, item: &Item<'_>, items: u64, skew: f64) -> Result<Lengths, Error> {
-        let known = self.zipfian.iter().find(|(known, with, _)| (*known, *with) == (items, skew));
-        if let Some((_, _, zipf)) = known {
-            return Ok(Lengths::Zipfian { least: 0, zipf: Box::new((**zipf).clone()) });
-        }
-        if self.zipfian.len() == MOST_ZIPFIAN {
-            return Err(item.refuse(format!("there are more than {MOST_ZIPFIAN} different zipfian ranges")));
-        }
-        let zipf = Zipf::new(items, skew);
-        self.zipfian.push((items, skew, Arc::new(zipf.clone())));
-        Ok(Lengths::Zipfian { least: 0, zipf: Box::new(zipf) })
-    }
-
-    /// Takes note of a reference to records that are there; its place.
-    pub(super) fn add_existing(
-        &mut self,
-        item: &Item<'_>,
-        settings: ChooserSettings,
-        field: &str,
-    ) -> Result<usize, Error> {
-        let known = self.choosers.iter().position(|one| *one == settings);
-        let collection = settings.collection;
-        let chooser = match known {
-            Some(place) => place,
-            None if self.choosers.len() == MOST_CHOOSERS => {
-                return Err(
-                    item.refuse(format!("records are chosen in more than {MOST_CHOOSERS} different ways"))
-                );
-            }
-            None => {
-                self.choosers.push(settings);
-                self.choosers.len() - 1
-            }
-        };
-        let place = item.place().to_owned();
-        let value = Template::constant(&Bson::Null);
-        self.existing.push(Existing { collection, field: field.to_owned(), chooser, value, place });
-        Ok(self.existing.len() - 1)
-    }
-
-    /// Puts in what the fields have that references ask for; `document` gives the template of a collection.
-    pub(in super::super) fn resolve<'t>(
-        &mut self,
-        document: impl Fn(usize) -> Option<&'t Template>,
-    ) -> Result<(), Error> {
-        for existing in &mut self.existing {
-            let found = document(existing.collection).and_then(|document| document.at(&existing.field));
-            let Some(value) = found.filter(|value| value.is_numbered()) else {
-                let name = self.collections.get(existing.collection).map_or("", String::as_str);
-                return Err(Error::usage(format!(
-                    "{}: the field '{}' of '{name}' cannot be told from a record's number",
-                    existing.place, existing.field
-                ))
-                .advise(
-                    "make it !sequence, !key or a !join of them and texts, or refer to a field that is",
-                ));
-            };
-            existing.value = value.clone();
-        }
-        Ok(())
-    }
-}
-
-fn check_depth(item: &Item<'_>, depth: usize) -> Result<(), Error> {
-    if depth > DEEPEST {
-        return Err(item.refuse(format!("it is nested deeper than {DEEPEST} levels")));
-    }
-    Ok(())
-}
-
-/// A value without anything drawn.
-fn plain(item: &Item<'_>, depth: usize) -> Result<Bson, Error> {
-    check_depth(item, depth)?;
-    Ok(match item.value {
-        Value::Null => Bson::Null,
-        Value::Bool(truth) => Bson::Boolean(*truth),
-        Value::String(text) => Bson::String(text.clone()),
-        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(whole), _) => i32::try_from(whole).map_or(Bson::Int64(whole), Bson::Int32),
-            (None, Some(double)) if number.is_f64() => Bson::Double(double),
-            _ => return Err(item.refuse(format!("{number} does not fit into 64 bits"))),
-        },
-        Value::Sequence(_) => {
-            let items: Result<Vec<_>, _> = item.list()?.iter().map(|inner| plain(inner, depth + 1)).collect();
-            Bson::Array(items?)
-        }
-        Value::Mapping(_) => {
-            let mut document = bson::Document::new();
-            for (name, inner) in item.entries()? {
-                document.insert(name, plain(&inner, depth + 1)?);
-            }
-            Bson::Document(document)
-        }
-        Value::Tagged(tagged) => {
-            return Err(item.refuse(format!("{} draws a value, and here it must stay the same", tagged.tag)));
-        }
-    })
 }
 
 /// What holds only constants becomes one.
 fn folded(template: Template) -> Template {
-    use bson::spec::ElementType;
-    use fathom_wire::{ArrayWriter, DocumentWriter};
     let mut bytes = Vec::new();
     match &template {
         Template::Document(fields) => {
@@ -224,4 +106,328 @@ fn folded(template: Template) -> Template {
         }
         Template::Constant(..) | Template::Generator(_) => template,
     }
+}
+
+/// Reads what a tag stands before.
+fn read_generator(compiler: &mut Compiler, item: &Item<'_>, depth: usize) -> Result<Template, Error> {
+    let Some((tag, inner)) = item.tagged() else {
+        return Err(item.refuse(format!("{} is no generator", kind(item.value))));
+    };
+    match TAGS.iter().find(|(name, _)| *name == tag) {
+        Some((_, reader)) => reader(compiler, &inner, depth + 1),
+        None => Err(item.unknown("generator", &tag, TAGS.iter().map(|(name, _)| *name))),
+    }
+}
+
+fn made(generator: Generator) -> Template {
+    Template::Generator(Box::new(generator))
+}
+
+fn sequence(compiler: &mut Compiler, item: &Item<'_>, _: usize) -> Result<Template, Error> {
+    need_record(compiler, item)?;
+    let (mut start, mut step) = (0, 1);
+    if *item.value != Value::Null {
+        let fields = item.fields(&["start", "step"])?;
+        let most = 1 << 53;
+        start = fields.get("start").map_or(Ok(0), |start| start.whole(-most, most))?;
+        step = fields.get("step").map_or(Ok(1), |step| step.whole(1, 1 << 20))?;
+    }
+    Ok(made(Generator::Sequence { start, step }))
+}
+
+fn key(compiler: &mut Compiler, item: &Item<'_>, _: usize) -> Result<Template, Error> {
+    need_record(compiler, item)?;
+    let mut names = KeyNames::default();
+    if *item.value != Value::Null {
+        let fields = item.fields(&["prefix", "digits", "ordered"])?;
+        if let Some(prefix) = fields.get("prefix") {
+            names.prefix = prefix.text()?.to_owned();
+            if names.prefix.len() > 500 {
+                return Err(prefix.refuse("it is longer than 500 bytes"));
+            }
+        }
+        names.digits = fields.count("digits", 1, 100)?.unwrap_or(1) as usize;
+        names.ordered = fields.truth("ordered", false)?;
+    }
+    Ok(made(Generator::Key(names)))
+}
+
+fn need_record(compiler: &Compiler, item: &Item<'_>) -> Result<(), Error> {
+    if compiler.is_record {
+        return Ok(());
+    }
+    Err(item
+        .refuse("only the documents of a collection are numbered")
+        .advise("to name one that is there use !existing"))
+}
+
+/// Whole numbers: one, `[from, to]`, or `{from, to, by, skew}`.
+fn whole(compiler: &mut Compiler, item: &Item<'_>, is_int: bool) -> Result<Template, Error> {
+    let (least, most) =
+        if is_int { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (i64::MIN, i64::MAX) };
+    if item.value.is_number() {
+        let value = item.whole(least, most)?;
+        let value = if is_int {
+            i32::try_from(value).map_or(Bson::Int64(value), Bson::Int32)
+        } else {
+            Bson::Int64(value)
+        };
+        return Ok(Template::constant(&value));
+    }
+    let (from, to, zipfian) = ends(item)?;
+    let (base, end) = (from.whole(least, most)?, to.whole(least, most)?);
+    let above = range(compiler, item, end.checked_sub(base), zipfian)?;
+    Ok(made(if is_int { Generator::Int { base, above } } else { Generator::Long { base, above } }))
+}
+
+/// The distribution of what is added to the lower end of a range.
+fn range(
+    compiler: &mut Compiler,
+    item: &Item<'_>,
+    width: Option<i64>,
+    zipfian: Option<f64>,
+) -> Result<Lengths, Error> {
+    let width = width.and_then(|width| u64::try_from(width).ok()).filter(|width| *width < WIDEST);
+    let width = width.ok_or_else(|| item.refuse("'to' must not be below 'from', nor 2^62 above it"))?;
+    match zipfian {
+        Some(skew) => compiler.zipf(item, width + 1, skew),
+        None => Ok(Lengths::Uniform { least: 0, most: width }),
+    }
+}
+
+/// The two ends of a range, and the skew if it is zipfian.
+fn ends<'a>(item: &Item<'a>) -> Result<(Item<'a>, Item<'a>, Option<f64>), Error> {
+    if let Value::Sequence(_) = item.value {
+        let [from, to] = <[Item<'a>; 2]>::try_from(item.list()?)
+            .map_err(|_| item.refuse("a range has two ends, [from, to]"))?;
+        return Ok((from, to, None));
+    }
+    let fields = item.fields(&["from", "to", "by", "skew"])?;
+    let zipfian = match fields.text("by")? {
+        None | Some("uniform") => None,
+        Some("zipfian") => Some(fields.number("skew", 0.01, 0.999)?.unwrap_or(YCSB_SKEW)),
+        Some(_) => return Err(fields.need("by")?.refuse("uniform or zipfian is wanted")),
+    };
+    if fields.get("skew").is_some() && zipfian.is_none() {
+        return Err(fields.need("skew")?.refuse("only zipfian has a skew"));
+    }
+    Ok((fields.need("from")?.clone(), fields.need("to")?.clone(), zipfian))
+}
+
+/// How many: a number, `[least, most]`, or `{from, to, by, skew}`.
+fn lengths(compiler: &mut Compiler, item: &Item<'_>, most: u64) -> Result<Lengths, Error> {
+    if item.value.is_number() {
+        return Ok(Lengths::Constant(item.count(0, most)?));
+    }
+    let (from, to, zipfian) = ends(item)?;
+    let (from, to) = (from.count(0, most)?, to.count(0, most)?);
+    let width = to.checked_sub(from).and_then(|width| i64::try_from(width).ok());
+    Ok(match range(compiler, item, width, zipfian)? {
+        Lengths::Zipfian { zipf, .. } => Lengths::Zipfian { least: from, zipf },
+        _ => Lengths::Uniform { least: from, most: to },
+    })
+}
+
+fn double(_: &mut Compiler, item: &Item<'_>, _: usize) -> Result<Template, Error> {
+    let bound = 1e300;
+    if item.value.is_number() {
+        return Ok(Template::constant(&Bson::Double(item.number(-bound, bound)?)));
+    }
+    let (from, to, decimals) = match item.value {
+        Value::Sequence(_) => {
+            let (from, to, _) = ends(item)?;
+            (from, to, None)
+        }
+        _ => {
+            let fields = item.fields(&["from", "to", "decimals"])?;
+            let decimals = fields.count("decimals", 0, 15)?.and_then(|count| i32::try_from(count).ok());
+            (fields.need("from")?.clone(), fields.need("to")?.clone(), decimals)
+        }
+    };
+    let (from, to) = (from.number(-bound, bound)?, to.number(-bound, bound)?);
+    if to < from {
+        return Err(item.refuse("'to' must not be below 'from'"));
+    }
+    Ok(made(Generator::Double { from, to, decimals }))
+}
+
+fn boolean(_: &mut Compiler, item: &Item<'_>, _: usize) -> Result<Template, Error> {
+    let share = if *item.value == Value::Null { 0.5 } else { item.number(0.0, 1.0)? };
+    Ok(made(Generator::Bool(share)))
+}
+
+fn text(compiler: &mut Compiler, item: &Item<'_>, binary: bool) -> Result<Template, Error> {
+    let mut compressibility = 1.0;
+    let lengths = match item.value {
+        Value::Mapping(_) => {
+            let fields = item.fields(&["length", "compressibility"])?;
+            compressibility = fields.number("compressibility", 1.0, 1e6)?.unwrap_or(1.0);
+            lengths(compiler, fields.need("length")?, LARGEST_BYTES)?
+        }
+        _ => lengths(compiler, item, LARGEST_BYTES)?,
+    };
+    Ok(made(Generator::Text { lengths, compressibility, binary }))
+}
+
+fn date(_: &mut Compiler, item: &Item<'_>, _: usize) -> Result<Template, Error> {
+    let (from, to) = match item.value {
+        Value::Mapping(_) => {
+            let fields = item.fields(&["from", "to"])?;
+            (Moment::read(fields.need("from")?)?, Moment::read(fields.need("to")?)?)
+        }
+        Value::Sequence(_) => {
+            let (from, to, _) = ends(item)?;
+            (Moment::read(&from)?, Moment::read(&to)?)
+        }
+        _ => {
+            let moment = Moment::read(item)?;
+            (moment, moment)
+        }
+    };
+    if to.millis() < from.millis() {
+        return Err(item.refuse("'to' must not be before 'from'"));
+    }
+    Ok(made(Generator::Date { from, to }))
+}
+
+fn objectid(_: &mut Compiler, item: &Item<'_>, _: usize) -> Result<Template, Error> {
+    match item.value {
+        Value::Null => Ok(made(Generator::ObjectId)),
+        other => Err(item.refuse(format!("{} means nothing here", kind(other)))),
+    }
+}
+
+fn pick(compiler: &mut Compiler, item: &Item<'_>, depth: usize) -> Result<Template, Error> {
+    let mut by = None;
+    let list = match item.value {
+        Value::Mapping(_) => {
+            let fields = item.fields(&["from", "by", "skew", "weights"])?;
+            let list = fields.need("from")?.clone();
+            let count = list.list()?.len() as u64;
+            by = match (fields.text("by")?, fields.get("weights")) {
+                (None | Some("uniform"), None) => None,
+                (Some("zipfian"), None) if count > 0 => {
+                    let skew = fields.number("skew", 0.01, 0.999)?.unwrap_or(YCSB_SKEW);
+                    Some(Pick::Place(compiler.zipf(&list, count, skew)?))
+                }
+                (None, Some(weights)) => Some(Pick::Weights(sums(weights, count)?)),
+                _ => return Err(item.refuse("'by' is uniform or zipfian, and goes without 'weights'")),
+            };
+            list
+        }
+        _ => item.clone(),
+    };
+    let values: Result<Vec<_>, _> =
+        list.list()?.iter().map(|inner| compiler.at_depth(inner, depth)).collect();
+    let values = values?;
+    if values.is_empty() {
+        return Err(list.refuse("there is nothing to pick from"));
+    }
+    let uniform = Pick::Place(Lengths::Uniform { least: 0, most: values.len() as u64 - 1 });
+    Ok(made(Generator::Pick { values, by: by.unwrap_or(uniform) }))
+}
+
+/// Weights, each with those before it added, as shares of all.
+fn sums(item: &Item<'_>, count: u64) -> Result<Vec<f64>, Error> {
+    let weights: Result<Vec<f64>, _> = item.list()?.iter().map(|weight| weight.number(0.0, 1e9)).collect();
+    let weights = weights?;
+    let all: f64 = weights.iter().sum();
+    if weights.len() as u64 != count || all <= 0.0 {
+        return Err(item.refuse("there must be a weight for each value, and not all may be 0"));
+    }
+    let mut sum = 0.0;
+    let sums = weights.iter().map(|weight| {
+        sum += weight / all;
+        sum
+    });
+    Ok(sums.collect())
+}
+
+fn array(compiler: &mut Compiler, item: &Item<'_>, depth: usize) -> Result<Template, Error> {
+    let fields = item.fields(&["of", "length"])?;
+    let lengths = lengths(compiler, fields.need("length")?, MOST_ITEMS)?;
+    Ok(made(Generator::Array { of: compiler.at_depth(fields.need("of")?, depth)?, lengths }))
+}
+
+fn join(compiler: &mut Compiler, item: &Item<'_>, depth: usize) -> Result<Template, Error> {
+    let mut parts = Vec::new();
+    for inner in item.list()? {
+        let part = compiler.at_depth(&inner, depth)?;
+        let nested = match &part {
+            Template::Document(_) | Template::Array(_) => true,
+            Template::Generator(generator) => matches!(**generator, Generator::Array { .. }),
+            Template::Constant(..) => matches!(inner.value, Value::Mapping(_) | Value::Sequence(_)),
+        };
+        if nested {
+            return Err(inner.refuse("only texts, numbers and the like can be joined"));
+        }
+        parts.push(part);
+    }
+    Ok(made(Generator::Join(parts)))
+}
+
+fn optional(compiler: &mut Compiler, item: &Item<'_>, depth: usize) -> Result<Template, Error> {
+    let fields = item.fields(&["share", "value"])?;
+    let share = fields.need("share")?.number(0.0, 1.0)?;
+    Ok(made(Generator::Optional { share, value: compiler.at_depth(fields.need("value")?, depth)? }))
+}
+
+fn existing(compiler: &mut Compiler, item: &Item<'_>, _: usize) -> Result<Template, Error> {
+    let mut settings = ChooserSettings { collection: 0, distribution: Distribution::Uniform, skew: None };
+    let (mut name, mut field) = (item.clone(), "_id");
+    if let Value::Mapping(_) = item.value {
+        let fields = item.fields(&["collection", "field", "by", "skew", "data", "operations"])?;
+        name = fields.need("collection")?.clone();
+        field = fields.text("field")?.unwrap_or("_id");
+        let by = fields.text("by")?.unwrap_or("uniform");
+        settings.skew = fields.number("skew", 0.01, 0.999)?;
+        settings.distribution = match by {
+            "uniform" => Distribution::Uniform,
+            "zipfian" => Distribution::Zipfian,
+            "latest" => Distribution::Latest,
+            "sequential" => Distribution::Sequential,
+            "hotspot" => Distribution::Hotspot {
+                data: fields.number("data", 0.0, 1.0)?.unwrap_or(0.2),
+                operations: fields.number("operations", 0.0, 1.0)?.unwrap_or(0.8),
+            },
+            _ => {
+                let known = ["uniform", "zipfian", "latest", "sequential", "hotspot"];
+                return Err(fields.need("by")?.unknown("distribution", by, known.into_iter()));
+            }
+        };
+        if settings.skew.is_some() && !matches!(by, "zipfian" | "latest") {
+            return Err(fields.need("skew")?.refuse("only zipfian and latest have a skew"));
+        }
+        if by != "hotspot"
+            && let Some(wrong) = fields.get("data").or(fields.get("operations"))
+        {
+            return Err(wrong.refuse("only hotspot has it"));
+        }
+    }
+    settings.collection = collection(compiler, &name)?;
+    Ok(made(Generator::Existing(compiler.add_existing(item, settings, field)?)))
+}
+
+fn variable(compiler: &mut Compiler, item: &Item<'_>, _: usize) -> Result<Template, Error> {
+    let (mut name, mut times) = (item.clone(), None);
+    if let Value::Mapping(_) = item.value {
+        let fields = item.fields(&["name", "times"])?;
+        name = fields.need("name")?.clone();
+        times = fields.number("times", -1e9, 1e9)?;
+    }
+    let text = name.text()?;
+    let Some(place) = compiler.variables.iter().position(|(known, _)| known == text) else {
+        return Err(name.unknown(
+            "value under 'let'",
+            text,
+            compiler.variables.iter().map(|(name, _)| name.as_str()),
+        ));
+    };
+    let template = compiler.variables.get(place).map(|(_, template)| template);
+    let number = template.is_some_and(Template::is_number);
+    if times.is_some() && !number {
+        return Err(item.refuse(format!("'{text}' is not always a number, which alone can be multiplied")));
+    }
+    let largest_bytes = template.map_or(0, Template::largest_bytes);
+    Ok(made(Generator::Variable { place, times, largest_bytes, number }))
 }

@@ -8,24 +8,21 @@ mod traffic;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use fathom_client::Parts;
 use fathom_errors::{Error, Kind};
-use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::OwnedFd;
 
-use super::Plan;
 use super::arrivals::Schedule;
-use super::budget::Budget;
-use super::clock::{Clock, nanos, thread_cpu_ns};
 use super::connector::{Event, Mailbox, Wish, Wishes};
-use super::failures;
 use super::link::{Job, Link};
-use super::recorder::Piece;
+use super::plan::{Shared, thread_cpu_ns};
+use super::recorder;
+use super::recorder::{Gauge, Piece, Word};
 use crate::source::Source;
 
 /// What the bell of the mailbox is called among the sockets.
@@ -41,89 +38,6 @@ const EVENTS: usize = 256;
 const SCRATCH_BYTES: usize = 64 << 10;
 /// Operations that are sent without waiting for a reply, before the loop looks at its sockets again.
 const UNANSWERED_AT_ONCE: usize = 64;
-
-/// What all loops of a run share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) clock: Clock,
-    pub(super) budget: Budget,
-    /// The run shall end.
-    pub(super) stop: AtomicBool,
-    /// Why, where a loop found out.
-    pub(super) stopped_by: Mutex<Option<String>>,
-    /// When it begins to be measured.
-    pub(super) warm_ns: u64,
-    /// When no operation begins any more.
-    pub(super) end_ns: Option<u64>,
-    /// How long a reply may take.
-    pub(super) deadline_ns: Option<u64>,
-    /// The most records of an operation.
-    pub(super) batch: u64,
-    /// Operations under way on a connection.
-    pub(super) depth: usize,
-    /// Whether each latency is kept by itself.
-    pub(super) points: bool,
-}
-
-impl Shared {
-    pub(super) fn new(plan: &Plan) -> Arc<Shared> {
-        let warm_ns = nanos(plan.warmup);
-        Arc::new(Shared {
-            clock: Clock::start(),
-            budget: Budget::new(plan.operations),
-            stop: AtomicBool::new(false),
-            stopped_by: Mutex::new(None),
-            warm_ns,
-            end_ns: plan.time.map(|time| warm_ns.saturating_add(nanos(time))),
-            deadline_ns: plan.deadline.map(nanos),
-            batch: plan.batch.max(1),
-            depth: plan.depth.max(1),
-            points: plan.points,
-        })
-    }
-
-    /// The second of a time, counted from when measuring begins.
-    pub(super) fn second_of(&self, now_ns: u64) -> i64 {
-        let since = i128::from(now_ns) - i128::from(self.warm_ns);
-        i64::try_from(since.div_euclid(i128::from(SECOND_NS))).unwrap_or(i64::MAX)
-    }
-
-    /// Whether no operation begins any more.
-    pub(super) fn is_over(&self, now_ns: u64) -> bool {
-        self.end_ns.is_some_and(|end| now_ns >= end) || self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Stops the whole run; the first reason counts.
-    pub(super) fn stop_because(&self, why: &str) {
-        self.stopped_by.lock().get_or_insert_with(|| why.to_owned());
-        self.stop.store(true, Ordering::Relaxed);
-    }
-}
-
-/// What a loop shows at any time.
-#[derive(Debug, Default)]
-pub(super) struct Gauge {
-    /// Operations under way.
-    pub(super) in_flight: AtomicU64,
-    /// Whether an operation is due that no connection has room for.
-    pub(super) overdue: AtomicBool,
-}
-
-impl Gauge {
-    /// Whether something is to be done or answered.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.in_flight.load(Ordering::Relaxed) > 0 || self.overdue.load(Ordering::Relaxed)
-    }
-}
-
-/// What a loop tells.
-#[derive(Debug)]
-pub(super) enum Word {
-    /// What it measured in a second, counted from when measuring began; those before are negative.
-    Piece(i64, Box<Piece>),
-    /// It has ended, with so many operations still under way.
-    Ended(u64),
-}
 
 /// What a loop gets of its own.
 pub(super) struct Surroundings {
@@ -377,7 +291,7 @@ impl<S: Source> EventLoop<S> {
                 Err(error) => Err(error.to_string()),
             };
             if let Err(said) = attached {
-                failures::note(&mut self.piece.failures, "cannot connect", &said);
+                recorder::note(&mut self.piece.failures, "cannot connect", &said);
                 continue;
             }
             self.piece.reconnects += 1;

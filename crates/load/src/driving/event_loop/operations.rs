@@ -3,10 +3,10 @@
 use bson::RawDocument;
 use fathom_wire::OpMsgWriter;
 
-use super::super::clock::nanos;
 use super::super::link::Job;
 use super::super::recorder::Moments;
 use super::{EventLoop, Resting, UNANSWERED_AT_ONCE};
+use crate::driving::plan::nanos;
 use crate::measurements::Status;
 use crate::source::{Metric, Source, Step};
 

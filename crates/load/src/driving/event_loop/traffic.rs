@@ -4,9 +4,9 @@ use std::io;
 
 use fathom_wire::{Header, Message, OpCode};
 
-use super::super::failures;
 use super::super::link::{Received, whole_frame};
 use super::EventLoop;
+use crate::driving::recorder;
 use crate::source::Source;
 
 impl<S: Source> EventLoop<S> {
@@ -128,7 +128,7 @@ impl<S: Source> EventLoop<S> {
 
     /// Gives a connection up: what was under way on it is lost, and it is made anew.
     pub(super) fn fail(&mut self, place: usize, kind: &str, said: &str) {
-        failures::note(&mut self.piece.failures, kind, said);
+        recorder::note(&mut self.piece.failures, kind, said);
         self.renew(place);
     }
 

@@ -1,4 +1,7 @@
 //! The one thread beside the driver's: it says when operations are due, hands out each second, and ends what takes too long.
+//!
+//! A runtime's timers go by the millisecond, which is too coarse for a schedule: a thread that has nothing else to do watches
+//! the time, and tasks wait for its word.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -7,11 +10,59 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+
 use super::super::arrivals::Schedule;
-use super::super::clock::{process_cpu_ns, thread_cpu_ns};
-use super::super::event_loop::{GRACE_NS, Shared, TICK_NS, Word};
-use super::Lane;
-use super::pace::Pace;
+use super::super::event_loop::{GRACE_NS, TICK_NS};
+use super::super::plan::Shared;
+use super::super::recorder::{Gauge, Piece, Word};
+use crate::driving::plan::{process_cpu_ns, thread_cpu_ns};
+
+/// Where tasks put what they measure: as many as threads, so that few wait for each other.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    pub(super) piece: Mutex<Piece>,
+    pub(super) gauge: Arc<Gauge>,
+}
+
+/// What is due, over all tasks of a run.
+#[derive(Debug)]
+pub(super) struct Pace {
+    due: Semaphore,
+    schedule: Mutex<Schedule>,
+}
+
+impl Pace {
+    pub(super) fn new(schedule: Schedule) -> Pace {
+        Pace { due: Semaphore::new(0), schedule: Mutex::new(schedule) }
+    }
+
+    /// When the next operation was due; none if the run is over. Waits until it is.
+    pub(super) async fn next(&self) -> Option<u64> {
+        self.due.acquire().await.ok()?.forget();
+        let mut schedule = self.schedule.lock();
+        let due_ns = schedule.due_ns();
+        schedule.advance();
+        Some(due_ns)
+    }
+
+    /// So many more are due.
+    pub(super) fn add(&self, operations: usize) {
+        // Beyond what it holds nobody could catch up.
+        self.due.add_permits(operations.min(Semaphore::MAX_PERMITS - self.due.available_permits()));
+    }
+
+    /// Whether something is due that no task has taken.
+    pub(super) fn is_behind(&self) -> bool {
+        self.due.available_permits() > 0
+    }
+
+    /// Nothing is begun any more.
+    pub(super) fn close(&self) {
+        self.due.close();
+    }
+}
 
 pub(super) struct Pacer {
     pub(super) shared: Arc<Shared>,

@@ -8,14 +8,12 @@ use std::time::Duration;
 use bson::RawDocument;
 use fathom_wire::{Message, OpMsgWriter};
 
-use super::super::event_loop::Shared;
-use super::super::failures;
+use super::super::plan::Shared;
 use super::super::recorder::Moments;
-use super::Lane;
-use super::answers::Lost;
 use super::command::{Command, Usual};
-use super::execution::Execution;
-use super::pace::Pace;
+use super::execution::{Execution, Lost};
+use super::pacer::{Lane, Pace};
+use crate::driving::recorder;
 use crate::source::{Source, Step};
 
 /// How long a task that found nothing left waits for what another may give back.
@@ -194,7 +192,7 @@ impl<S: Source> Worker<S> {
         piece.user_bytes += user_bytes;
         match answered {
             Ok(()) => piece.answered += 1,
-            Err(lost) => failures::note(&mut piece.failures, lost.kind, &lost.said),
+            Err(lost) => recorder::note(&mut piece.failures, lost.kind, &lost.said),
         }
         piece.note(job.moments, job.records, step, tried_again, &self.shared, now_ns);
     }
@@ -241,7 +239,7 @@ impl<S: Source> Worker<S> {
 
     /// Pauses; `false` if the run is over before the pause is.
     async fn rest(&mut self, pause: Duration) -> bool {
-        let until_ns = self.shared.clock.now_ns().saturating_add(super::super::clock::nanos(pause));
+        let until_ns = self.shared.clock.now_ns().saturating_add(crate::driving::plan::nanos(pause));
         loop {
             if self.is_over() {
                 return false;

@@ -1,6 +1,7 @@
 //! Replacements, upserts, and what the server asks about an update.
 use super::*;
-use bson::{Document, doc};
+use crate::Matched;
+use bson::{Document, Timestamp, doc};
 
 #[test]
 fn replacements_keep_the_id_and_put_it_first() {

@@ -6,7 +6,8 @@ mod forms;
 mod properties;
 
 use super::*;
-use bson::{Bson, DateTime, Document};
+use crate::Matched;
+use bson::{Bson, DateTime, Document, Timestamp};
 
 pub(super) const NOW_MS: i64 = 1_700_000_000_000;
 

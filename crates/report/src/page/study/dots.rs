@@ -6,9 +6,9 @@ use std::fmt::Write;
 
 use fathom_stats::mean;
 
-use super::super::chart::{Chart, cell, figure};
+use super::super::chart::{Chart, cell};
 use super::super::scale::Scale;
-use super::super::svg::{Axes, Frame, HEIGHT, escaped};
+use super::super::svg::{Axes, Frame, HEIGHT, escaped, figure};
 
 /// Lines take the colours of the page in turn.
 const COLOURS: usize = 8;

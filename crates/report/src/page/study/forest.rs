@@ -1,4 +1,6 @@
-//! The forest: every comparison in a row of its own, its effect with its interval beside the noise floor.
+//! Every comparison of a study: the forest, in which each has a row of its own with its effect, its interval and the
+//! noise floor; and each pair in the order of blocks, which shows whether an effect is one of all pairs or of a few,
+//! and whether it drifts.
 //!
 //! Names stand above their rows and not beside them, so that long ones are whole on a telephone too.
 
@@ -6,11 +8,13 @@ use std::fmt::Write;
 
 use fathom_record::study::{Study, StudyComparison, StudyVerdict};
 
-use super::super::chart::{Chart, cell, figure};
-use super::super::svg::escaped;
-use super::dots::{ends, ratios};
-use crate::printable::cut;
-use crate::study::told::{effect, is_primary, more_blocks, spaced, versus};
+use super::super::chart::cell;
+use super::super::svg::{escaped, figure};
+use super::dots::{Axis, Dot, Dots, ends, ratios};
+use crate::page::chart::Chart;
+use crate::page::scale::Scale;
+use crate::study::told::{capital, effect, given, is_primary, more_blocks, spaced, versus};
+use crate::terminal_text::cut;
 
 /// The picture in its own units: its width, the height of a row, and what lies beside the plot.
 const WIDTH: f64 = 720.0;
@@ -176,4 +180,72 @@ fn draw(study: &Study, title: &str, rows: &[&StudyComparison]) -> String {
     }
     out.push_str("</svg>");
     out
+}
+
+/// Labels of blocks at most.
+const LABELS: usize = 12;
+
+/// A chart for each primary metric of each factor, with a line for each of its levels.
+pub(super) fn pair_charts(study: &Study) -> Vec<Chart> {
+    let mut groups: Vec<Vec<&StudyComparison>> = Vec::new();
+    let key = |one: &StudyComparison| (one.metric.clone(), one.factor.clone(), one.given.clone());
+    for one in study.comparisons.iter().filter(|one| is_primary(study, one) && !one.pairs.is_empty()) {
+        let same =
+            |group: &&mut Vec<&StudyComparison>| group.first().is_some_and(|first| key(first) == key(one));
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    groups.iter().enumerate().filter_map(|(number, group)| pair_chart(study, number, group)).collect()
+}
+
+fn pair_chart(study: &Study, number: usize, group: &[&StudyComparison]) -> Option<Chart> {
+    let first = group.first()?;
+    let usable = |ratio: f64| ratio.is_finite() && ratio > 0.0;
+    let dots = group.iter().enumerate().flat_map(|(line, one)| {
+        let pairs = one.pairs.iter().filter(move |pair| usable(pair.1));
+        pairs.map(move |(block, ratio)| Dot {
+            line,
+            at: *block as f64 + 1.0,
+            place: block.saturating_add(1).to_string(),
+            value: *ratio,
+            interval: None,
+            mark: None,
+        })
+    });
+    let dots: Vec<Dot> = dots.collect();
+    let last = dots.iter().map(|dot| dot.at).fold(1.0, f64::max);
+    let floor = study.noise.iter().find(|noise| noise.metric == first.metric).map(|noise| noise.floor);
+    let band = floor.filter(|floor| *floor >= 0.0).map(|floor| (1.0 / (1.0 + floor), 1.0 + floor));
+    let behind = band.into_iter().flat_map(|(low, high)| [low, high]).chain([1.0]);
+    let step = (last / LABELS as f64).ceil().max(1.0) as usize;
+    let said: Vec<String> = group
+        .iter()
+        .map(|one| format!("{} over {}: {}", one.level, one.baseline, effect(one.ratio)))
+        .collect();
+    let rest = given(&first.given);
+    let chart = Dots {
+        id: format!("pairs-{number}"),
+        title: format!("{} of each pair, {}{rest}", capital(&first.metric), first.factor),
+        unit: "times",
+        places: "block".to_owned(),
+        lines: group.iter().map(|one| format!("{} over {}", one.level, one.baseline)).collect(),
+        along: Axis {
+            scale: Scale::between(0.5, last + 0.5),
+            ticks: (1..=last as usize).step_by(step).map(|block| (block as f64, block.to_string())).collect(),
+        },
+        up: ratios(dots.iter().map(|dot| dot.value).chain(behind)),
+        readings: dots.len(),
+        dots,
+        is_log: true,
+        band,
+        guide: vec![(0.5, 1.0), (last + 0.5, 1.0)],
+        window: format!("{} blocks", study.blocks_planned),
+        how: "Level over baseline in the same block, the mean of logarithms over the levels of the other factors; 1 is no difference. \
+              The band is the noise floor. A block of which a trial broke has no pair."
+            .to_owned(),
+        sentences: vec![format!("{}.", said.join("; "))],
+    };
+    chart.draw()
 }

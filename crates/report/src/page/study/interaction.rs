@@ -7,8 +7,8 @@ use fathom_stats::{Seeded, hodges_lehmann, mean};
 use super::super::chart::Chart;
 use super::super::scale::Scale;
 use super::dots::{Axis, Dot, Dots, ratios};
-use crate::printable::cut;
 use crate::study::told::{capital, interaction, metric};
+use crate::terminal_text::cut;
 
 /// Draws of the interval where there are too many blocks to try all subsets.
 const SUBSETS: usize = 999;

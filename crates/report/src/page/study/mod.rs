@@ -4,21 +4,18 @@
 mod dots;
 mod forest;
 mod interaction;
-mod pairs;
 mod scaling;
 mod tables;
-mod trials;
 
 use fathom_record::disk::Entry;
-use fathom_record::study::{Study, StudyComparison, StudyVerdict};
+use fathom_record::study::Study;
 use serde::Serialize;
 
 use super::bars::BarTable;
-use super::cards::Card;
 use super::chart::Chart;
-use crate::study::told::{
-    answers, chance, design, effect, effect_interval, is_primary, percent, sentence, spaced, tally, versus,
-};
+use crate::study::told::{design, is_primary, sentence};
+
+pub(super) use tables::verdict;
 
 /// A study for the template.
 #[derive(Serialize)]
@@ -39,7 +36,7 @@ pub(super) struct StudyPart<'s> {
     scalings: Vec<BarTable>,
     cells: Vec<BarTable>,
     common: Vec<&'s (String, String)>,
-    made: Vec<trials::CellMade<'s>>,
+    made: Vec<tables::CellMade<'s>>,
     broken: usize,
     members: Vec<BarTable>,
     published: Vec<BarTable>,
@@ -56,7 +53,7 @@ pub(super) fn studies(results: &[Entry]) -> impl Iterator<Item = &Study> {
 
 /// What the page shows of a study.
 pub(super) fn part(study: &Study) -> StudyPart<'_> {
-    let (common, made) = trials::made(study);
+    let (common, made) = tables::made(study);
     StudyPart {
         name: &study.name,
         question: &study.question,
@@ -65,7 +62,7 @@ pub(super) fn part(study: &Study) -> StudyPart<'_> {
         cautions: &study.cautions,
         sentences: study.comparisons.iter().filter(|one| is_primary(study, one)).map(sentence).collect(),
         forests: forest::charts(study),
-        pairs: pairs::charts(study),
+        pairs: forest::pair_charts(study),
         comparisons: tables::comparisons(study),
         interactions: interaction::charts(study),
         curves: scaling::curves(study),
@@ -79,47 +76,6 @@ pub(super) fn part(study: &Study) -> StudyPart<'_> {
         published: study.published.as_ref().map_or_else(Vec::new, |table| tables::published(study, table)),
         not_comparable: study.published.as_ref().map_or(&[], |table| &table.may_not_be_compared),
         noise: tables::noise(study),
-    }
-}
-
-/// The answer as cards: the whole first, then each comparison on which it rests.
-pub(super) fn cards(study: &Study) -> Vec<Card> {
-    let answers = answers(study);
-    let has = |verdict: StudyVerdict| answers.iter().any(|one| one.verdict == verdict);
-    let kind = match (has(StudyVerdict::Better), has(StudyVerdict::Worse)) {
-        (true, false) => "good",
-        (false, true) => "bad",
-        // Both, or that there is no difference: neither good nor bad.
-        _ if has(StudyVerdict::Worse) || has(StudyVerdict::Same) => "plain",
-        _ => "unsure",
-    };
-    let (text, more) = match answers.as_slice() {
-        [one] => (sentence(one), String::new()),
-        many => (tally(many), design(study)),
-    };
-    let whole = Card { kind, label: study.question.clone(), text, more };
-    std::iter::once(whole).chain(answers.into_iter().map(|one| card(study, one))).collect()
-}
-
-fn card(study: &Study, one: &StudyComparison) -> Card {
-    let kind = match one.verdict {
-        StudyVerdict::Better => "good",
-        StudyVerdict::Worse => "bad",
-        StudyVerdict::Same => "plain",
-        StudyVerdict::Undecided => "unsure",
-    };
-    let floor = study.noise.iter().find(|noise| noise.metric == one.metric);
-    let floor = floor.map_or_else(String::new, |noise| format!(" Noise floor {}.", percent(noise.floor)));
-    Card {
-        kind,
-        label: format!("{}, {}", spaced(&one.metric), versus(one)),
-        text: format!("{}: {}", tables::verdict(one).1, effect(one.ratio)),
-        more: format!(
-            "95 %: {}; p {} after all comparisons, {} pairs.{floor}",
-            effect_interval(one.interval),
-            chance(one.adjusted_p),
-            one.pairs.len()
-        ),
     }
 }
 

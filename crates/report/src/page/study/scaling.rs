@@ -5,8 +5,9 @@ use fathom_record::study::{ScalingPoint, Study, StudyScaling};
 use fathom_units::decimal;
 
 use super::super::bars::{BarRow, BarTable};
-use super::super::chart::{Chart, figure};
+use super::super::chart::Chart;
 use super::super::scale::Scale;
+use super::super::svg::figure;
 use super::dots::{Axis, Dot, Dots, around, from_zero};
 use crate::study::told::{amount, given, ratio_interval};
 

@@ -78,7 +78,7 @@ fn charts_hold_what_the_record_holds() {
     assert!(first.ends_with(",0.021,7,better"), "{first}");
     assert_eq!(forest.svg.matches("class=\"dot").count(), 4);
     assert_eq!(forest.svg.matches("class=\"band\"").count(), 4);
-    let pairs = pairs::charts(&study);
+    let pairs = forest::pair_charts(&study);
     let blocks: Vec<&str> = pairs[0].csv.lines().skip(1).filter_map(|row| row.split(',').nth(1)).collect();
     assert_eq!(blocks, ["1", "2", "3", "4", "6", "7", "8"], "the block of the broken trial has no pair");
     let interaction = &interaction::charts(&study)[0];
@@ -93,7 +93,7 @@ fn charts_hold_what_the_record_holds() {
     assert!(curves[1].title.ends_with("over threads, iops 300"), "{}", curves[1].title);
     let ext4 = study.scalings[0].points[2].latency_ns.unwrap() / 1e6;
     assert!(
-        curves[0].csv.lines().nth(3).unwrap().contains(&super::super::chart::figure(ext4)),
+        curves[0].csv.lines().nth(3).unwrap().contains(&super::super::svg::figure(ext4)),
         "{}",
         curves[0].csv
     );

@@ -1,11 +1,16 @@
-//! The engine's own section, and `storageEngine`.
+//! What the engine tells (its own section, `storageEngine`), and what only this server tells of its storage (`fathom`). Which cluster a shard
+//! belongs to, and what moving chunks cost it (`sharding`, `shardingStatistics`; shard-serverStatus-sharding.json): a server that is no shard
+//! has neither.
 
 use fathom_wire::DocumentWriter;
 
-use super::Context;
+use super::process::Context;
 use crate::Result;
-use crate::diagnostics::build::{number, statistics};
+use crate::stats::output::{counter, number, statistics};
 use crate::storage::Tickets;
+
+/// A chunk that is larger is to be split, as `config.settings` has it by default.
+const CHUNK_BYTES: i64 = 64 << 20;
 
 /// `wiredTiger`, `rocksdb`: the engine's counters, and the tickets; nothing under the name of another engine.
 pub(super) fn engine(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
@@ -49,5 +54,64 @@ pub(super) fn storage_engine(
     section.bool("supportsSnapshotReadConcern", false);
     section.bool("readOnly", false);
     section.bool("persistent", persistent);
+    Ok(())
+}
+
+/// `fathom`: how often the journal was synced, how long operations waited for that and for locks, what checkpoints took. Times in
+/// milliseconds.
+#[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
+pub(super) fn fathom(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+    let instance = context.instance;
+    let mut section = writer.begin_document(name);
+    section.string("version", env!("CARGO_PKG_VERSION"));
+    section.string("engineVersion", &instance.engine.version());
+    let counts = instance.journal.counts();
+    let mut journal = section.begin_document("journal");
+    counter(&mut journal, "syncs", counts.syncs);
+    counter(&mut journal, "waits", counts.waits);
+    counter(&mut journal, "totalWaitMicros", counts.waited_us);
+    journal.end();
+    let (waits, waited_us) = instance.catalog.lock_waits().totals();
+    let mut locks = section.begin_document("locks");
+    counter(&mut locks, "waits", waits);
+    counter(&mut locks, "totalWaitMicros", waited_us);
+    locks.end();
+    let figures = instance.checkpoint_figures();
+    let mut checkpoints = section.begin_document("checkpoints");
+    counter(&mut checkpoints, "count", figures.count);
+    counter(&mut checkpoints, "lastMillis", figures.last_ms);
+    counter(&mut checkpoints, "totalMillis", figures.total_ms);
+    Ok(())
+}
+
+/// `sharding`.
+pub(super) fn sharding(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+    let Some(identity) = context.instance.sharding.identity(context.instance)? else { return Ok(()) };
+    let mut section = writer.begin_document(name);
+    section.string("configsvrConnectionString", &identity.config.hosts().to_string());
+    section.i64("maxChunkSizeInBytes", CHUNK_BYTES);
+    Ok(())
+}
+
+/// `shardingStatistics`.
+pub(super) fn sharding_statistics(
+    context: &Context<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
+    if context.instance.sharding.identity(context.instance)?.is_none() {
+        return Ok(());
+    }
+    let figures = &context.instance.sharding.figures;
+    let mut section = writer.begin_document(name);
+    for (name, value) in [
+        ("countStaleConfigErrors", &figures.stale),
+        ("countDonorMoveChunkStarted", &figures.moves),
+        ("totalDonorChunkCloneTimeMillis", &figures.copying_ms),
+        ("totalCriticalSectionCommitTimeMillis", &figures.committing_ms),
+        ("totalCriticalSectionTimeMillis", &figures.shut_ms),
+    ] {
+        counter(&mut section, name, value.get());
+    }
     Ok(())
 }

@@ -3,14 +3,9 @@
 //! Sections have mongod 4.0's names, fields and nesting. What this server has not (tcmalloc, free monitoring,
 //! shards; a set where it is no member) has no section, rather than one of invented numbers.
 
-mod connections;
 mod engine;
-mod head;
-mod metrics;
-mod network;
 mod operations;
-mod own;
-mod sharding;
+mod process;
 
 use std::cell::OnceCell;
 
@@ -19,22 +14,7 @@ use fathom_wire::DocumentWriter;
 
 use crate::Result;
 use crate::instance::Instance;
-use fathom_service::ProcessFigures;
-
-/// What a section is written from.
-pub(crate) struct Context<'a> {
-    instance: &'a Instance,
-    /// The command's fields: which sections, and their options.
-    options: &'a RawDocument,
-    process: OnceCell<ProcessFigures>,
-}
-
-impl Context<'_> {
-    /// What the kernel says of the process; read once for one reply.
-    fn process(&self) -> ProcessFigures {
-        *self.process.get_or_init(ProcessFigures::read)
-    }
-}
+use process::Context;
 
 /// A row of the table.
 struct Section {
@@ -55,13 +35,13 @@ const fn section(
 /// The sections in the order of mongod's reply: by name, then `mem` and `metrics`.
 static SECTIONS: &[Section] = &[
     section("asserts", operations::asserts),
-    section("connections", connections::connections),
-    section("extra_info", head::extra_info),
-    section("fathom", own::fathom),
+    section("connections", process::connections),
+    section("extra_info", process::extra_info),
+    section("fathom", engine::fathom),
     section("globalLock", operations::global_lock),
     section("locks", operations::locks),
-    section("logicalSessionRecordCache", connections::sessions),
-    section("network", network::network),
+    section("logicalSessionRecordCache", process::sessions),
+    section("network", process::network),
     section("opLatencies", operations::latencies),
     section("opcounters", operations::counters),
     section("opcountersRepl", operations::replicated),
@@ -69,13 +49,13 @@ static SECTIONS: &[Section] = &[
     section("repl", operations::set),
     section("rocksdb", engine::engine),
     section("ephemeralForTest", engine::engine),
-    section("sharding", sharding::sharding),
-    section("shardingStatistics", sharding::statistics),
+    section("sharding", engine::sharding),
+    section("shardingStatistics", engine::sharding_statistics),
     section("storageEngine", engine::storage_engine),
     section("transactions", operations::transactions),
     section("wiredTiger", engine::engine),
-    section("mem", head::memory),
-    section("metrics", metrics::metrics),
+    section("mem", process::memory),
+    section("metrics", operations::metrics),
 ];
 
 /// Writes the whole reply. A field of `options` with a section's name leaves it out (0, false) or takes it in (anything else).
@@ -85,7 +65,7 @@ pub(crate) fn write(
     writer: &mut DocumentWriter<'_>,
 ) -> Result<()> {
     let context = Context { instance, options, process: OnceCell::new() };
-    head::head(&context, writer);
+    process::head(&context, writer);
     for section in SECTIONS {
         let wanted = match crate::parse::field(options, section.name) {
             None => section.usual,

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use bson::{RawDocument, RawDocumentBuf};
 use fathom_query::{Code, Failure};
 
-use super::target::{Located, Target};
-use super::with_collection;
+use super::{Located, Target, with_collection};
 use crate::Result;
 use crate::execution::write_transaction;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 use crate::storage::{Collection, State};
 
 /// What a delete is asked to do.
@@ -21,7 +20,7 @@ pub(crate) struct DeleteRequest {
 }
 
 /// Runs a delete; how many documents went.
-pub(crate) fn delete(op: &mut Operation<'_>, namespace: &str, request: &DeleteRequest) -> Result<u64> {
+pub(crate) fn delete(op: &mut OperationContext<'_>, namespace: &str, request: &DeleteRequest) -> Result<u64> {
     if !request.multi {
         return Ok(u64::from(delete_one(op, namespace, &request.target)?.is_some()));
     }
@@ -37,7 +36,7 @@ pub(crate) fn delete(op: &mut Operation<'_>, namespace: &str, request: &DeleteRe
 
 /// Deletes at most `most` matches of what `target_of` makes of the collection, if anything; how many went.
 pub(crate) fn delete_some(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     namespace: &str,
     most: usize,
     target_of: &dyn Fn(&State) -> Result<Option<Target>>,
@@ -52,7 +51,7 @@ pub(crate) fn delete_some(
 }
 
 fn delete_records(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
     state: &State,
     target: &Target,
@@ -75,7 +74,7 @@ fn delete_records(
 
 /// Deletes the first match and returns it.
 pub(crate) fn delete_one(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     namespace: &str,
     target: &Target,
 ) -> Result<Option<RawDocumentBuf>> {
@@ -94,7 +93,7 @@ pub(crate) fn delete_one(
 }
 
 fn remove(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
     state: &State,
     located: Located,

@@ -11,9 +11,9 @@ use fathom_wire::DocumentWriter;
 
 use super::with_collection;
 use crate::Result;
-use crate::execution::{document_of, write_transaction};
-use crate::operation::Operation;
-use crate::storage::{Collection, Limits, State};
+use crate::execution::write_transaction;
+use crate::operation_context::OperationContext;
+use crate::storage::{Collection, Limits, State, document_of};
 
 /// Documents and bytes of one transaction (`internalInsertMaxBatchSize` and `insertVectorMaxBytes` of 4.0).
 const GROUP_DOCUMENTS: usize = 64;
@@ -23,7 +23,7 @@ const LARGEST_BYTES: usize = 16 << 20;
 
 /// Inserts documents; how many are in, and which failed. `ordered` stops at the first failure.
 pub(crate) fn insert_documents(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     namespace: &str,
     documents: &[&RawDocument],
     ordered: bool,
@@ -89,7 +89,7 @@ fn group_at<'d>(documents: &'d [&'d RawDocument], at: usize) -> &'d [&'d RawDocu
 }
 
 fn insert_group(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
     state: &State,
     documents: &[&RawDocument],
@@ -131,7 +131,7 @@ fn insert_group(
 
 /// Inserts a document that another member inserted into a capped collection, and lets the oldest fall out.
 pub(crate) fn insert_capped(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
     state: &State,
     document: &RawDocument,
@@ -156,7 +156,7 @@ struct Trimmed {
 
 /// Removes the oldest documents of a capped collection that is about to hold too much, in the transaction of the insert.
 fn trim(
-    op: &Operation<'_>,
+    op: &OperationContext<'_>,
     collection: &Collection,
     state: &State,
     limits: Limits,

@@ -1,31 +1,35 @@
-//! Inserts, updates and deletes, each in transactions of the engine that are tried again on a write conflict.
+//! Inserts, updates and deletes, each in transactions of the engine that are tried again on a write conflict. The
+//! document that a write is about is found inside the write's own transaction.
 
 mod delete;
 mod insert;
 #[cfg(test)]
 mod speed;
-mod target;
 mod update;
-
-pub(crate) use delete::{DeleteRequest, delete, delete_one, delete_some};
-pub(crate) use insert::{insert_capped, insert_documents, now, prepare};
-pub(crate) use target::Target;
-pub(crate) use update::{UpdateRequest, update};
 
 use std::sync::Arc;
 
-use fathom_query::{Code, Failure};
+use bson::RawDocumentBuf;
+use fathom_query::{Code, Failure, Filter, Hint, IndexInfo, Matched, Sort, choose};
 
 use crate::Result;
-use crate::operation::Operation;
+use crate::buffers;
+use crate::cursors::{Fetch, Scan};
+use crate::execution::plan_summary;
+use crate::execution::scan::Flow;
+use crate::operation_context::OperationContext;
 use crate::storage::{Collection, State};
+
+pub(crate) use delete::{DeleteRequest, delete, delete_one, delete_some};
+pub(crate) use insert::{insert_capped, insert_documents, now, prepare};
+pub(crate) use update::{UpdateRequest, update};
 
 /// Looks a collection up for writing and hands it to `work` with its state held; looks again if it went in between.
 pub(crate) fn with_collection<T>(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     namespace: &str,
     create: bool,
-    mut work: impl FnMut(&mut Operation<'_>, Option<(&Arc<Collection>, &State)>) -> Result<T>,
+    mut work: impl FnMut(&mut OperationContext<'_>, Option<(&Arc<Collection>, &State)>) -> Result<T>,
 ) -> Result<T> {
     loop {
         let catalog = &op.instance.catalog;
@@ -45,4 +49,101 @@ pub(crate) fn with_collection<T>(
         op.collection = Some(Arc::clone(&collection));
         return work(op, Some((&collection, &state)));
     }
+}
+
+/// What a write looks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) filter: Filter,
+    pub(crate) hint: Option<Hint>,
+    /// Which match is the first, for `findAndModify`.
+    pub(crate) sort: Option<Sort>,
+}
+
+/// The document that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Located {
+    pub(crate) record: i64,
+    pub(crate) document: RawDocumentBuf,
+    pub(crate) matched: Matched,
+}
+
+impl Target {
+    /// The first match in the transaction that is open.
+    pub(crate) fn first(
+        &self,
+        op: &mut OperationContext<'_>,
+        collection: &Collection,
+        state: &State,
+    ) -> Result<Option<Located>> {
+        if let (Some(id), None) = (self.filter.only_id(), &self.hint)
+            && op.owns_id(id) == Some(true)
+        {
+            op.figures.plan.get_or_insert("IDHACK".into());
+            let mut bytes = buffers::take();
+            let Some(record) = op.document_by_id(collection, id, &mut bytes)? else { return Ok(None) };
+            let document = owned_document(bytes)?;
+            return Ok(Some(Located { record, document, matched: Matched::default() }));
+        }
+        let (mut scan, sorted) = self.scan(op, state, Fetch::Record)?;
+        let sort = self.sort.as_ref().filter(|_| !sorted);
+        let mut best: Option<(Vec<u8>, Located)> = None;
+        scan.run_within(op, collection, &mut |found| {
+            let key = sort.map(|sort| sort.key(found.document)).unwrap_or_default();
+            if best.as_ref().is_none_or(|(least, _)| key < *least) {
+                let document = found.document.to_owned();
+                best = Some((key, Located { record: found.record, document, matched: found.matched }));
+            }
+            Ok(if sort.is_some() { Flow::More } else { Flow::Enough })
+        })?;
+        Ok(best.map(|(_, located)| located))
+    }
+
+    /// The records of all matches, `most` at most, in snapshots of their own: what a write to many then looks at one by one.
+    pub(crate) fn all(
+        &self,
+        op: &mut OperationContext<'_>,
+        collection: &Collection,
+        state: &State,
+        most: usize,
+    ) -> Result<Vec<i64>> {
+        let (mut scan, _) = self.scan(op, state, Fetch::Nothing)?;
+        let mut records = Vec::new();
+        scan.run(op, collection, &mut |found| {
+            records.push(found.record);
+            Ok(if records.len() < most { Flow::More } else { Flow::Enough })
+        })?;
+        Ok(records)
+    }
+
+    /// A record again, in the transaction that is open, if it still is there and still matches.
+    pub(crate) fn again(
+        &self,
+        op: &mut OperationContext<'_>,
+        collection: &Collection,
+        record: i64,
+    ) -> Result<Option<Located>> {
+        let mut bytes = Vec::new();
+        let key = fathom_engine::Key::Number(record);
+        if !op.session().get(collection.records_table()?, key, &mut bytes)? {
+            return Ok(None);
+        }
+        let document = owned_document(bytes)?;
+        let Some(matched) = self.filter.matches(&document)? else { return Ok(None) };
+        Ok(Some(Located { record, document, matched }))
+    }
+
+    fn scan(&self, op: &mut OperationContext<'_>, state: &State, fetch: Fetch) -> Result<(Scan, bool)> {
+        let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
+        let (plan, _) = choose(&self.filter, self.sort.as_ref(), None, self.hint.as_ref(), &indexes)?;
+        crate::execution::find::check_table_scan(op, &plan)?;
+        op.figures.plan.get_or_insert_with(|| plan_summary(&plan, state).into());
+        Ok((Scan::new(&plan, state, &self.filter, fetch)?.owned_by(op.ownership.clone()), plan.sorted))
+    }
+}
+
+/// Bytes that a table holds as a document, without a copy.
+fn owned_document(bytes: Vec<u8>) -> Result<RawDocumentBuf> {
+    RawDocumentBuf::from_bytes(bytes)
+        .map_err(|error| Failure::new(Code::InvalidBSON, format!("a record is not a BSON document: {error}")))
 }

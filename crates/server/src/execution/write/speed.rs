@@ -67,8 +67,7 @@ fn writes_and_reads_of_documents_of_1_kb() {
         config.storage.rocksdb.cache_size_gb = Some(0.5);
         let log = Arc::new(Log::quiet(&config.log_options()));
         let engine = crate::engines::open(&config.storage, &log).unwrap();
-        let (instance, _) =
-            Instance::new(config, engine, None, log, crate::commands::COMMANDS.len()).unwrap();
+        let (instance, _) = Instance::new(config, engine, None, log, crate::commands::registry()).unwrap();
         let session = instance.engine.session().unwrap();
         let client = Client::internal();
         let place = Surroundings { instance: &instance, session: &*session, client: &client, in_loop: false };

@@ -6,11 +6,10 @@ use bson::{Bson, RawDocument, RawDocumentBuf};
 use fathom_query::{Applied, Code, Failure, Matched, Update, UpdateMoment};
 
 use super::insert::{insert_documents, now};
-use super::target::{Located, Target};
-use super::with_collection;
+use super::{Located, Target, with_collection};
 use crate::Result;
 use crate::execution::write_transaction;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
 use crate::storage::{Collection, State};
 
 /// What an update is asked to do.
@@ -47,7 +46,7 @@ impl UpdateOutcome {
 
 /// Runs an update.
 pub(crate) fn update(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     namespace: &str,
     request: &UpdateRequest,
 ) -> Result<UpdateOutcome> {
@@ -65,7 +64,7 @@ pub(crate) fn update(
 }
 
 fn update_or_insert(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     namespace: &str,
     request: &UpdateRequest,
 ) -> Result<UpdateOutcome> {
@@ -78,7 +77,7 @@ fn update_or_insert(
 }
 
 fn update_one(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
     state: &State,
     request: &UpdateRequest,
@@ -101,7 +100,7 @@ fn update_one(
 }
 
 fn update_many(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
     state: &State,
     request: &UpdateRequest,
@@ -125,7 +124,7 @@ fn update_many(
 
 /// Applies the update to a located document and writes it; none if nothing changes.
 fn change(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
     state: &State,
     request: &UpdateRequest,
@@ -169,7 +168,7 @@ fn growth(before: &RawDocument, after: &RawDocument) -> i64 {
     length(after) - length(before)
 }
 
-fn upsert(op: &mut Operation<'_>, namespace: &str, request: &UpdateRequest) -> Result<UpdateOutcome> {
+fn upsert(op: &mut OperationContext<'_>, namespace: &str, request: &UpdateRequest) -> Result<UpdateOutcome> {
     let moment = UpdateMoment {
         matched: Matched::default(),
         inserting: true,

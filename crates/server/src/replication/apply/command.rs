@@ -9,14 +9,15 @@ use bson::Document;
 use fathom_engine::{Durability, Key};
 use fathom_query::{Code, Failure, IndexKeys};
 
-use super::Manner;
+use super::document::Manner;
 use crate::Result;
-use crate::operation::Operation;
-use crate::replication::entry::Entry;
-use crate::storage::{Collection, CollectionOptions, Index, IndexSpec, State, build_indexes};
+use crate::execution::build_indexes;
+use crate::operation_context::OperationContext;
+use crate::replica_set::Entry;
+use crate::storage::{Collection, CollectionOptions, Index, IndexSpec, State};
 
 /// Applies it.
-pub(super) fn apply(op: &mut Operation<'_>, entry: &Entry, manner: Manner) -> Result<()> {
+pub(super) fn apply(op: &mut OperationContext<'_>, entry: &Entry, manner: Manner) -> Result<()> {
     let command = crate::parse::owned(&entry.object)?;
     let Some((name, target)) = command.iter().next() else {
         return Err(unknown("an empty command"));
@@ -45,7 +46,7 @@ pub(super) fn apply(op: &mut Operation<'_>, entry: &Entry, manner: Manner) -> Re
     }
 }
 
-fn create(op: &Operation<'_>, entry: &Entry, namespace: &str, command: &Document) -> Result<()> {
+fn create(op: &OperationContext<'_>, entry: &Entry, namespace: &str, command: &Document) -> Result<()> {
     let mut options = command.clone();
     options.remove("create");
     options.remove("idIndex");
@@ -65,7 +66,7 @@ fn create(op: &Operation<'_>, entry: &Entry, namespace: &str, command: &Document
     catalog.create_as(namespace, CollectionOptions { document: options }, uuid).map(drop)
 }
 
-fn rename(op: &Operation<'_>, command: &Document, manner: Manner) -> Result<()> {
+fn rename(op: &OperationContext<'_>, command: &Document, manner: Manner) -> Result<()> {
     let text = |name: &str| command.get_str(name).unwrap_or_default();
     let (from, to) = (text("renameCollection"), text("to"));
     let catalog = &op.instance.catalog;
@@ -77,9 +78,9 @@ fn rename(op: &Operation<'_>, command: &Document, manner: Manner) -> Result<()> 
 
 /// Looks the collection up and holds it alone; nothing is done where it is gone.
 fn alone(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     namespace: &str,
-    work: impl FnOnce(&mut Operation<'_>, &Arc<Collection>, &mut State) -> Result<()>,
+    work: impl FnOnce(&mut OperationContext<'_>, &Arc<Collection>, &mut State) -> Result<()>,
 ) -> Result<()> {
     loop {
         let Some(collection) = op.instance.catalog.get(namespace) else { return Ok(()) };
@@ -90,7 +91,12 @@ fn alone(
     }
 }
 
-fn create_index(op: &mut Operation<'_>, namespace: &str, mut spec: Document, manner: Manner) -> Result<()> {
+fn create_index(
+    op: &mut OperationContext<'_>,
+    namespace: &str,
+    mut spec: Document,
+    manner: Manner,
+) -> Result<()> {
     spec.remove("createIndexes");
     let spec = IndexSpec::new(spec);
     alone(op, namespace, |op, collection, state| {
@@ -110,7 +116,7 @@ fn create_index(op: &mut Operation<'_>, namespace: &str, mut spec: Document, man
 
 /// A unique index over documents some of which are as later entries made them: the last of a key has it.
 pub(in crate::replication) fn build_relaxed(
-    op: &Operation<'_>,
+    op: &OperationContext<'_>,
     collection: &Collection,
     spec: IndexSpec,
     defaults: &Document,
@@ -123,7 +129,7 @@ pub(in crate::replication) fn build_relaxed(
     let mut more = cursor.first()?;
     while more {
         let record = cursor.key().number().unwrap_or_default();
-        index.keys(crate::execution::document_of(cursor.value())?, &mut keys)?;
+        index.keys(crate::storage::document_of(cursor.value())?, &mut keys)?;
         rows.extend(keys.keys.iter().map(|key| index.entry_bytes(key, record)));
         if keys.multikey {
             index.become_multikey();
@@ -139,7 +145,7 @@ pub(in crate::replication) fn build_relaxed(
     Ok(Arc::new(index))
 }
 
-fn drop_index(op: &mut Operation<'_>, namespace: &str, command: &Document) -> Result<()> {
+fn drop_index(op: &mut OperationContext<'_>, namespace: &str, command: &Document) -> Result<()> {
     let name = command.get_str("index").unwrap_or_default().to_owned();
     alone(op, namespace, |op, collection, state| {
         if name == "_id_" || !state.indexes.iter().any(|index| index.name() == name) {
@@ -149,10 +155,10 @@ fn drop_index(op: &mut Operation<'_>, namespace: &str, command: &Document) -> Re
     })
 }
 
-fn modify(op: &mut Operation<'_>, namespace: &str, command: &Document) -> Result<()> {
+fn modify(op: &mut OperationContext<'_>, namespace: &str, command: &Document) -> Result<()> {
     let request = crate::parse::raw_of(command)?;
     alone(op, namespace, |op, collection, state| {
-        crate::commands::apply_coll_mod(op, &request, collection, state)
+        crate::execution::coll_mod::apply_coll_mod(op, &request, collection, state)
     })
 }
 

@@ -6,18 +6,26 @@ use bson::{RawBsonRef, RawDocument};
 use fathom_engine::Durability;
 use fathom_query::{Applied, Code, Failure, Matched, Update, UpdateMoment};
 
-use super::Manner;
 use crate::Result;
-use crate::execution::{document_of, now};
-use crate::operation::Operation;
-use crate::replication::entry::{Entry, Kind};
-use crate::storage::{Collection, Effect, State};
+use crate::execution::now;
+use crate::operation_context::OperationContext;
+use crate::replica_set::{ChangeKind, Entry};
+use crate::storage::{Collection, Effect, State, document_of};
+
+/// How what is found is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// The data stand exactly before the batch.
+    Exact,
+    /// The data may have some of the entries already, or later ones.
+    Relaxed,
+}
 
 /// How often a write conflict is tried again before it counts as a fault: nobody else writes these documents.
 const MOST_TRIES: u32 = 1000;
 
 /// Applies it.
-pub(super) fn apply(op: &mut Operation<'_>, entry: &Entry, manner: Manner) -> Result<()> {
+pub(super) fn apply(op: &mut OperationContext<'_>, entry: &Entry, manner: Manner) -> Result<()> {
     loop {
         let Some(collection) = find(op, entry) else {
             // It was dropped later, or lies in a database that is gone.
@@ -28,7 +36,7 @@ pub(super) fn apply(op: &mut Operation<'_>, entry: &Entry, manner: Manner) -> Re
             continue;
         }
         op.instance.catalog.before_write(&collection)?;
-        if collection.limits().is_some() && entry.kind == Kind::Insert {
+        if collection.limits().is_some() && entry.kind == ChangeKind::Insert {
             return insert_capped(op, &collection, &state, entry);
         }
         return write(op, &collection, &state, entry, manner);
@@ -36,7 +44,7 @@ pub(super) fn apply(op: &mut Operation<'_>, entry: &Entry, manner: Manner) -> Re
 }
 
 /// The collection by its UUID, which stays when it is renamed.
-fn find(op: &Operation<'_>, entry: &Entry) -> Option<Arc<Collection>> {
+fn find(op: &OperationContext<'_>, entry: &Entry) -> Option<Arc<Collection>> {
     let named = op.instance.catalog.get(&entry.namespace);
     match (named, entry.collection) {
         (Some(named), None) => Some(named),
@@ -47,7 +55,7 @@ fn find(op: &Operation<'_>, entry: &Entry) -> Option<Arc<Collection>> {
 }
 
 fn write(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
     state: &State,
     entry: &Entry,
@@ -81,7 +89,7 @@ fn write(
 }
 
 fn change(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: &Collection,
     state: &State,
     entry: &Entry,
@@ -90,9 +98,9 @@ fn change(
     let session = op.session();
     let id = entry.id().ok_or_else(|| Failure::new(Code::NoSuchKey, "the entry names no _id"))?;
     match entry.kind {
-        Kind::Insert => collection.put_relaxed(session, state, &entry.object),
-        Kind::Delete => collection.remove_relaxed(session, state, id, &mut Vec::new()),
-        Kind::Update => {
+        ChangeKind::Insert => collection.put_relaxed(session, state, &entry.object),
+        ChangeKind::Delete => collection.remove_relaxed(session, state, id, &mut Vec::new()),
+        ChangeKind::Update => {
             let mut before = Vec::new();
             let found = collection.find_by_id(session, id, &mut before)?;
             if is_replacement(&entry.object) {
@@ -122,7 +130,7 @@ fn change(
                 _ => Ok(Effect::default()),
             }
         }
-        Kind::Command | Kind::Noop => Ok(Effect::default()),
+        ChangeKind::Command | ChangeKind::Noop => Ok(Effect::default()),
     }
 }
 
@@ -131,7 +139,7 @@ fn is_replacement(object: &RawDocument) -> bool {
 }
 
 /// The operators of an entry, without the version of their language.
-fn modifiers(op: &mut Operation<'_>, object: &RawDocument) -> Result<Update> {
+fn modifiers(op: &mut OperationContext<'_>, object: &RawDocument) -> Result<Update> {
     let mut bytes = Vec::with_capacity(object.as_bytes().len());
     let mut writer = fathom_wire::DocumentWriter::new(&mut bytes);
     for (name, value) in object.iter().flatten().filter(|(name, _)| name.as_str() != "$v") {
@@ -143,7 +151,7 @@ fn modifiers(op: &mut Operation<'_>, object: &RawDocument) -> Result<Update> {
 
 /// A document that comes into a capped collection pushes out the oldest, as on the primary.
 fn insert_capped(
-    op: &mut Operation<'_>,
+    op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
     state: &State,
     entry: &Entry,

@@ -8,6 +8,7 @@ mod command;
 mod document;
 
 pub(super) use command::build_relaxed;
+pub(super) use document::Manner;
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,24 +18,14 @@ use fathom_engine::Session;
 use fathom_query::{Code, Failure};
 use fathom_wire::DocumentWriter;
 
-use super::entry::{Entry, Kind};
-use super::unreplicated::Unreplicated;
 use crate::Result;
 use crate::client::Client;
 use crate::instance::Instance;
-use crate::operation::Operation;
+use crate::operation_context::OperationContext;
+use crate::replica_set::{ChangeKind, Entry, Unreplicated};
 
 /// Fewer entries than this are applied by one thread: starting others would take longer.
 const ALONE: usize = 32;
-
-/// How what is found is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
-    /// The data stand exactly before the batch.
-    Exact,
-    /// The data may have some of the entries already, or later ones.
-    Relaxed,
-}
 
 /// The threads' sessions, kept from batch to batch.
 pub(crate) struct Applier {
@@ -61,7 +52,7 @@ impl Applier {
         while let Some(rest) = entries.get(from..)
             && !rest.is_empty()
         {
-            let documents = rest.iter().take_while(|entry| entry.kind != Kind::Command).count();
+            let documents = rest.iter().take_while(|entry| entry.kind != ChangeKind::Command).count();
             self.apply_documents(rest.get(..documents).unwrap_or_default(), manner)?;
             if let Some(entry) = rest.get(documents) {
                 self.apply_command(entry, manner)?;
@@ -103,7 +94,7 @@ impl Applier {
 
     /// The entries by the thread that applies them; each lane in order.
     fn lanes<'e>(&self, entries: &'e [Entry]) -> Vec<Vec<&'e Entry>> {
-        let work = || entries.iter().filter(|entry| entry.kind != Kind::Noop);
+        let work = || entries.iter().filter(|entry| entry.kind != ChangeKind::Noop);
         let threads = self.sessions.len().min(entries.len() / (ALONE / 2));
         if entries.len() < ALONE || threads < 2 {
             return vec![work().collect()];
@@ -143,11 +134,11 @@ impl Applier {
 pub(crate) fn with_operation<T>(
     instance: &Arc<Instance>,
     session: &dyn Session,
-    work: impl FnOnce(&mut Operation<'_>) -> Result<T>,
+    work: impl FnOnce(&mut OperationContext<'_>) -> Result<T>,
 ) -> Result<T> {
     let _quiet = Unreplicated::begin();
     let client = Client::internal();
-    work(&mut Operation::new(instance, session, &client))
+    work(&mut OperationContext::new(instance, session, &client))
 }
 
 fn explained(entry: &Entry, failure: &Failure) -> Failure {

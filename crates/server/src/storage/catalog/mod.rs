@@ -3,8 +3,7 @@
 //! A change is written to the catalog table first and durable before a table goes, so that a crash leaves at most tables
 //! that nobody names; they are dropped at the next start, as mongod does.
 
-mod indexes;
-mod rename;
+mod changes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,10 +18,10 @@ use super::catalog_entry::CatalogEntry;
 use super::collection::Parts;
 use super::pending_drops::PendingDrops;
 use super::sizes::SizeStorer;
-use super::{Collection, CollectionOptions, Index, IndexSpec, LockWaits, State};
+use super::{
+    Collection, CollectionOptions, Index, IndexSpec, LockWaits, OpObserver, SetTables, State, Validator,
+};
 use crate::Result;
-use crate::execution::Validator;
-use crate::replication::{Change, Logged, Oplog, SetTables};
 
 const IDENT: &str = "_mdb_catalog";
 
@@ -43,8 +42,8 @@ pub(crate) struct Catalog {
     lock_waits: Arc<LockWaits>,
     /// Which tables are journaled: in a replica set only what is in `local`.
     tables: SetTables,
-    /// Where changes are logged for other members.
-    oplog: OnceLock<Arc<Oplog>>,
+    /// Who hears of changes, if anybody.
+    observer: OnceLock<Arc<dyn OpObserver>>,
 }
 
 impl Catalog {
@@ -64,7 +63,7 @@ impl Catalog {
             table,
             sizes: SizeStorer::open(engine, tables)?,
             tables,
-            oplog: OnceLock::new(),
+            observer: OnceLock::new(),
             collections: RwLock::default(),
             changes: Mutex::new(()),
             next_record: AtomicU64::new(1),
@@ -181,10 +180,10 @@ impl Catalog {
         names.into_iter().collect()
     }
 
-    /// Logs changes from now on, where the server is a member of a set.
-    pub(crate) fn log_to(&self, oplog: Arc<Oplog>) {
+    /// Tells an observer of changes from now on.
+    pub(crate) fn set_observer(&self, observer: Arc<dyn OpObserver>) {
         // It is set once, when the server starts.
-        let _ = self.oplog.set(oplog);
+        let _ = self.observer.set(observer);
     }
 
     /// Makes a collection (or a view, which has no table); `NamespaceExists` if the name is taken.
@@ -308,8 +307,7 @@ impl Catalog {
         session.remove(&self.table, Key::Number(collection.catalog_record()))?;
         self.sizes.forget(&*session, collection.ident())?;
         let dropped = doc! { "drop": collection.name() };
-        let logged = self.log(&*session, collection, &[dropped])?;
-        self.commit(&*session, collection.namespace(), logged)?;
+        self.commit(&*session, collection.namespace(), collection, &[dropped])?;
         state.gone = true;
         self.collections.write().remove(collection.namespace());
         collection.capped().announce();
@@ -333,32 +331,23 @@ impl Catalog {
         let session = self.engine.session()?;
         session.begin()?;
         self.put(&*session, collection, state)?;
-        let logged = self.log(&*session, collection, commands)?;
-        self.commit(&*session, collection.namespace(), logged)
+        self.commit(&*session, collection.namespace(), collection, commands)
     }
 
-    /// Puts commands into the oplog, in the session's transaction; [`Catalog::commit`] makes them be entries.
-    fn log(
+    /// Commits the session's transaction, as durable as changes of `namespace` are, and tells the observer by which commands the collection
+    /// changed in it.
+    fn commit(
         &self,
         session: &dyn Session,
+        namespace: &str,
         collection: &Collection,
         commands: &[Document],
-    ) -> Result<Option<Logged<'_>>> {
-        let Some(oplog) = self.oplog.get() else { return Ok(None) };
-        let mut changes = Vec::with_capacity(commands.len());
-        for command in commands {
-            changes.push(Change::command(collection.namespace(), Some(collection.uuid()), command)?);
+    ) -> Result<()> {
+        let durability = self.durability(namespace);
+        match self.observer.get() {
+            Some(observer) => observer.on_commands(session, collection, commands, durability),
+            None => Ok(session.commit(durability)?),
         }
-        oplog.log(session, &changes)
-    }
-
-    /// Commits the session's transaction with what was logged in it, as durable as changes of this collection are.
-    fn commit(&self, session: &dyn Session, namespace: &str, logged: Option<Logged<'_>>) -> Result<()> {
-        session.commit(self.durability(namespace))?;
-        if let Some(logged) = logged {
-            logged.committed(|_, _| {});
-        }
-        Ok(())
     }
 
     /// What the journal holds, or replaying the oplog brings back, need not be synced now.

@@ -1,8 +1,6 @@
 //! A [`Screen`] on a terminal of any size: what matters most keeps its lines when there are few.
 
-mod bars;
-mod heat;
-mod help;
+mod charts;
 pub(crate) mod paint;
 mod sections;
 
@@ -19,6 +17,27 @@ const WIDE: u16 = 76;
 /// Lines of the heat strip where there is room for no more and for as much as it likes.
 const HEAT_LEAST: usize = 4;
 const HEAT_MOST: usize = 9;
+/// Table: the help: what the keys do and what the lines mean, on one screen.
+const HELP: [&str; 18] = [
+    "q  quit (Ctrl-C and Esc too)      p  pause the screen; collecting goes on",
+    "m  mark this moment in the run    ?  this help",
+    "",
+    "loops     the mean time of an operation and the layers it went to, from",
+    "          the last minutes; ! where they do not add up",
+    "heat      a column a second, a line a decade of latency; C a checkpoint,",
+    "          m your marks. Hotter: more of that second's operations",
+    "queues    how many stand at each rung, of how many it lets through, and",
+    "          +n waiting in front of it. CAP: full in that share of the last",
+    "          minute's samples",
+    "serv/resp time from the send, and from when the operation was due",
+    "checkpoint time until the next is due; the last five: time and bytes",
+    "device    mean time of reads, writes and flushes of the last ten seconds",
+    "io PSI    share of time in which some task waited for a device",
+    "suspects  the findings to look at first, with the gain they promise",
+    "notes     what could not be read, and what that costs",
+    "",
+    "Nothing is ever changed: only reading commands are sent. docs/watch.md",
+];
 
 /// What the person asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +67,7 @@ impl Row {
 pub(crate) fn draw(frame: &mut Frame<'_>, screen: &Screen, mode: Mode, paint: Paint) {
     let area = frame.area();
     if mode.shows_help {
-        frame.render_widget(Paragraph::new(help::lines()), area);
+        frame.render_widget(Paragraph::new(help()), area);
         return;
     }
     let mut rows = rows(screen, mode, area, paint);
@@ -99,7 +118,7 @@ fn rows(screen: &Screen, mode: Mode, area: Rect, paint: Paint) -> Vec<Row> {
     let free = usize::from(area.height).saturating_sub(others);
     let heat = match screen.heat.is_empty() {
         true => Vec::new(),
-        false => heat::lines(&screen.heat, column, free.clamp(HEAT_LEAST, HEAT_MOST), paint),
+        false => charts::heat_strip(&screen.heat, column, free.clamp(HEAT_LEAST, HEAT_MOST), paint),
     };
     if is_wide {
         rows.push(Row { rank: 6, left: heat, right: latency });
@@ -129,4 +148,9 @@ fn fit(rows: &mut [Row], height: usize) {
         row.right.truncate(kept);
         surplus = surplus.saturating_sub(had - kept);
     }
+}
+
+/// The help as lines.
+fn help() -> Vec<Line<'static>> {
+    HELP.iter().map(|line| Line::raw(*line)).collect()
 }

@@ -3,7 +3,7 @@
 use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
-use super::bars::{gauge, legend, stack};
+use super::charts::{gauge, legend, stack};
 use super::paint::{Paint, clip_start, clock, count, megabytes, percent, span, time, time_or_dash};
 use crate::verbs::watch::view::{Checkpoints, LoopRow, Member, Rung, Screen, Suspect};
 use fathom_record::verdict::Outcome;

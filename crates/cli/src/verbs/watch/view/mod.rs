@@ -3,30 +3,26 @@
 //! Nothing here knows of terminals, so that every number on the screen can be tested, and `--json` prints the same.
 
 mod checkpoints;
-mod devices;
+mod deployment;
 pub(crate) mod heat;
-mod ladder;
-mod latency;
-mod loops;
-mod members;
+mod operations;
 mod reading;
-mod suspects;
 
 use fathom_explain::Judgement;
 use fathom_record::verdict::Verdict;
+use fathom_record::{Confidence, Finding, Severity};
+use fathom_session::RecentWindow;
 use serde::Serialize;
 
 pub(crate) use self::checkpoints::{Checkpoints, Cycle};
-pub(crate) use self::devices::Device;
+pub(crate) use self::deployment::{Device, Member};
 pub(crate) use self::heat::Heat;
-pub(crate) use self::ladder::Rung;
-pub(crate) use self::latency::LatencyRow;
-pub(crate) use self::loops::{LoopPart, LoopRow};
-pub(crate) use self::members::Member;
-pub(crate) use self::suspects::Suspect;
+pub(crate) use self::operations::{LatencyRow, LoopPart, LoopRow, Rung};
 
 use self::reading::{Look, SECOND_NS};
-use crate::watching::Recent;
+
+/// How many suspects are shown.
+const SUSPECTS: usize = 3;
 
 /// Everything on the screen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -59,30 +55,62 @@ pub(crate) struct Screen {
 
 impl Screen {
     /// What there is to show of the last minutes.
-    pub(crate) fn of(target: &str, recent: &Recent, judgement: &Judgement) -> Screen {
+    pub(crate) fn of(target: &str, recent: &RecentWindow, judgement: &Judgement) -> Screen {
         let look = Look { evidence: &recent.evidence };
         let samplers = look.named("monitor.", ".cpu_us");
-        let devices = devices::all(look);
+        let devices = deployment::devices(look);
         let own_us: Vec<f64> =
             samplers.iter().filter_map(|name| look.rate(&format!("monitor.{name}.cpu_us"))).collect();
         Screen {
             target: target.to_owned(),
             elapsed_s: recent.newest_ns() as f64 / SECOND_NS as f64,
-            members: members::all(look, &devices),
-            changes: members::changes(look),
-            loops: loops::rows(look, judgement),
+            members: deployment::members(look, &devices),
+            changes: deployment::changes(look),
+            loops: operations::loop_rows(look, judgement),
             heat: heat::strip(look),
-            ladder: ladder::rungs(look),
+            ladder: operations::rungs(look),
             checkpoints: checkpoints::all(look),
-            latency: latency::rows(look),
+            latency: operations::latency_rows(look),
             devices,
-            io_pressure_share: devices::pressure_share(look, "io"),
-            cpu_pressure_share: devices::pressure_share(look, "cpu"),
+            io_pressure_share: deployment::pressure_share(look, "io"),
+            cpu_pressure_share: deployment::pressure_share(look, "cpu"),
             cpu_idle_pct: look.level("host.cpu.idle_pct"),
             verdict: judgement.verdict.clone(),
-            suspects: suspects::top(judgement),
+            suspects: suspects(judgement),
             notes: recent.notes.clone(),
             own_cpu_share: (!own_us.is_empty()).then(|| own_us.iter().sum::<f64>() / 1e6),
         }
     }
+}
+
+/// A finding that a person should look at first, in a line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Suspect {
+    pub(crate) id: String,
+    pub(crate) claim: String,
+    pub(crate) confidence: Confidence,
+    pub(crate) severity: Severity,
+    /// The part of the mean response time that would go without it.
+    pub(crate) cost_share: Option<f64>,
+    /// What following its advice would take off, as a share, and of what.
+    pub(crate) gain: Option<(f64, String)>,
+}
+
+/// The first of the findings that say that something is wrong or worth knowing, as they are ranked: by what they cost.
+fn suspects(judgement: &Judgement) -> Vec<Suspect> {
+    let is_worth_a_line = |finding: &&Finding| finding.severity > Severity::Ok;
+    judgement
+        .findings
+        .iter()
+        .filter(is_worth_a_line)
+        .take(SUSPECTS)
+        .map(|finding| Suspect {
+            id: finding.id.clone(),
+            claim: finding.claim.clone(),
+            confidence: finding.confidence,
+            severity: finding.severity,
+            cost_share: finding.cost.as_ref().map(|cost| cost.share),
+            gain: finding.gain.as_ref().map(|gain| (gain.share, gain.of.clone())),
+        })
+        .collect()
 }

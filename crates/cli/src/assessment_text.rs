@@ -1,0 +1,170 @@
+//! An assessment as text for people and as a JSON document: the layers, the findings, what could not be read, what monitoring cost.
+
+use std::path::Path;
+
+use fathom_explain::{Evidence, Judgement, MonitoringCost};
+use fathom_record::disk::Entry;
+use fathom_record::{ServerEventKind, State};
+use fathom_report::{
+    amplification_lines, budget_blocks, findings_text, member_lines, queue_lines, verdict_lines,
+};
+use fathom_session::{Assessment, ranked_findings};
+use serde_json::{Map, Value, json};
+
+use crate::output::WIDTH;
+
+const SECOND_NS: f64 = 1e9;
+
+/// The text of a run that ended so, or of a deployment that was monitored; `folder` is where it was recorded.
+pub(crate) fn text(assessment: &Assessment, state: State, folder: Option<&Path>) -> String {
+    let Assessment { subject, evidence, judgement, notes } = assessment;
+    let seconds = evidence.window_ns.1.saturating_sub(evidence.window_ns.0) as f64 / SECOND_NS;
+    let mut blocks: Vec<String> =
+        judgement.verdict.iter().map(|verdict| verdict_lines(verdict, WIDTH).join("\n")).collect();
+    blocks.push(format!("{subject}: {seconds:.0} s on one clock{}", state_word(state)));
+    blocks.extend(members(evidence));
+    blocks.extend(figures(judgement));
+    let findings = findings_text(&judgement.findings, WIDTH, false);
+    blocks.extend((!findings.is_empty()).then_some(findings));
+    if !notes.is_empty() {
+        let lines = notes.iter().flat_map(|note| fathom_report::wrapped(note, "  ? ", "    ", WIDTH));
+        let lines: Vec<String> = std::iter::once("What could not be read".to_owned()).chain(lines).collect();
+        blocks.push(lines.join("\n"));
+    }
+    let mut last = Vec::new();
+    if let Some(cost) = MonitoringCost::of(evidence) {
+        last.push(format!(
+            "Watching took {:.2} % of one core and {:.2} ms of the servers' time a second.",
+            100.0 * cost.core_share,
+            cost.server_ms_per_s
+        ));
+    }
+    last.extend(folder.map(|folder| format!("Run folder: {}", folder.display())));
+    blocks.extend((!last.is_empty()).then(|| last.join("\n")));
+    blocks.join("\n\n")
+}
+
+/// The figures that findings rest on: budgets, queues, amplification, the servers side by side; a block each.
+fn figures(judgement: &Judgement) -> Vec<String> {
+    let Judgement { budgets, ladders, amplifications, members, .. } = judgement;
+    let mut blocks: Vec<String> = Vec::new();
+    blocks.extend(budget_blocks(budgets, WIDTH).into_iter().map(|lines| lines.join("\n")));
+    blocks.extend(ladders.iter().map(|ladder| queue_lines(ladder, WIDTH).join("\n")));
+    blocks.extend(amplifications.iter().map(|one| amplification_lines(one, WIDTH).join("\n")));
+    if members.len() > 1 {
+        blocks.push(member_lines(members, true, WIDTH).join("\n"));
+    }
+    blocks.retain(|block| !block.is_empty());
+    blocks
+}
+
+/// Everything that was judged, as fields of a document.
+fn judged_fields(assessment: &Assessment) -> Map<String, Value> {
+    let Assessment { judgement, notes, .. } = assessment;
+    let Judgement { budgets, ladders, amplifications, members, findings, withheld, verdict, .. } = judgement;
+    let fields = [
+        ("verdict", json!(verdict)),
+        ("layers", json!(budgets)),
+        ("findings", json!(findings)),
+        ("ladders", json!(ladders)),
+        ("amplification", json!(amplifications)),
+        ("members", json!(members)),
+        ("withheld", json!(withheld)),
+        ("notes", json!(notes)),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn state_word(state: State) -> &'static str {
+    match state {
+        State::Complete => "",
+        State::Interrupted => ", interrupted",
+        State::Failed => ", of a run that failed",
+        State::Running => ", of a run that has no end",
+    }
+}
+
+/// A line for each server: who it is.
+fn members(evidence: &Evidence) -> Option<String> {
+    let line = |member: String| {
+        let fact = |what: &str| evidence.environment.get(&format!("server.{member}{what}")).cloned();
+        let mut words: Vec<String> =
+            ["", ".role", ".engine", ".version"].into_iter().filter_map(fact).collect();
+        words.extend(fact(".shard").or_else(|| fact(".set")).map(|part_of| format!("of {part_of}")));
+        words.extend(fact(".hidden").map(|_| "hidden".to_owned()));
+        words.extend(fact(".votes").filter(|votes| votes == "0").map(|_| "without a vote".to_owned()));
+        fathom_report::wrapped(&words.join(" "), &format!("  server {member}  "), "      ", WIDTH)
+    };
+    let mut lines: Vec<String> = evidence.members().into_iter().flat_map(line).collect();
+    lines.extend(changes(evidence));
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// What changed among the servers while they were watched: failovers, members that went and came back.
+fn changes(evidence: &Evidence) -> Vec<String> {
+    const MOST: usize = 20;
+    let told: Vec<String> = evidence
+        .results
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::ServerEvent(event) if event.kind == ServerEventKind::Member => {
+                Some(format!("{:.1} s: {}", event.at_ns as f64 / SECOND_NS, event.line))
+            }
+            _ => None,
+        })
+        .collect();
+    let surplus = told.len().saturating_sub(MOST);
+    let mut lines: Vec<String> =
+        told.iter().take(MOST).flat_map(|line| fathom_report::wrapped(line, "  * ", "    ", WIDTH)).collect();
+    if surplus > 0 {
+        lines.push(format!("  * and {surplus} more changes"));
+    }
+    lines
+}
+
+/// The document of the verb `explain`.
+pub(crate) fn document(assessment: &Assessment, state: State, folder: Option<&Path>) -> Value {
+    let Assessment { subject, evidence, .. } = assessment;
+    let (begin_ns, end_ns) = evidence.window_ns;
+    let mut document = json!({
+        "schema": fathom_record::SCHEMA,
+        "fathom_version": env!("CARGO_PKG_VERSION"),
+        "verb": "explain",
+        "subject": subject,
+        "state": state,
+        "window_s": [begin_ns as f64 / SECOND_NS, end_ns as f64 / SECOND_NS],
+        "run_folder": folder,
+        "cost": MonitoringCost::of(evidence),
+    });
+    if let Some(document) = document.as_object_mut() {
+        document.extend(judged_fields(assessment));
+    }
+    document
+}
+
+/// Where the time went under load, server by server, and what was found; empty where nothing was judged.
+pub(crate) fn text_under_load(assessments: &[Assessment]) -> String {
+    let mut blocks = Vec::new();
+    for one in assessments {
+        let verdict = one.judgement.verdict.iter().map(|verdict| verdict_lines(verdict, WIDTH).join("\n"));
+        let parts: Vec<String> = verdict.chain(figures(&one.judgement)).collect();
+        if !parts.is_empty() {
+            blocks.push(format!("{} under load\n{}", one.subject, parts.join("\n")));
+        }
+    }
+    let findings = findings_text(&ranked_findings(assessments), WIDTH, false);
+    if !findings.is_empty() {
+        blocks.push(format!("Found under load\n{findings}"));
+    }
+    blocks.join("\n\n")
+}
+
+/// The same as a document.
+pub(crate) fn document_under_load(assessments: &[Assessment]) -> Value {
+    let one = |one: &Assessment| {
+        let mut fields = judged_fields(one);
+        fields.insert("server".to_owned(), json!(one.subject));
+        Value::Object(fields)
+    };
+    Value::Array(assessments.iter().map(one).collect())
+}

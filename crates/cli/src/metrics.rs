@@ -1,0 +1,324 @@
+//! `--metrics ADDRESS`: what goes on, in OpenMetrics, for a Prometheus that scrapes it.
+//!
+//! One page on one address, read only. It shows the numbers of a load ([`LoadMetrics`]), which come to it once a second, so that a
+//! scrape costs the load nothing; or every current series ([`SeriesMetrics`]), under names that are made from the catalog's:
+//! `server.{member}.wait.ticket_us` is `fathom_server_wait_ticket_us_total{member="0"}`. What stands in braces becomes a label, a
+//! sum becomes a counter of all that was added since the page was opened, a gauge is what was read last. A series that has not been
+//! read for a while is taken off: a stale number is a wrong one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fathom_errors::Result;
+use fathom_load::driving::Interval;
+use fathom_load::measurements::Status;
+use fathom_record::Reading;
+use fathom_record::catalog::{Kind, SeriesKind, words_of};
+use fathom_stats::Histogram;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::web::{self, Request, Response};
+
+/// A label's value as it may stand between quotes; prometheus-client writes it as it is, and one quote would end the page for
+/// whoever reads it. Names of operations are anybody's.
+fn label(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn listen(address: &str, registry: Arc<Registry>) -> Result<()> {
+    let bound =
+        web::serve(web::parse_address(address)?, "metrics", move |request| answer(request, &registry))?;
+    crate::output::note(&format!("metrics: http://{bound}/metrics"));
+    Ok(())
+}
+
+fn answer(request: &Request, registry: &Registry) -> Response {
+    if !matches!(request.path.as_str(), "/metrics" | "/") {
+        return Response::text("404 Not Found", "the numbers are at /metrics");
+    }
+    let mut body = String::new();
+    match encode(&mut body, registry) {
+        Ok(()) => {
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            Response { status: "200 OK", kind, body, heads: &[] }
+        }
+        Err(error) => Response::text("500 Internal Server Error", &error.to_string()),
+    }
+}
+
+const QUANTILES: [(f64, &str); 4] = [(0.5, "0.5"), (0.95, "0.95"), (0.99, "0.99"), (0.999, "0.999")];
+
+type FloatGauge = Gauge<f64, AtomicU64>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Ended {
+    operation: String,
+    status: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Quantile {
+    operation: String,
+    clock: String,
+    quantile: String,
+}
+
+/// The numbers of a load.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LoadMetrics {
+    ended: Family<Ended, Counter>,
+    latency: Family<Quantile, FloatGauge>,
+    lag: FloatGauge,
+    in_flight: FloatGauge,
+    client_cpu: FloatGauge,
+    rate: FloatGauge,
+}
+
+impl LoadMetrics {
+    /// Listens, and serves the numbers until the program ends.
+    pub(crate) fn serve(address: &str) -> Result<LoadMetrics> {
+        let metrics = LoadMetrics::default();
+        let mut registry = Registry::with_prefix("fathom");
+        let of = &metrics;
+        registry.register("operations", "Operations that ended, by how", of.ended.clone());
+        registry.register(
+            "latency_seconds",
+            "Latency of the last second's successes, from the send (service) and from when due (response)",
+            of.latency.clone(),
+        );
+        registry.register(
+            "schedule_lag_seconds",
+            "99th percentile of how much later than due operations were sent in the last second",
+            of.lag.clone(),
+        );
+        registry.register(
+            "in_flight",
+            "Operations under way, on average over the last second",
+            of.in_flight.clone(),
+        );
+        registry.register(
+            "client_cpu_ratio",
+            "Processor time of the client's loops, as a share of what they can have",
+            of.client_cpu.clone(),
+        );
+        registry.register(
+            "operations_per_second",
+            "Operations that ended in the last second",
+            of.rate.clone(),
+        );
+        listen(address, Arc::new(registry))?;
+        Ok(metrics)
+    }
+
+    /// Takes the numbers of a second.
+    pub(crate) fn second(&self, interval: &Interval<'_>) {
+        let seconds = |ns: Option<u64>| ns.map_or(f64::NAN, |ns| ns as f64 / 1e9);
+        self.rate.set(interval.operations as f64);
+        self.in_flight.set(interval.in_flight);
+        self.client_cpu.set(interval.cpu_share);
+        self.lag.set(seconds(interval.lag.quantile_ns(0.99)));
+        for (operation, measured) in interval.metrics {
+            for status in Status::ALL.into_iter().filter(|status| measured.returned(*status) > 0) {
+                let labels = Ended { operation: label(operation), status: status.name().to_owned() };
+                self.ended.get_or_create(&labels).inc_by(measured.returned(status));
+            }
+            let clocks =
+                [("service", &measured.succeeded.service), ("response", &measured.succeeded.response)];
+            for (clock, histogram) in clocks {
+                self.quantiles(operation, clock, histogram);
+            }
+        }
+    }
+
+    fn quantiles(&self, operation: &str, clock: &str, histogram: &Histogram) {
+        for (q, quantile) in QUANTILES {
+            let labels = Quantile {
+                operation: label(operation),
+                clock: clock.to_owned(),
+                quantile: quantile.to_owned(),
+            };
+            let value = histogram.quantile_ns(q).map_or(f64::NAN, |ns| ns as f64 / 1e9);
+            self.latency.get_or_create(&labels).set(value);
+        }
+    }
+}
+
+/// How long a gauge stands that is not read again: a few of the longest periods of samplers, in nanoseconds.
+const STALE_NS: u64 = 30_000_000_000;
+
+type Labels = Vec<(&'static str, String)>;
+
+/// One series' number.
+#[derive(Clone, Copy, Debug)]
+struct Number {
+    value: f64,
+    end_ns: u64,
+}
+
+/// All series' numbers by name and labels, behind the page.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SeriesMetrics {
+    held: Arc<Mutex<Held>>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    families: BTreeMap<&'static str, (&'static SeriesKind, BTreeMap<Labels, Number>)>,
+    newest_ns: u64,
+}
+
+impl SeriesMetrics {
+    /// Listens, and serves the numbers until the program ends.
+    pub(crate) fn serve(address: &str) -> Result<SeriesMetrics> {
+        let metrics = SeriesMetrics::default();
+        listen(address, Arc::new(metrics.registry()))?;
+        Ok(metrics)
+    }
+
+    fn registry(&self) -> Registry {
+        let mut registry = Registry::with_prefix("fathom");
+        registry.register_collector(Box::new(Page(Arc::clone(&self.held))));
+        registry
+    }
+
+    /// Takes readings; those that the catalog does not know are left out.
+    pub(crate) fn take(&self, readings: &[Reading]) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        for reading in readings.iter().filter(|reading| reading.value.is_finite()) {
+            let Some((kind, words)) = words_of(&reading.name) else { continue };
+            let labels: Labels = words.into_iter().map(|(name, word)| (name, label(word))).collect();
+            held.newest_ns = held.newest_ns.max(reading.end_ns);
+            let (_, numbers) = held.families.entry(kind.name).or_insert_with(|| (kind, BTreeMap::new()));
+            let number = numbers.entry(labels).or_insert(Number { value: 0.0, end_ns: 0 });
+            number.value = match kind.kind {
+                Kind::Sum => number.value + reading.value,
+                Kind::Gauge => reading.value,
+            };
+            number.end_ns = number.end_ns.max(reading.end_ns);
+        }
+    }
+}
+
+/// What a catalog's name is called on the page, less the prefix and a counter's `_total`.
+pub(crate) fn metric_name(kind: &SeriesKind) -> String {
+    let plain = kind.name.split('.').filter(|word| !word.starts_with('{'));
+    plain.collect::<Vec<_>>().join("_")
+}
+
+/// What the page reads from.
+#[derive(Debug)]
+struct Page(Arc<Mutex<Held>>);
+
+impl Collector for Page {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (kind, numbers) in held.families.values() {
+            let is_sum = kind.kind == Kind::Sum;
+            let fresh = |number: &&Number| is_sum || number.end_ns + STALE_NS >= held.newest_ns;
+            let metric_type = if is_sum { MetricType::Counter } else { MetricType::Gauge };
+            let name = metric_name(kind);
+            let mut family = encoder.encode_descriptor(&name, kind.meaning, None, metric_type)?;
+            for (labels, number) in numbers.iter().filter(|(_, number)| fresh(number)) {
+                let mut metric = family.encode_family(labels)?;
+                if is_sum {
+                    metric.encode_counter::<NoLabelSet, f64, u64>(&number.value, None)?;
+                } else {
+                    metric.encode_gauge(&number.value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::catalog::CATALOG;
+
+    use super::*;
+
+    #[test]
+    fn sums_add_up_gauges_stand_and_stale_ones_go() {
+        let metrics = SeriesMetrics::default();
+        let second = 1_000_000_000;
+        let read =
+            |name: &str, at: u64, value| Reading::new(name, "1", ((at - 1) * second, at * second), value);
+        metrics.take(&[
+            read("server.0.wait.ticket_us", 1, 10.0),
+            read("server.0.wait.ticket_us", 2, 5.0),
+            read("server.1.cache.dirty_bytes", 1, 7.0),
+            read("device.vda.in_flight", 60, 3.0),
+            read("nobody.knows", 1, 1.0),
+        ]);
+        let mut text = String::new();
+        encode(&mut text, &metrics.registry()).unwrap();
+        assert!(text.contains("fathom_server_wait_ticket_us_total{member=\"0\"} 15.0\n"), "{text}");
+        assert!(text.contains("fathom_device_in_flight{device=\"vda\"} 3.0\n"), "{text}");
+        assert!(!text.contains("fathom_server_cache_dirty_bytes{") && !text.contains("nobody"), "{text}");
+        assert!(text.contains("# TYPE fathom_server_wait_ticket_us counter"), "{text}");
+    }
+
+    /// The page as scrapers get it; prometheus_client's parser of OpenMetrics takes it as it stands in the snapshot.
+    #[test]
+    fn the_page_of_known_readings() {
+        let metrics = SeriesMetrics::default();
+        let second = 1_000_000_000;
+        for (name, value) in [
+            ("server.0.wait.ticket_us", 10.0),
+            ("server.1.wait.ticket_us", 2.5),
+            ("server.0.cache.dirty_bytes", 110e6),
+            ("device.dm-0.in_flight", 3.0),
+            ("device.a\"b.reads", 1.0),
+            ("host.cpu.idle_pct", 62.5),
+            ("monitor.devices.cpu_us", 900.0),
+        ] {
+            metrics.take(&[Reading::new(name, "1", (0, second), value)]);
+        }
+        let mut text = String::new();
+        encode(&mut text, &metrics.registry()).unwrap();
+        insta::assert_snapshot!("openmetrics", text);
+    }
+
+    #[test]
+    fn no_two_series_share_a_name() {
+        let mut names: Vec<String> = CATALOG.iter().map(metric_name).collect();
+        names.sort();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    /// The metrics that the expressions of the dashboard name.
+    fn named_in(dashboard: &str) -> Vec<String> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let starts = dashboard.match_indices("fathom_").map(|(at, _)| at);
+        let name = |at: usize| dashboard[at..].chars().take_while(|c| is_part(*c)).collect();
+        starts.map(name).collect()
+    }
+
+    #[test]
+    fn the_dashboard_asks_only_for_what_there_is() {
+        let dashboard = include_str!("../../../grafana/fathom.json");
+        let name = |kind: &SeriesKind| {
+            let total = if kind.kind == Kind::Sum { "_total" } else { "" };
+            format!("fathom_{}{total}", metric_name(kind))
+        };
+        let known: Vec<String> = CATALOG.iter().map(name).collect();
+        let named = named_in(dashboard);
+        assert!(named.len() > 40, "{named:?}");
+        for metric in named {
+            assert!(known.contains(&metric), "{metric}");
+        }
+        let parsed: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+        assert!(parsed["panels"].as_array().unwrap().len() > 10);
+    }
+}

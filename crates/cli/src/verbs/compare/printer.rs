@@ -1,0 +1,189 @@
+//! What a person sees of studies: which there are, what one would do, and how far one has come, as a bar on a terminal and a line for each
+//! trial elsewhere.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use anyhow::Result;
+use fathom_lab::{
+    Estimate, FACTORS, METRICS, Measures, Place, Plan, Progress, STUDIES, Study, fewest_blocks,
+};
+use fathom_report::wrapped;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use crate::output::{self, WIDTH};
+
+/// The studies that are included.
+pub(super) fn studies() -> String {
+    let lines = STUDIES.iter().flat_map(|study| {
+        let mut lines = vec![study.name.to_owned()];
+        lines.extend(wrapped(study.about, "    ", "    ", WIDTH));
+        lines
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// All factors and metrics.
+pub(super) fn factors() -> String {
+    let mut lines = Vec::new();
+    for (place, title) in [
+        (Place::Any, "Several at once"),
+        (Place::Storage, "Storage"),
+        (Place::Servers, "Servers (studies that measure a load)"),
+        (Place::Load, "Load (studies that measure a load)"),
+        (Place::Probe, "Probe (studies that measure a probe)"),
+    ] {
+        lines.push(format!("{}{title}", if lines.is_empty() { "" } else { "\n" }));
+        for factor in FACTORS.iter().filter(|factor| factor.place == place) {
+            lines.extend(row(factor.name, factor.levels));
+        }
+    }
+    for (measures, title) in [(Measures::Load, "Metrics of a load"), (Measures::Probe, "Metrics of a probe")]
+    {
+        lines.push(format!("\n{title}"));
+        for metric in METRICS.iter().filter(|metric| metric.measures == measures) {
+            lines.extend(row(metric.name, &format!("{} ({})", metric.about, metric.unit)));
+        }
+    }
+    lines.join("\n")
+}
+
+fn row(name: &str, about: &str) -> Vec<String> {
+    const NAME: usize = 18;
+    let indent = " ".repeat(NAME + 3);
+    if name.len() > NAME {
+        let mut lines = vec![format!("  {name}")];
+        lines.extend(wrapped(about, &indent, &indent, WIDTH));
+        return lines;
+    }
+    wrapped(about, &format!("  {name:<NAME$} "), &indent, WIDTH)
+}
+
+/// What a study would do; `made` is the storage that it makes, a line each, `warnings` what its figures will not bear.
+pub(super) fn plan(
+    study: &Study,
+    plan: &Plan,
+    estimate: &Estimate,
+    made: &[String],
+    warnings: &[String],
+    as_json: bool,
+) -> Result<String> {
+    let cell = |cell: usize| plan.labels(study, cell).join(", ");
+    if as_json {
+        let trials = plan.trials.iter().map(|trial| {
+            json!({ "number": trial.number, "block": trial.block, "levels": plan.labels(study, trial.cell), "twin": trial.is_twin })
+        });
+        let document = json!({
+            "study": study.name,
+            "size": study.size,
+            "blocks": study.design.blocks,
+            "fewest_blocks": fewest_blocks(study, plan),
+            "trials": trials.collect::<Vec<_>>(),
+            "estimated_s": estimate.time.as_secs_f64(),
+            "room_bytes": estimate.room.0,
+            "storage": made,
+            "warnings": warnings,
+        });
+        return output::json(&document).map_err(Into::into);
+    }
+    let mut lines = vec![
+        format!("{} ({}): {}", study.name, study.size, study.question),
+        format!(
+            "{} combinations, {} blocks, {} trials; about {}; up to {} of room at a time",
+            plan.cells.len(),
+            study.design.blocks,
+            estimate.trials,
+            words(estimate.time),
+            estimate.room
+        ),
+        "The time is a guess until the first trials have run.".to_owned(),
+    ];
+    lines.extend(warnings.iter().flat_map(|text| wrapped(text, "", "", WIDTH)));
+    for storage in made {
+        lines.extend(wrapped(storage, "storage: ", "         ", WIDTH));
+    }
+    for block in 0..study.design.blocks {
+        lines.push(format!("\nblock {}", block + 1));
+        for trial in plan.trials.iter().filter(|trial| trial.block == block) {
+            let again = if trial.is_twin { " (once more, for the noise)" } else { "" };
+            lines.push(format!("  {:>4}  {}{again}", trial.number + 1, cell(trial.cell)));
+        }
+    }
+    Ok(lines.join("\n"))
+}
+
+/// Prints progress.
+pub(super) struct ProgressPrinter {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+}
+
+impl ProgressPrinter {
+    /// On standard error; with a document on standard output, and no terminal, there is none.
+    pub(super) fn new(document: bool) -> ProgressPrinter {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = terminal.then(|| {
+            let style = ProgressStyle::with_template("{bar:20} {pos}/{len}  {msg}");
+            ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        ProgressPrinter { bar, quiet: document && !terminal }
+    }
+
+    /// A trial begins.
+    pub(super) fn show(&mut self, progress: Progress<'_>) {
+        let levels = progress.levels.join(", ");
+        let left = progress.left.map_or_else(String::new, |left| format!(", about {} left", words(left)));
+        if let Some(why) = progress.broken {
+            self.say(&format!("fathom: the trial before failed: {why}"));
+        }
+        let block = progress.block + 1;
+        match &self.bar {
+            Some(bar) => {
+                bar.set_length(progress.total as u64);
+                bar.set_position(progress.done as u64);
+                bar.set_message(format!("block {block}: {levels}{left}"));
+            }
+            None if self.quiet => {}
+            None => output::note(&format!(
+                "trial {} of {}, block {block}: {levels}{left}",
+                progress.done + 1,
+                progress.total
+            )),
+        }
+    }
+
+    fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| output::note(text)),
+            None => output::note(text),
+        }
+    }
+
+    /// No more trials.
+    pub(super) fn end(&mut self) {
+        self.bar.take().into_iter().for_each(|bar| bar.finish_and_clear());
+    }
+}
+
+/// A time as a person says it.
+fn words(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..5400 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_as_people_say_them() {
+        assert_eq!(words(Duration::from_secs(59)), "59 s");
+        assert_eq!(words(Duration::from_secs(61)), "2 min");
+        assert_eq!(words(Duration::from_secs(9000)), "2.5 h");
+    }
+}

@@ -1,0 +1,157 @@
+//! What is watched and what it does now: the servers with their roles, lag, commit point and shares of shards, what changed of them,
+//! and the block devices under their data.
+
+use fathom_monitor::state_name;
+use fathom_record::disk::Entry;
+use fathom_record::{ServerEvent, ServerEventKind};
+use serde::Serialize;
+
+use super::reading::{Look, SECOND_NS};
+
+/// So many of the newest changes are shown.
+const CHANGES: usize = 3;
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Member {
+    pub(crate) number: String,
+    pub(crate) address: Option<String>,
+    pub(crate) role: Option<String>,
+    pub(crate) engine: Option<String>,
+    pub(crate) version: Option<String>,
+    /// Whether it answered; none before it was asked.
+    pub(crate) is_up: Option<bool>,
+    pub(crate) lag_ms: Option<f64>,
+    /// The set and the shard that it belongs to.
+    pub(crate) set: Option<String>,
+    pub(crate) shard: Option<String>,
+    /// Entries that its journal lacks of the primary's newest write.
+    pub(crate) behind: Option<f64>,
+    /// Of a primary: entries that a majority does not have yet.
+    pub(crate) uncommitted: Option<f64>,
+    /// From the oldest entry of its oplog to the newest.
+    pub(crate) oplog_s: Option<f64>,
+    /// Reads and writes of clients a second; of a member that follows, entries that it applies.
+    pub(crate) operations_per_s: Option<f64>,
+    /// Of a shard's primary: chunks of the collection watched, and its part of the operations, 0 to 1.
+    pub(crate) chunks: Option<f64>,
+    pub(crate) operations_share: Option<f64>,
+    /// The device under its data, and what a write takes there, where it runs on this host.
+    pub(crate) device: Option<String>,
+    pub(crate) device_write_ms: Option<f64>,
+}
+
+/// All of them; the devices are those that are watched.
+pub(super) fn members(look: Look<'_>, devices: &[Device]) -> Vec<Member> {
+    let mut members: Vec<Member> =
+        look.evidence.members().into_iter().map(|number| member(look, number, devices)).collect();
+    let of_shards = |one: &Member| one.operations_per_s.filter(|_| one.shard.is_some() && !one.follows());
+    let all: f64 = members.iter().filter_map(of_shards).sum();
+    for one in &mut members {
+        one.operations_share = of_shards(one).filter(|_| all > 0.0).map(|own| own / all);
+    }
+    members
+}
+
+/// The newest changes of states and of who answers, the last one last.
+pub(super) fn changes(look: Look<'_>) -> Vec<String> {
+    let told = look.evidence.results.iter().filter_map(|entry| match entry {
+        Entry::ServerEvent(ServerEvent { kind: ServerEventKind::Member, at_ns, line, .. }) => {
+            Some(format!("{} s: {line}", at_ns / SECOND_NS))
+        }
+        _ => None,
+    });
+    let mut told: Vec<String> = told.collect();
+    told.split_off(told.len().saturating_sub(CHANGES))
+}
+
+/// Whether a server copies from another now and no client reads from it: what it serves then is the watching itself, and other
+/// members that copy from it.
+pub(super) fn follows(look: Look<'_>, number: &str) -> bool {
+    const OWN_PER_S: f64 = 3.0;
+    let state = look.last(&format!("server.{number}.replication.state"));
+    let read = look.rate(&format!("server.{number}.collection.reads.operations"));
+    state.is_some_and(|state| state_name(state) != "primary") && read.is_none_or(|rate| rate <= OWN_PER_S)
+}
+
+impl Member {
+    /// As [`follows`].
+    fn follows(&self) -> bool {
+        self.set.is_some() && self.role.as_deref() != Some("primary")
+    }
+}
+
+fn member(look: Look<'_>, number: String, devices: &[Device]) -> Member {
+    let fact = |what: &str| look.fact(&format!("server.{number}{what}")).map(str::to_owned);
+    let series = |what: &str| format!("server.{number}.{what}");
+    // What the set says now counts more than what it was at the start.
+    let role = look.last(&series("replication.state")).map(|state| state_name(state).to_owned());
+    let rate = |names: [&str; 2]| {
+        let rates: Vec<f64> = names.iter().filter_map(|name| look.rate(&series(name))).collect();
+        (!rates.is_empty()).then(|| rates.iter().sum::<f64>())
+    };
+    let operations_per_s = match follows(look, &number) {
+        true => look.rate(&series("replication.applied")),
+        false => rate(["reads.operations", "writes.operations"]),
+    };
+    let device = fact(".device");
+    let of_device = devices.iter().find(|one| Some(&one.name) == device.as_ref());
+    Member {
+        address: fact(""),
+        role: role.or_else(|| fact(".role")),
+        engine: fact(".engine"),
+        version: fact(".version"),
+        is_up: look.last(&series("up")).map(|up| up > 0.0),
+        lag_ms: look.last(&series("replication.lag_ms")),
+        set: fact(".set"),
+        shard: fact(".shard"),
+        behind: look.level(&series("replication.behind")),
+        uncommitted: look.level(&series("replication.uncommitted")),
+        oplog_s: look.last(&series("replication.oplog_s")),
+        operations_per_s,
+        chunks: look.last(&series("sharding.chunks")),
+        operations_share: None,
+        device_write_ms: of_device.and_then(|one| one.write_ms),
+        device,
+        number,
+    }
+}
+
+/// One device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Device {
+    pub(crate) name: String,
+    /// Mean times of requests, in milliseconds; none where there were none.
+    pub(crate) read_ms: Option<f64>,
+    pub(crate) write_ms: Option<f64>,
+    pub(crate) flush_ms: Option<f64>,
+    pub(crate) per_s: f64,
+    pub(crate) read_bytes_per_s: f64,
+    pub(crate) written_bytes_per_s: f64,
+    pub(crate) in_flight: Option<f64>,
+}
+
+/// Every device that is watched.
+pub(super) fn devices(look: Look<'_>) -> Vec<Device> {
+    let device = |name: String| {
+        let of = |what: &str| format!("device.{name}.{what}");
+        let rate = |what: &str| look.rate(&of(what));
+        let (reads, writes) = (rate("reads")?, rate("writes")?);
+        Some(Device {
+            read_ms: look.mean(&of("read_ms"), &of("reads")),
+            write_ms: look.mean(&of("write_ms"), &of("writes")),
+            flush_ms: look.mean(&of("flush_ms"), &of("flushes")),
+            per_s: reads + writes + rate("flushes").unwrap_or(0.0),
+            read_bytes_per_s: rate("read_bytes").unwrap_or(0.0),
+            written_bytes_per_s: rate("written_bytes").unwrap_or(0.0),
+            in_flight: look.level(&of("in_flight")),
+            name,
+        })
+    };
+    look.named("device.", ".reads").into_iter().filter_map(device).collect()
+}
+
+/// The share of time in which some task waited for a device, of the host's processors too.
+pub(super) fn pressure_share(look: Look<'_>, of: &str) -> Option<f64> {
+    look.rate(&format!("host.pressure.{of}.some_us")).map(|us| us / 1e6)
+}

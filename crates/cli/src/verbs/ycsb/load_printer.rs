@@ -1,0 +1,248 @@
+//! What a person sees of a load: status lines or a bar while it goes, then YCSB's report, or figures for a document.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant, SystemTime};
+
+use fathom_errors::{Error, Result};
+use fathom_load::client_settings::ClientSettings;
+use fathom_load::core_workload::Phase;
+use fathom_load::driving::{Ended, Interval};
+use fathom_load::find_max::{Step, Verdict};
+use fathom_load::measurements::Measured;
+use fathom_load::ycsb_report::{
+    Means, Progress, ReportSettings, RunTotals, report, seconds_left, status_line, wall_clock,
+};
+use fathom_session::{Events, LoadPart};
+use fathom_units::count;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+
+use super::config::Config;
+use super::points::{HistogramFiles, Points};
+use super::{points, results};
+use crate::metrics::LoadMetrics;
+use crate::output;
+
+/// Shows a load, or the phases of one after another.
+pub(super) struct LoadPrinter<'s> {
+    config: &'s Config,
+    settings: ClientSettings,
+    report: &'s ReportSettings,
+    metrics: Option<LoadMetrics>,
+    begun: Instant,
+    bar: Option<ProgressBar>,
+    /// What was measured since the last status line.
+    since: BTreeMap<String, Measured>,
+    since_operations: u64,
+    since_when: Instant,
+    operations: u64,
+    /// The points of `measurementtype=timeseries`.
+    means: Means,
+    points: Points,
+    histogram_files: Option<HistogramFiles>,
+    /// The parts that have ended, as documents.
+    pub(super) parts: Vec<Value>,
+    /// Whether operations failed.
+    pub(super) has_failures: bool,
+    /// What went wrong with a report.
+    pub(super) report_error: Option<Error>,
+}
+
+impl<'s> LoadPrinter<'s> {
+    pub(super) fn new(
+        config: &'s Config,
+        settings: &ClientSettings,
+        report: &'s ReportSettings,
+        metrics: Option<LoadMetrics>,
+    ) -> LoadPrinter<'s> {
+        let now = Instant::now();
+        LoadPrinter {
+            config,
+            settings: settings.clone(),
+            report,
+            metrics,
+            begun: now,
+            bar: None,
+            since: BTreeMap::new(),
+            since_operations: 0,
+            since_when: now,
+            operations: 0,
+            means: Means::default(),
+            points: Points::new(),
+            histogram_files: report.histogram_files().map(HistogramFiles::new),
+            parts: Vec::new(),
+            has_failures: false,
+            report_error: None,
+        }
+    }
+
+    /// Begins with what is driven so.
+    fn begin(&mut self, settings: &ClientSettings) {
+        self.settings = settings.clone();
+        self.bar = (std::io::stderr().is_terminal() && !settings.status).then(|| bar(settings));
+        self.begun = Instant::now();
+        self.since_when = self.begun;
+        self.since.clear();
+        (self.since_operations, self.operations) = (0, 0);
+        self.means = Means::default();
+        self.points = Points::new();
+        // YCSB has a status line at the start too.
+        if self.settings.status {
+            self.status();
+        }
+    }
+
+    /// The status line of the end.
+    fn last_status(&mut self) {
+        self.clear_bar();
+        if self.settings.status {
+            self.status();
+        }
+    }
+
+    fn clear_bar(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Writes a status line of what was measured since the last one.
+    fn status(&mut self) {
+        let elapsed = self.begun.elapsed();
+        let since = std::mem::replace(&mut self.since_when, Instant::now()).elapsed().as_secs_f64();
+        let interval: Vec<(String, Measured)> =
+            self.since.iter().map(|(name, measured)| ((*name).to_owned(), measured.clone())).collect();
+        let left = self.settings.plan.operations.map(|all| all.saturating_sub(self.operations));
+        let progress = Progress {
+            label: &self.settings.label,
+            clock: &wall_clock(SystemTime::now()),
+            elapsed,
+            operations: self.operations,
+            current_rate: self.since_operations as f64 / since.max(1e-3),
+            seconds_left: left.and_then(|left| seconds_left(self.operations, left, elapsed)),
+            interval: &interval,
+        };
+        output::note(&status_line(self.report, &progress));
+        self.since.values_mut().for_each(Measured::clear);
+        self.since_operations = 0;
+    }
+
+    /// Shows the report where it belongs. The first thing that goes wrong is kept for the end, since the measurement is worth more.
+    fn show_report(&mut self, ended: &Ended, wall: Duration) {
+        let raw = std::mem::replace(&mut self.points, Points::new()).taken();
+        let totals = RunTotals {
+            run_time_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX).max(1),
+            operations: ended.operations,
+            metrics: &ended.metrics,
+            series: &self.means.series(),
+            raw: &raw,
+        };
+        if self.report.wants_raw() {
+            let written = points::write(self.report, &raw).err();
+            self.report_error = self.report_error.take().or(written);
+        }
+        let shown = show(&report(self.report, &totals), self.settings.export_file.as_deref());
+        self.report_error = self.report_error.take().or(shown.err());
+    }
+}
+
+impl Drop for LoadPrinter<'_> {
+    fn drop(&mut self) {
+        self.clear_bar();
+    }
+}
+
+impl Events for LoadPrinter<'_> {
+    fn part_begins(&mut self, part: LoadPart<'_>) -> Result<()> {
+        if !self.config.find_max {
+            output::note(&match part.phase {
+                Phase::Load => "Loading workload...".to_owned(),
+                Phase::Run if self.config.workload.is_some() => format!("Starting phase {}.", part.name),
+                Phase::Run => "Starting test.".to_owned(),
+            });
+            if !self.config.json && self.parts.is_empty() {
+                output::line(&format!("mongo client connection created with {}", part.server))?;
+            }
+        }
+        self.begin(part.settings);
+        Ok(())
+    }
+
+    fn second(&mut self, interval: &Interval<'_>) {
+        self.operations = interval.total_operations;
+        self.since_operations += interval.operations;
+        for (name, measured) in interval.metrics {
+            self.since.entry(name.clone()).or_default().merge(measured);
+        }
+        if let Ok(second) = u64::try_from(interval.second) {
+            self.means.add(self.report, second, interval.metrics);
+        }
+        self.points.add(self.report, interval);
+        if let Some(files) = &mut self.histogram_files
+            && let Err(error) = files.add(self.report, interval)
+        {
+            output::note(&format!("fathom: the histogram logs are given up: {error}"));
+            self.histogram_files = None;
+        }
+        if let Some(metrics) = &self.metrics {
+            metrics.second(interval);
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(interval.total_operations);
+            let warming = if interval.second < 0 { "warming up, " } else { "" };
+            bar.set_message(format!("{warming}{}/s", interval.operations));
+        }
+        let due = Duration::from_secs(self.settings.status_interval_s);
+        if self.settings.status && self.since_when.elapsed() + Duration::from_millis(200) >= due {
+            self.status();
+        }
+    }
+
+    fn part_ends(&mut self, part: LoadPart<'_>, ended: &Ended, wall: Duration) -> ControlFlow<()> {
+        self.last_status();
+        if !self.config.json {
+            self.show_report(ended, wall);
+        }
+        self.has_failures |= results::show_summary(ended, part.settings);
+        self.parts.push(results::load_document(part.name, ended));
+        if self.report_error.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn search_begins(&mut self, connections: usize, closed_per_s: f64) -> Result<()> {
+        self.last_status();
+        let per_s = count(closed_per_s);
+        output::note(&format!("closed loop with {connections} connections: {per_s} operations a second"));
+        match &self.config.slo {
+            Some(slo) if !self.config.json => output::line(&results::search_header(slo)),
+            _ => Ok(()),
+        }
+    }
+
+    fn search_step(&mut self, step: &Step, verdict: Verdict) -> Result<()> {
+        self.last_status();
+        if self.config.json { Ok(()) } else { output::line(&results::search_line(step, verdict)) }
+    }
+}
+
+fn bar(settings: &ClientSettings) -> ProgressBar {
+    let (bar, template) = match settings.plan.operations {
+        Some(operations) => {
+            (ProgressBar::new(operations), "{wide_bar} {human_pos}/{human_len} ops  {msg}  ETA {eta}")
+        }
+        None => (ProgressBar::no_length(), "{spinner} {human_pos} ops  {msg}  {elapsed}"),
+    };
+    let style = ProgressStyle::with_template(template);
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// The report, to where it belongs; what a file does not take goes to standard output.
+fn show(text: &str, file: Option<&str>) -> Result<()> {
+    let Some(file) = file else { return output::line(text.trim_end()) };
+    let written = std::fs::write(file, text).map_err(|error| Error::io("write the report to", file, error));
+    if written.is_err() {
+        output::line(text.trim_end())?;
+    }
+    written
+}

@@ -1,0 +1,71 @@
+//! A connection string with another database or with more options: the text is changed and not read.
+//!
+//! Its parts are kept as they were written, since a driver of somebody else gets the text and may know options that we do not.
+
+/// A connection string with another database in its path. Its user stays known where they were: in the database that was there, else in
+/// `admin` (the URI specification), since a driver would otherwise look for the user in the new database.
+pub fn with_database(uri: &str, database: &str) -> String {
+    let (start, options) = uri.split_once('?').unwrap_or((uri, ""));
+    let (scheme, rest) = start.split_once("://").unwrap_or(("mongodb", start));
+    let (hosts, old) = rest.split_once('/').unwrap_or((rest, ""));
+    let lower = options.to_lowercase();
+    let has_source = lower.contains("authsource=");
+    // Mechanisms other than SCRAM have sources of their own, and an SRV record may name one.
+    let is_scram = lower.split('&').all(|option| {
+        option.strip_prefix("authmechanism=").is_none_or(|mechanism| mechanism.starts_with("scram"))
+    });
+    let is_default = scheme == "mongodb" && is_scram;
+    let source = match old {
+        _ if has_source || !hosts.contains('@') => None,
+        "" if !is_default => None,
+        "" => Some("admin"),
+        old => Some(old),
+    };
+    let uri = format!("{scheme}://{hosts}/{database}?{options}");
+    with_options(&uri, source.map(|source| ("authSource", source.to_owned())))
+}
+
+/// A connection string that has options already, or ends in `?`, with more of them.
+pub fn with_options(uri: &str, options: impl IntoIterator<Item = (&'static str, String)>) -> String {
+    let mut uri = uri.to_owned();
+    for (name, value) in options {
+        let separator = if uri.ends_with(['?', '&']) { "" } else { "&" };
+        uri.push_str(&format!("{separator}{name}={value}"));
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_database_is_ours_and_the_user_stays_known() {
+        assert_eq!(with_database("mongodb://h:1", "x"), "mongodb://h:1/x?");
+        assert_eq!(with_database("mongodb://u:p@h/app?w=1", "x"), "mongodb://u:p@h/x?w=1&authSource=app");
+        assert_eq!(with_database("mongodb://u:p@h/app", "x"), "mongodb://u:p@h/x?authSource=app");
+        assert_eq!(
+            with_database("mongodb://u:p@h", "x"),
+            "mongodb://u:p@h/x?authSource=admin",
+            "the default of the URI specification"
+        );
+        assert_eq!(with_database("mongodb://u:p@h/?w=1", "x"), "mongodb://u:p@h/x?w=1&authSource=admin");
+        assert_eq!(with_database("mongodb+srv://u:p@h", "x"), "mongodb+srv://u:p@h/x?");
+        let scram = "mongodb://u:p@h/?authMechanism=SCRAM-SHA-256";
+        assert!(with_database(scram, "x").ends_with("SCRAM-SHA-256&authSource=admin"));
+        let x509 = "mongodb://u@h/?authMechanism=MONGODB-X509";
+        assert!(with_database(x509, "x").ends_with("X509"));
+        assert_eq!(
+            with_database("mongodb://u:p@h/?authSource=admin", "x"),
+            "mongodb://u:p@h/x?authSource=admin"
+        );
+    }
+
+    #[test]
+    fn options_follow_those_that_are_there() {
+        let options = || [("w", "majority".to_owned()), ("journal", "false".to_owned())];
+        assert_eq!(with_options("mongodb://h/x?", options()), "mongodb://h/x?w=majority&journal=false");
+        let set = with_options("mongodb://h/x?replicaSet=r", options());
+        assert_eq!(set, "mongodb://h/x?replicaSet=r&w=majority&journal=false");
+    }
+}

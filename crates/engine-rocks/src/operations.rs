@@ -1,0 +1,362 @@
+//! What a session does for its caller: transactions, point reads and writes, and cursors, which are RocksDB's iterator
+//! merged with what the open transaction has changed.
+//!
+//! The changes are looked at anew with each step, so a cursor sees what its own session has written since it was
+//! placed. While a transaction has changed nothing, which is the common case, keys and values are RocksDB's own bytes.
+
+use std::ops::Bound;
+
+use fathom_engine::{Cursor, Durability, Error, Key, KeyKind, Result, Session, Table};
+
+use crate::keys::{self, Prefix};
+use crate::native::{Batch, ReadOptions, Scan};
+use crate::session::RocksSession;
+use crate::store::cannot_read;
+use crate::transaction::{Changes, Target, Transaction};
+
+impl Session for RocksSession {
+    fn begin(&self) -> Result<()> {
+        self.store.check()?;
+        if self.in_transaction() {
+            return Err(Error::usage("a transaction is open already"));
+        }
+        self.next_epoch();
+        self.transaction.replace(Some(Transaction::new(&self.store)));
+        Ok(())
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.transaction.borrow().is_some()
+    }
+
+    fn commit(&self, durability: Durability) -> Result<()> {
+        self.next_epoch();
+        self.finish(durability)
+    }
+
+    fn rollback(&self) {
+        if self.in_transaction() {
+            self.next_epoch();
+            self.give_up();
+        }
+    }
+
+    fn get(&self, table: &Table, key: Key<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        self.with_key(table, key, |whole| match self.transaction.borrow().as_ref() {
+            Some(transaction) => transaction.get(&self.store, whole, out),
+            None => {
+                let found =
+                    self.store.database.get(&self.newest, whole, |value| out.extend_from_slice(value));
+                found.map(|found| found.is_some()).map_err(cannot_read)
+            }
+        })
+    }
+
+    fn insert(&self, table: &Table, key: Key<'_>, value: &[u8]) -> Result<()> {
+        self.write(table, key, |transaction, store, target| {
+            transaction.insert(store, self.owner, target, value)
+        })
+    }
+
+    fn put(&self, table: &Table, key: Key<'_>, value: &[u8]) -> Result<()> {
+        self.write(table, key, |transaction, store, target| transaction.put(store, self.owner, target, value))
+    }
+
+    fn remove(&self, table: &Table, key: Key<'_>) -> Result<bool> {
+        self.write(table, key, |transaction, store, target| transaction.remove(store, self.owner, target))
+    }
+
+    /// Removes key by key, in the transaction: RocksDB's range deletions cannot be seen by the transaction's own cursors,
+    /// and would not notice that another transaction has written one of the keys.
+    fn truncate(&self, table: &Table, from: Option<Key<'_>>, to: Option<Key<'_>>) -> Result<()> {
+        let mut end = Vec::new();
+        if let Some(to) = to {
+            keys::encode(&mut end, table, to)?;
+        }
+        self.store.check()?;
+        self.alone_or_within(|| {
+            let mut cursor = RocksCursor::new(self, table)?;
+            let mut found = match from {
+                Some(from) => cursor.seek(from)?,
+                None => cursor.first()?,
+            };
+            let mut key = Vec::new();
+            while found {
+                key.clear();
+                key.extend_from_slice(cursor.whole_key());
+                if to.is_some() && key > end {
+                    break;
+                }
+                let target = Target { key: &key, kind: table.keys() };
+                self.change(|transaction| transaction.remove(&self.store, self.owner, target))?;
+                found = cursor.next()?;
+            }
+            Ok(())
+        })
+    }
+
+    fn cursor<'s>(&'s self, table: &Table) -> Result<Box<dyn Cursor + 's>> {
+        self.store.check()?;
+        Ok(Box::new(RocksCursor::new(self, table)?))
+    }
+
+    /// A session keeps nothing of a table between operations; only memory is given back.
+    fn release(&self, _table: Option<&Table>) {
+        self.key.take();
+        if !self.in_transaction() {
+            self.batch.replace(Batch::new());
+        }
+    }
+}
+
+/// A cursor of the RocksDB engine.
+pub(crate) struct RocksCursor<'s> {
+    session: &'s RocksSession,
+    table: Table,
+    bounds: [Prefix; 2],
+    scan: Option<Scan>,
+    /// The state that the scan reads: the session's epoch, and outside a transaction the newest write of then.
+    state: (u64, u64),
+    place: Place,
+    /// The changed key and value under the cursor.
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// Where the cursor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// On no key.
+    Nowhere,
+    /// On the key that the scan is on.
+    Stored,
+    /// On the changed key in `key`; the scan stands somewhere on the side that the cursor came towards.
+    Changed(Way),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Forward,
+    Back,
+}
+
+impl<'s> RocksCursor<'s> {
+    /// A cursor that is not on any key yet.
+    pub(crate) fn new(session: &'s RocksSession, table: &Table) -> Result<Self> {
+        Ok(RocksCursor {
+            session,
+            bounds: keys::bounds(keys::prefix_of(table)?),
+            table: table.clone(),
+            scan: None,
+            state: (0, 0),
+            place: Place::Nowhere,
+            key: Vec::new(),
+            value: Vec::new(),
+        })
+    }
+
+    /// The whole key under the cursor, empty if it is nowhere.
+    pub(crate) fn whole_key(&self) -> &[u8] {
+        match self.place {
+            Place::Nowhere => &[],
+            Place::Stored => self.scan.as_ref().and_then(Scan::key).unwrap_or_default(),
+            Place::Changed(_) => &self.key,
+        }
+    }
+
+    /// Goes to the first key on the way from `from`, which counts itself; from the table's end where none is given.
+    fn place(&mut self, way: Way, from: Option<Key<'_>>) -> Result<bool> {
+        self.place = Place::Nowhere;
+        self.session.store.check()?;
+        let mut target = std::mem::take(&mut self.key);
+        match from {
+            Some(key) => keys::encode(&mut target, &self.table, key)?,
+            None => target.clear(),
+        }
+        self.renew();
+        let open = self.session.open();
+        let Some(scan) = self.scan.as_mut() else { return Ok(false) };
+        let stored = match (way, from) {
+            (Way::Forward, None) => scan.first(),
+            (Way::Back, None) => scan.last(),
+            (Way::Forward, Some(_)) => scan.seek(&target),
+            (Way::Back, Some(_)) => scan.seek_back(&target),
+        };
+        let stored = stored.map_err(cannot_read)?;
+        let changes =
+            open.as_ref().map(|transaction| transaction.changes()).filter(|changes| !changes.is_empty());
+        let Some(changes) = changes else {
+            self.key = target;
+            self.place = if stored { Place::Stored } else { Place::Nowhere };
+            return Ok(stored);
+        };
+        let [start, end] = &self.bounds;
+        let start: Bound<&[u8]> = match (way, from) {
+            (_, Some(_)) => Bound::Included(&target),
+            (Way::Forward, None) => Bound::Included(start),
+            (Way::Back, None) => Bound::Excluded(end),
+        };
+        let changed = next_change(changes, way, start, &self.bounds);
+        self.place = settle(scan, changes, way, changed, &self.bounds, &mut self.key, &mut self.value)?;
+        Ok(self.place != Place::Nowhere)
+    }
+
+    /// Goes one key on.
+    fn step(&mut self, way: Way) -> Result<bool> {
+        self.session.store.check()?;
+        if self.place == Place::Nowhere {
+            return Err(Error::usage("the cursor is on no key"));
+        }
+        if self.state.0 != self.session.epoch() {
+            self.place = Place::Nowhere;
+            return Err(Error::usage("the cursor was placed in a transaction that has ended"));
+        }
+        let place = std::mem::replace(&mut self.place, Place::Nowhere);
+        let open = self.session.open();
+        let changes =
+            open.as_ref().map(|transaction| transaction.changes()).filter(|changes| !changes.is_empty());
+        let Some(scan) = self.scan.as_mut() else { return Ok(false) };
+        if place == Place::Stored {
+            if changes.is_some() {
+                self.key.clear();
+                self.key.extend_from_slice(scan.key().unwrap_or_default());
+            }
+            let stored = go(scan, way)?;
+            if changes.is_none() {
+                self.place = if stored { Place::Stored } else { Place::Nowhere };
+                return Ok(stored);
+            }
+        } else {
+            if place != Place::Changed(way) {
+                // We turned round: the scan is on the other side.
+                let found = match way {
+                    Way::Forward => scan.seek(&self.key),
+                    Way::Back => scan.seek_back(&self.key),
+                };
+                found.map_err(cannot_read)?;
+            }
+            if scan.key() == Some(self.key.as_slice()) {
+                go(scan, way)?;
+            }
+        }
+        let none = Changes::new();
+        let changes = changes.unwrap_or(&none);
+        let changed = next_change(changes, way, Bound::Excluded(&self.key), &self.bounds);
+        self.place = settle(scan, changes, way, changed, &self.bounds, &mut self.key, &mut self.value)?;
+        Ok(self.place != Place::Nowhere)
+    }
+
+    /// Makes the scan read the state that it should: the transaction's, or the newest.
+    fn renew(&mut self) {
+        let store = &self.session.store;
+        let open = self.session.open();
+        let newest = if open.is_some() { 0 } else { store.database.sequence() };
+        let state = (self.session.epoch(), newest);
+        if self.scan.is_none() || self.state != state {
+            let snapshot = open.as_ref().map(|transaction| transaction.view().snapshot());
+            self.scan = Some(Scan::new(&store.database, ReadOptions::new(), snapshot, self.bounds));
+            self.state = state;
+        }
+    }
+}
+
+type Entry<'c> = (&'c Vec<u8>, &'c Option<Vec<u8>>);
+
+/// The first change of the table on the way from `from`.
+fn next_change<'c>(
+    changes: &'c Changes,
+    way: Way,
+    from: Bound<&[u8]>,
+    bounds: &[Prefix; 2],
+) -> Option<Entry<'c>> {
+    let [start, end] = bounds;
+    let (key, change) = match way {
+        Way::Forward => changes.range::<[u8], _>((from, Bound::Unbounded)).next(),
+        Way::Back => changes.range::<[u8], _>((Bound::Unbounded, from)).next_back(),
+    }?;
+    (key.as_slice() >= start.as_slice() && key.as_slice() < end.as_slice()).then_some((key, &change.value))
+}
+
+/// From a scan and a change that both stand at or after the place to go to, the place: the nearer of the two, where a change
+/// hides what is stored, and a removal is passed over.
+fn settle<'c>(
+    scan: &mut Scan,
+    changes: &'c Changes,
+    way: Way,
+    mut changed: Option<Entry<'c>>,
+    bounds: &[Prefix; 2],
+    key: &mut Vec<u8>,
+    value: &mut Vec<u8>,
+) -> Result<Place> {
+    while let Some((changed_key, changed_value)) = changed {
+        let order = scan.key().map(|stored| match way {
+            Way::Forward => stored.cmp(changed_key.as_slice()),
+            Way::Back => changed_key.as_slice().cmp(stored),
+        });
+        match (order, changed_value) {
+            (Some(std::cmp::Ordering::Less), _) => return Ok(Place::Stored),
+            (_, Some(bytes)) => {
+                key.clone_from(changed_key);
+                value.clone_from(bytes);
+                return Ok(Place::Changed(way));
+            }
+            (order, None) => {
+                if order == Some(std::cmp::Ordering::Equal) {
+                    go(scan, way)?;
+                }
+                changed = next_change(changes, way, Bound::Excluded(changed_key.as_slice()), bounds);
+            }
+        }
+    }
+    Ok(if scan.key().is_some() { Place::Stored } else { Place::Nowhere })
+}
+
+fn go(scan: &mut Scan, way: Way) -> Result<bool> {
+    match way {
+        Way::Forward => scan.next(),
+        Way::Back => scan.previous(),
+    }
+    .map_err(cannot_read)
+}
+
+impl Cursor for RocksCursor<'_> {
+    fn first(&mut self) -> Result<bool> {
+        self.place(Way::Forward, None)
+    }
+
+    fn last(&mut self) -> Result<bool> {
+        self.place(Way::Back, None)
+    }
+
+    fn seek(&mut self, key: Key<'_>) -> Result<bool> {
+        self.place(Way::Forward, Some(key))
+    }
+
+    fn seek_back(&mut self, key: Key<'_>) -> Result<bool> {
+        self.place(Way::Back, Some(key))
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        self.step(Way::Forward)
+    }
+
+    fn previous(&mut self) -> Result<bool> {
+        self.step(Way::Back)
+    }
+
+    fn key(&self) -> Key<'_> {
+        let nowhere = match self.table.keys() {
+            KeyKind::Number => Key::Number(0),
+            KeyKind::Bytes => Key::Bytes(&[]),
+        };
+        keys::decode(self.table.keys(), self.whole_key()).unwrap_or(nowhere)
+    }
+
+    fn value(&self) -> &[u8] {
+        match self.place {
+            Place::Nowhere => &[],
+            Place::Stored => self.scan.as_ref().and_then(Scan::value).unwrap_or_default(),
+            Place::Changed(_) => &self.value,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What templates of a file refer to while they are read: collections, ways to choose records, values drawn before.
+
+use std::sync::Arc;
+
+use bson::Bson;
+use fathom_errors::Error;
+use serde_yaml_ng::Value;
+
+use super::super::item::{Item, kind};
+use super::{Existing, Template};
+use crate::core_workload::Lengths;
+use crate::generators::{Distribution, Zipf};
+
+/// The most levels of documents in documents that a server takes is 100; so much is enough for any template.
+const DEEPEST: usize = 60;
+/// The most ways to choose records, and the most different zipfian ranges: each takes memory and time to set up.
+const MOST_CHOOSERS: usize = 64;
+const MOST_ZIPFIAN: usize = 32;
+
+/// How records of a collection are chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub(in super::super) struct ChooserSettings {
+    /// The collection's place.
+    pub(in super::super) collection: usize,
+    pub(in super::super) distribution: Distribution,
+    pub(in super::super) skew: Option<f64>,
+}
+
+/// Reads templates.
+#[derive(Debug, Default)]
+pub(in super::super) struct Compiler {
+    /// The names of the collections.
+    pub(in super::super) collections: Vec<String>,
+    pub(in super::super) choosers: Vec<ChooserSettings>,
+    pub(in super::super) existing: Vec<Existing>,
+    /// The values that the operation draws first, by name.
+    pub(in super::super) variables: Vec<(String, Template)>,
+    /// Whether what is read is a record of its own, which has a number.
+    pub(in super::super) is_record: bool,
+    zipfian: Vec<(u64, f64, Arc<Zipf>)>,
+}
+
+impl Compiler {
+    /// Reads a document without anything drawn.
+    pub(in super::super) fn plain_document(&mut self, item: &Item<'_>) -> Result<bson::Document, Error> {
+        match plain(item, 0)? {
+            Bson::Document(document) => Ok(document),
+            _ => Err(item.refuse(format!("{} is no document", kind(item.value)))),
+        }
+    }
+
+    /// Zipf's law over so many items; computed once.
+    pub(super) fn zipf(&mut self, item: &Item<'_>, items: u64, skew: f64) -> Result<Lengths, Error> {
+        let known = self.zipfian.iter().find(|(known, with, _)| (*known, *with) == (items, skew));
+        if let Some((_, _, zipf)) = known {
+            return Ok(Lengths::Zipfian { least: 0, zipf: Box::new((**zipf).clone()) });
+        }
+        if self.zipfian.len() == MOST_ZIPFIAN {
+            return Err(item.refuse(format!("there are more than {MOST_ZIPFIAN} different zipfian ranges")));
+        }
+        let zipf = Zipf::new(items, skew);
+        self.zipfian.push((items, skew, Arc::new(zipf.clone())));
+        Ok(Lengths::Zipfian { least: 0, zipf: Box::new(zipf) })
+    }
+
+    /// Takes note of a reference to records that are there; its place.
+    pub(super) fn add_existing(
+        &mut self,
+        item: &Item<'_>,
+        settings: ChooserSettings,
+        field: &str,
+    ) -> Result<usize, Error> {
+        let known = self.choosers.iter().position(|one| *one == settings);
+        let collection = settings.collection;
+        let chooser = match known {
+            Some(place) => place,
+            None if self.choosers.len() == MOST_CHOOSERS => {
+                return Err(
+                    item.refuse(format!("records are chosen in more than {MOST_CHOOSERS} different ways"))
+                );
+            }
+            None => {
+                self.choosers.push(settings);
+                self.choosers.len() - 1
+            }
+        };
+        let place = item.place().to_owned();
+        let value = Template::constant(&Bson::Null);
+        self.existing.push(Existing { collection, field: field.to_owned(), chooser, value, place });
+        Ok(self.existing.len() - 1)
+    }
+
+    /// Puts in what the fields have that references ask for; `document` gives the template of a collection.
+    pub(in super::super) fn resolve<'t>(
+        &mut self,
+        document: impl Fn(usize) -> Option<&'t Template>,
+    ) -> Result<(), Error> {
+        for existing in &mut self.existing {
+            let found = document(existing.collection).and_then(|document| document.at(&existing.field));
+            let Some(value) = found.filter(|value| value.is_numbered()) else {
+                let name = self.collections.get(existing.collection).map_or("", String::as_str);
+                return Err(Error::usage(format!(
+                    "{}: the field '{}' of '{name}' cannot be told from a record's number",
+                    existing.place, existing.field
+                ))
+                .advise(
+                    "make it !sequence, !key or a !join of them and texts, or refer to a field that is",
+                ));
+            };
+            existing.value = value.clone();
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn check_depth(item: &Item<'_>, depth: usize) -> Result<(), Error> {
+    if depth > DEEPEST {
+        return Err(item.refuse(format!("it is nested deeper than {DEEPEST} levels")));
+    }
+    Ok(())
+}
+
+/// A value without anything drawn.
+pub(super) fn plain(item: &Item<'_>, depth: usize) -> Result<Bson, Error> {
+    check_depth(item, depth)?;
+    Ok(match item.value {
+        Value::Null => Bson::Null,
+        Value::Bool(truth) => Bson::Boolean(*truth),
+        Value::String(text) => Bson::String(text.clone()),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => i32::try_from(whole).map_or(Bson::Int64(whole), Bson::Int32),
+            (None, Some(double)) if number.is_f64() => Bson::Double(double),
+            _ => return Err(item.refuse(format!("{number} does not fit into 64 bits"))),
+        },
+        Value::Sequence(_) => {
+            let items: Result<Vec<_>, _> = item.list()?.iter().map(|inner| plain(inner, depth + 1)).collect();
+            Bson::Array(items?)
+        }
+        Value::Mapping(_) => {
+            let mut document = bson::Document::new();
+            for (name, inner) in item.entries()? {
+                document.insert(name, plain(&inner, depth + 1)?);
+            }
+            Bson::Document(document)
+        }
+        Value::Tagged(tagged) => {
+            return Err(item.refuse(format!("{} draws a value, and here it must stay the same", tagged.tag)));
+        }
+    })
+}
+
+/// The place of a collection that is named.
+pub(in super::super) fn collection(compiler: &Compiler, name: &Item<'_>) -> Result<usize, Error> {
+    let text = name.text()?;
+    let found = compiler.collections.iter().position(|known| known == text);
+    let known = || compiler.collections.iter().map(String::as_str);
+    found.ok_or_else(|| name.unknown("collection", text, known()))
+}

@@ -1,0 +1,395 @@
+//! Queries that one shard answers, without a thread for each client: a few loops pass them on and their replies back.
+//!
+//! A thread that waits for its client, then for a shard, sleeps and is woken twice for each query, which costs more than
+//! all that is done to the query itself (docs/journal). A connection that has sent nothing else for a while is therefore taken over
+//! by a loop. It goes back to a thread of its own at the first message that is anything else or does not succeed: the loop never
+//! answers with a failure, repeats nothing and waits for nobody but its sockets, so that what a client sees is decided in one place.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fathom_client::{Connection, ReadPreference};
+use fathom_service::event_loop::{BELL, EventLoop, Load, Meter, excess};
+use fathom_service::parse::Listed;
+use fathom_service::{Incoming, Received, Unattended, body_of};
+use fathom_wire::DocumentWriter;
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::fd::OwnedFd;
+
+use crate::backend::Backend;
+use crate::commands::{cursor_terms, for_shard, pass_cursor_on, shards_of};
+use crate::counters::Waited;
+use crate::dispatch::{count, request_of};
+use crate::instance::Instance;
+use crate::outgoing::Outgoing;
+use crate::request::{Command, Request};
+
+/// Runs one of the loops until the router stops.
+pub(crate) fn run(instance: &Arc<Instance>, place: usize) {
+    let loops = instance.relay.all();
+    if let Some(one) = loops.get(place) {
+        let _ending = one.ending();
+        let before = place.checked_sub(1).and_then(|before| loops.get(before));
+        Sessions::new(instance, one, before.map(|before| before.load())).run();
+    }
+}
+
+/// Requests above this could fill a socket and make the loop wait.
+const MOST_BYTES: usize = 8 << 10;
+
+/// A query for one shard.
+struct Query<'a> {
+    request: Request<'a>,
+    backend: Arc<Backend>,
+    outgoing: Outgoing<'a>,
+    /// Whether its cursor lives until it is closed.
+    no_timeout: bool,
+}
+
+impl<'a> Query<'a> {
+    /// The query that a request of `length` bytes is; none if it is anything else, or wrong, or if somebody would have to be asked
+    /// where to send it.
+    fn read(
+        instance: &Instance,
+        length: usize,
+        incoming: &Incoming<'a>,
+        fields: &'a Listed<'a>,
+    ) -> Option<Query<'a>> {
+        if length > MOST_BYTES || fields.first()?.0 != "find" {
+            return None;
+        }
+        let request = request_of(instance, incoming, fields).ok()?;
+        if request.generic.is_numbered {
+            return None;
+        }
+        let (_, no_timeout) = cursor_terms(&request).ok()?;
+        let route = instance.known_route(request.database, &request.namespace().ok()?)?;
+        let shards = shards_of(&request, &route).ok()?;
+        let [shard] = shards.as_slice() else { return None };
+        let backend = instance.cluster.known_shard(shard)?;
+        let outgoing = for_shard(&request, &route, shard).ok()?;
+        Some(Query { request, backend, outgoing, no_timeout })
+    }
+}
+
+/// Events taken from the kernel at once.
+const EVENTS: usize = 128;
+/// Between two looks at queries that are under way when the router stops.
+const STOP_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// How long these may take.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A client.
+struct Session {
+    connection: Unattended<Instance>,
+    asked: Option<Asked>,
+}
+
+/// A query that a shard was asked.
+struct Asked {
+    command: &'static Command,
+    shard: u64,
+    /// Bytes of the request.
+    length: usize,
+    begun: Instant,
+    sent: Instant,
+    database: String,
+    no_timeout: bool,
+}
+
+/// The clients of a loop. Numbers that events carry are never used again: even ones for clients, odd ones for shards.
+struct Sessions<'l> {
+    instance: &'l Arc<Instance>,
+    own: &'l EventLoop<Instance>,
+    sessions: HashMap<u64, Session>,
+    shards: ShardConnections<'l>,
+    next: u64,
+    meter: Meter,
+    /// Of the loop before this one, which has its connections once both have little to do.
+    before: Option<&'l Load>,
+}
+
+impl<'l> Sessions<'l> {
+    fn new(
+        instance: &'l Arc<Instance>,
+        own: &'l EventLoop<Instance>,
+        before: Option<&'l Load>,
+    ) -> Sessions<'l> {
+        let shards = ShardConnections::new(own.epoll());
+        Sessions { instance, own, sessions: HashMap::new(), shards, next: 0, meter: Meter::new(), before }
+    }
+
+    fn run(mut self) {
+        let mut events = Vec::with_capacity(EVENTS);
+        let mut stopped = None;
+        loop {
+            if self.instance.is_stopping() {
+                self.sessions.retain(|_, session| session.asked.is_some());
+                let since = *stopped.get_or_insert_with(Instant::now);
+                if self.sessions.is_empty() || since.elapsed() > GRACE {
+                    break;
+                }
+            }
+            events.clear();
+            // An interrupted wait is as good as one without events; any other failure would only come again.
+            let waited = epoll::wait(
+                self.own.epoll(),
+                spare_capacity(&mut events),
+                stopped.is_some().then_some(&STOP_POLL),
+            );
+            if waited.is_err_and(|error| error != rustix::io::Errno::INTR) {
+                break;
+            }
+            for event in &events {
+                match event.data.u64() {
+                    BELL => self.welcome(),
+                    number if number % 2 == 1 => self.shard_spoke(number),
+                    number => self.client_spoke(number),
+                }
+            }
+            if let Some(percent) = self.meter.measure(self.own.load()) {
+                self.give_up(excess(percent, self.before.map(Load::percent), self.sessions.len()));
+            }
+        }
+    }
+
+    /// Gives so many clients threads, from where the first loop with room takes them: those that ask nothing at the moment.
+    fn give_up(&mut self, most: usize) {
+        let rests = |(number, session): (&u64, &Session)| session.asked.is_none().then_some(*number);
+        let resting: Vec<u64> = self.sessions.iter().filter_map(rests).take(most).collect();
+        resting.into_iter().for_each(|number| self.hand_back(number));
+    }
+
+    fn welcome(&mut self) {
+        for connection in self.own.arrivals() {
+            let number = self.number();
+            let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+            if epoll::add(self.own.epoll(), &connection, epoll::EventData::new_u64(number), flags).is_err() {
+                leave(connection);
+                continue;
+            }
+            self.sessions.insert(number, Session { connection, asked: None });
+            self.go_on(number);
+        }
+    }
+
+    /// An even number; the next one is odd.
+    fn number(&mut self) -> u64 {
+        self.next += 2;
+        self.next
+    }
+
+    fn client_spoke(&mut self, number: u64) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        session.connection.wake();
+        // Who speaks while a query is under way is heard after it.
+        if session.asked.is_none() {
+            self.go_on(number);
+        }
+    }
+
+    /// Passes the client's next query on, if it has come.
+    fn go_on(&mut self, number: u64) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        match session.connection.receive() {
+            Received::Part => {}
+            Received::End => {
+                self.sessions.remove(&number);
+                self.shards.give_back(self.sessions.len());
+            }
+            Received::Frame(length) => {
+                if self.ask(number, length).is_none() {
+                    self.hand_back(number);
+                }
+            }
+        }
+    }
+
+    /// Sends a query of `length` bytes to its shard; none if this is not for the loop to do.
+    fn ask(&mut self, number: u64, length: usize) -> Option<()> {
+        let begun = Instant::now();
+        let shard_number = self.number() + 1;
+        let session = self.sessions.get_mut(&number)?;
+        let message = session.connection.command(length)?;
+        let incoming = Incoming::Message(&message);
+        let fields = Listed::of(body_of(&incoming).ok()?).ok()?;
+        let Query { request, backend, outgoing, no_timeout } =
+            Query::read(self.instance, length, &incoming, &fields)?;
+        let shard = self.shards.take((&backend, &request.generic.preference), number, shard_number)?;
+        let sent = Instant::now();
+        let connection = &mut self.shards.get(shard)?.connection;
+        if connection.begin(|message| outgoing.write(request.database, message)).is_err() {
+            self.shards.discard(shard);
+            return None;
+        }
+        let database = request.database.to_owned();
+        session.asked =
+            Some(Asked { command: request.command, shard, length, begun, sent, database, no_timeout });
+        Some(())
+    }
+
+    fn shard_spoke(&mut self, number: u64) {
+        let Some(shard) = self.shards.get(number) else { return };
+        let client = shard.client;
+        match (shard.connection.has_reply(), client) {
+            (Ok(false), _) => {}
+            (Ok(true), Some(client)) => self.deliver(client),
+            // It is closed, or says what nobody asked for.
+            _ => {
+                self.shards.discard(number);
+                if let Some(client) = client {
+                    self.hand_back(client);
+                }
+            }
+        }
+    }
+
+    /// Hands a shard's reply on; a thread repeats what did not succeed, since it knows what to do about it.
+    fn deliver(&mut self, number: u64) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let Some(asked) = session.asked.take() else { return };
+        let Some(shard) = self.shards.get(asked.shard) else { return };
+        let waited = asked.sent.elapsed();
+        let (instance, backend) = (self.instance, &shard.backend);
+        let answered = shard.connection.finish().ok().and_then(|answer| {
+            let terms = (asked.database.as_str(), asked.no_timeout);
+            let write = |out: &mut Vec<u8>| {
+                let mut reply = DocumentWriter::new(out);
+                pass_cursor_on(instance, terms, backend, answer, &mut reply)?;
+                reply.f64("ok", 1.0);
+                Ok(())
+            };
+            session.connection.reply(asked.length, write).ok()
+        });
+        if shard.connection.is_broken() {
+            self.shards.discard(asked.shard);
+        } else {
+            self.shards.rest(asked.shard);
+        }
+        if answered.is_some() {
+            self.count(&asked, waited);
+        }
+        match answered {
+            Some(true) => self.go_on(number),
+            _ => self.hand_back(number),
+        }
+    }
+
+    fn count(&self, asked: &Asked, waited: Duration) {
+        let counters = &self.instance.counters;
+        counters.queries.add(1);
+        counters.relayed.add(1);
+        let us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        count(self.instance, asked.command, asked.begun, Waited { us, shards: 1 }, false);
+    }
+
+    /// Gives a client a thread of its own again.
+    fn hand_back(&mut self, number: u64) {
+        let Some(Session { connection, .. }) = self.sessions.remove(&number) else { return };
+        let _ = epoll::delete(self.own.epoll(), &connection);
+        // What comes next should find an idle connection to its shard.
+        self.shards.give_back(self.sessions.len());
+        leave(connection);
+    }
+}
+
+fn leave(connection: Unattended<Instance>) {
+    connection.peer().end_one_shard_queries();
+    connection.attend();
+}
+
+/// One of them.
+#[derive(Debug)]
+struct ShardConnection {
+    backend: Arc<Backend>,
+    connection: Connection,
+    /// The client whose query is under way.
+    client: Option<u64>,
+}
+
+/// All of a loop, by the number that events carry.
+#[derive(Debug)]
+struct ShardConnections<'l> {
+    epoll: &'l OwnedFd,
+    all: HashMap<u64, ShardConnection>,
+    idle: Vec<u64>,
+}
+
+impl<'l> ShardConnections<'l> {
+    fn new(epoll: &'l OwnedFd) -> ShardConnections<'l> {
+        ShardConnections { epoll, all: HashMap::new(), idle: Vec::new() }
+    }
+
+    /// A connection for a client's query: an idle one of the loop's own, or else of the shard's, under the number `number`; none if
+    /// one would have to be made.
+    fn take(
+        &mut self,
+        (backend, preference): (&Arc<Backend>, &ReadPreference),
+        client: u64,
+        number: u64,
+    ) -> Option<u64> {
+        let wanted = backend.known_member(preference)?;
+        let fits = |number: &&u64| {
+            self.all
+                .get(number)
+                .is_some_and(|one| Arc::ptr_eq(&one.backend, backend) && *one.connection.address() == wanted)
+        };
+        if let Some(place) = self.idle.iter().rposition(|number| fits(&number)) {
+            let number = self.idle.swap_remove(place);
+            self.all.get_mut(&number)?.client = Some(client);
+            return Some(number);
+        }
+        let mut connection = backend.idle_connection(&wanted)?;
+        let data = epoll::EventData::new_u64(number);
+        let ready = connection.set_nonblocking(true).is_ok()
+            && epoll::add(self.epoll, &connection, data, epoll::EventFlags::IN | epoll::EventFlags::ET)
+                .is_ok();
+        if !ready {
+            backend.discard(&connection);
+            return None;
+        }
+        self.all.insert(
+            number,
+            ShardConnection { backend: Arc::clone(backend), connection, client: Some(client) },
+        );
+        Some(number)
+    }
+
+    fn get(&mut self, number: u64) -> Option<&mut ShardConnection> {
+        self.all.get_mut(&number)
+    }
+
+    /// Its query is answered.
+    fn rest(&mut self, number: u64) {
+        if let Some(one) = self.all.get_mut(&number) {
+            one.client = None;
+            self.idle.push(number);
+        }
+    }
+
+    /// Lets go of one that failed.
+    fn discard(&mut self, number: u64) {
+        self.idle.retain(|idle| *idle != number);
+        if let Some(ShardConnection { backend, connection, .. }) = self.all.remove(&number) {
+            let _ = epoll::delete(self.epoll, &connection);
+            backend.discard(&connection);
+        }
+    }
+
+    /// Gives idle ones back until no more than `most` are left.
+    fn give_back(&mut self, most: usize) {
+        while self.idle.len() > most {
+            let Some(number) = self.idle.pop() else { return };
+            let Some(ShardConnection { backend, mut connection, .. }) = self.all.remove(&number) else {
+                continue;
+            };
+            let _ = epoll::delete(self.epoll, &connection);
+            match connection.set_nonblocking(false) {
+                Ok(()) => backend.give_back(connection),
+                Err(_) => backend.discard(&connection),
+            }
+        }
+    }
+}

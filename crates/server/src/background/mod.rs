@@ -1,0 +1,228 @@
+//! The threads that keep a server's data safe and tidy: the journal's tick, checkpoints, counts, cursors that time out. (What
+//! TTL indexes let expire is removed in `ttl`.)
+//!
+//! Each sleeps on one bell, so that a changed interval or the end of the server is heard at once. mongod 4.0 reads
+//! `syncdelay` once and never again (SERVER-75162); here a change counts from the moment it is made.
+//!
+//! Each `ttlMonitorSleepSecs` (60) it goes over all TTL indexes, unless `ttlMonitorEnabled` is off. Of an array the earliest
+//! date counts; what is no date never expires; a partial index lets only its own documents expire. Each document goes in
+//! a transaction of its own, as in mongod, and a batch holds a write ticket, so that the monitor stands in line with
+//! the clients. Capped collections and hashed indexes are passed over: nothing can expire there.
+
+#[cfg(test)]
+mod crash_tests;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bson::{Bson, DateTime, Document, doc};
+use fathom_errors::Error;
+use fathom_query::{Code, FieldKind, Hint};
+
+use crate::Result;
+use crate::client::Client;
+use crate::execution::{Target, delete_some};
+use crate::instance::Instance;
+use crate::operation_context::OperationContext;
+use crate::storage::{Index, State};
+
+/// How often the counts are written down, as mongod's sizeStorer.
+const COUNTS_SECONDS: u64 = 60;
+
+/// Starts the threads.
+pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<std::thread::JoinHandle<()>>, Error> {
+    let spawn = |name: &str, run: fn(&Arc<Instance>)| {
+        let instance = Arc::clone(instance);
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&instance)).map_err(|error| {
+            Error::new(fathom_errors::Kind::Io, format!("cannot start the thread {name}")).because(error)
+        })
+    };
+    Ok(vec![
+        spawn("JournalFlusher", flush_journal)?,
+        spawn("Checkpointer", make_checkpoints)?,
+        spawn("Housekeeping", keep_house)?,
+        spawn("TTLMonitor", watch)?,
+    ])
+}
+
+fn flush_journal(instance: &Arc<Instance>) {
+    let mut next = Instant::now();
+    loop {
+        let heard = instance.bell.rings();
+        if instance.is_stopping() {
+            return;
+        }
+        let interval = Duration::from_millis(instance.parameters.journal_commit_interval_ms());
+        next = (next + interval).max(Instant::now());
+        instance.bell.sleep_since(heard, Some(next));
+        if instance.is_stopping() {
+            return;
+        }
+        // The bell may have rung for somebody else.
+        if Instant::now() < next {
+            next -= interval;
+            continue;
+        }
+        if !instance.config.storage.journal {
+            continue;
+        }
+        if let Err(error) = instance.journal.wait_until_durable() {
+            instance.die("the journal could not be synced", &error);
+        }
+    }
+}
+
+fn make_checkpoints(instance: &Arc<Instance>) {
+    let mut last = Instant::now();
+    loop {
+        let heard = instance.bell.rings();
+        if instance.is_stopping() {
+            return;
+        }
+        let seconds = instance.parameters.sync_delay_seconds();
+        // 0 switches checkpoints off.
+        let due = (seconds > 0.0).then(|| last + Duration::from_secs_f64(seconds));
+        if due.is_none_or(|due| Instant::now() < due) {
+            instance.bell.sleep_since(heard, due);
+            continue;
+        }
+        last = Instant::now();
+        if let Err(error) = instance.checkpoint() {
+            instance.die("the checkpoint failed", &error);
+        }
+    }
+}
+
+fn keep_house(instance: &Arc<Instance>) {
+    let mut counted = Instant::now();
+    while !instance.is_stopping() {
+        let begun = Instant::now();
+        // Asked anew after each bell: somebody may have changed it.
+        loop {
+            let heard = instance.bell.rings();
+            let until = begun + Duration::from_secs(instance.parameters.cursor_monitor_secs());
+            if Instant::now() >= until || instance.is_stopping() {
+                break;
+            }
+            instance.bell.sleep_since(heard, Some(until));
+        }
+        instance.cursors.expire(Duration::from_millis(instance.parameters.cursor_timeout_ms()));
+        instance.catalog.drop_pending();
+        if counted.elapsed() >= Duration::from_secs(COUNTS_SECONDS) {
+            counted = Instant::now();
+            if let Err(failure) = instance.catalog.flush_sizes(false) {
+                instance.log.warning(
+                    "STORAGE",
+                    22430,
+                    "Housekeeping",
+                    "the counts could not be written",
+                    doc! {
+                        "error": failure.message(),
+                    },
+                );
+            }
+        }
+    }
+}
+
+/// Documents between two looks at whether somebody wants the collection for himself.
+const BATCH: usize = 500;
+
+/// The TTL monitor: removes documents whose date in a TTL index is older than the index allows.
+///
+/// Each `ttlMonitorSleepSecs` (60) it goes over all TTL indexes, unless `ttlMonitorEnabled` is off. Of an array the earliest
+/// date counts; what is no date never expires; a partial index lets only its own documents expire. Each document goes in
+/// a transaction of its own, as in mongod, and a batch holds a write ticket, so that the monitor stands in line with
+/// the clients. Capped collections and hashed indexes are passed over: nothing can expire there.
+///
+/// Removes what expires until the server stops.
+fn watch(instance: &Arc<Instance>) {
+    let mut last = Instant::now();
+    loop {
+        let heard = instance.bell.rings();
+        if instance.is_stopping() {
+            return;
+        }
+        let due = last.checked_add(Duration::from_secs(instance.parameters.ttl_monitor_sleep_secs()));
+        if due.is_none_or(|due| Instant::now() < due) {
+            instance.bell.sleep_since(heard, due);
+            continue;
+        }
+        last = Instant::now();
+        // The primary removes; other members follow.
+        let follows = instance.set.as_ref().is_some_and(|set| !set.is_writable());
+        if follows || !instance.parameters.ttl_monitor_enabled() {
+            continue;
+        }
+        if let Err(failure) = pass(instance)
+            && !instance.is_stopping()
+        {
+            let error = doc! { "error": failure.message() };
+            instance.log.warning("INDEX", 22538, "TTLMonitor", "Error removing expired documents", error);
+        }
+        instance.counters.ttl_passes.add(1);
+    }
+}
+
+/// Goes once over all TTL indexes.
+fn pass(instance: &Arc<Instance>) -> Result<()> {
+    let session = instance.engine.session()?;
+    let client = Client::internal();
+    let mut op = OperationContext::new(instance, &*session, &client);
+    for collection in instance.catalog.all() {
+        let names: Vec<String> = {
+            let state = op.lock(&collection)?;
+            let expiring = state.indexes.iter().filter(|index| index.expire_after_seconds().is_some());
+            expiring.map(|index| index.name().to_owned()).collect()
+        };
+        if collection.limits().is_some() {
+            continue;
+        }
+        for name in names {
+            expire(&mut op, collection.namespace(), &name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what expires by one index.
+fn expire(op: &mut OperationContext<'_>, namespace: &str, name: &str) -> Result<()> {
+    loop {
+        op.check_interrupt()?;
+        let ticket = op.write_ticket()?;
+        let deleted = match delete_some(op, namespace, BATCH, &|state| target(state, name)) {
+            // The index or the collection went while we looked.
+            Err(failure) if failure.code() == Code::QueryPlanKilled => return Ok(()),
+            other => other?,
+        };
+        drop(ticket);
+        op.instance.counters.ttl_deleted.add(deleted);
+        op.instance.counters.documents_deleted.add(deleted);
+        if deleted < BATCH as u64 {
+            return Ok(());
+        }
+    }
+}
+
+/// What expires now by an index, found through that index; none if it is gone.
+fn target(state: &State, name: &str) -> Result<Option<Target>> {
+    let Some(index) = state.index(name) else { return Ok(None) };
+    let Some(filter) = expired(index) else { return Ok(None) };
+    let filter = crate::parse::filter_of(&filter)?;
+    Ok(Some(Target { filter, hint: Some(Hint::Name(name.to_owned())), sort: None }))
+}
+
+fn expired(index: &Index) -> Option<Document> {
+    let [field] = index.pattern().fields.as_slice() else { return None };
+    if field.kind == FieldKind::Hashed {
+        return None;
+    }
+    let age_ms = index.expire_after_seconds()?.saturating_mul(1000);
+    let oldest = DateTime::from_millis(DateTime::now().timestamp_millis().saturating_sub(age_ms));
+    // Only dates are compared with a date.
+    let old = doc! { &field.path: { "$lte": oldest } };
+    Some(match index.spec().partial() {
+        None => old,
+        Some(partial) => doc! { "$and": [Bson::Document(old), Bson::Document(partial.clone())] },
+    })
+}

@@ -1,0 +1,326 @@
+//! What the server says of itself: `hello` to drivers; its version, machine, commands, options, log and connections to administrators.
+
+use bson::{Bson, DateTime, Document, RawBsonRef};
+use fathom_query::{Code, Failure};
+use fathom_wire::limits::{MAX_DOCUMENT_BYTES, MAX_MESSAGE_BYTES, MAX_WRITE_BATCH};
+use rustix::process::{Resource, getrlimit};
+
+use super::Reply;
+use crate::Result;
+use crate::auth::Conversation;
+use crate::config::{EngineName, version};
+use crate::operation_context::OperationContext;
+use crate::parse;
+use crate::replica_set::majority_of;
+use crate::request::{Access, Request};
+
+/// The most that a driver may say of itself, in bytes, as in mongod.
+const METADATA_BYTES: usize = 512;
+
+/// `hello` and `isMaster`: who this server is, what it takes, and what the driver says of itself.
+pub(super) fn hello(
+    op: &mut OperationContext<'_>,
+    request: &Request<'_>,
+    conversation: &mut Option<Conversation>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    note_client(op, request)?;
+    if parse::boolean(request.fields, "helloOk")? {
+        reply.bool("helloOk", true);
+    }
+    let old_name = request
+        .body()
+        .iter()
+        .next()
+        .transpose()
+        .ok()
+        .flatten()
+        .is_some_and(|(name, _)| name.as_str() != "hello");
+    let primary = if old_name { "ismaster" } else { "isWritablePrimary" };
+    match &op.instance.set {
+        None => reply.bool(primary, true),
+        Some(set) => reply.extend(&set.ask(|one| one.hello_fields(primary, majority_of(one)))),
+    }
+    if op.instance.config.cluster_role == crate::ClusterRole::Config {
+        reply.i32("configsvr", 2);
+    }
+    reply.i32("maxBsonObjectSize", max_document_bytes());
+    reply.i32("maxMessageSizeBytes", i32::try_from(MAX_MESSAGE_BYTES).unwrap_or(i32::MAX));
+    reply.i32("maxWriteBatchSize", i32::try_from(MAX_WRITE_BATCH).unwrap_or(i32::MAX));
+    reply.date_time("localTime", DateTime::now());
+    reply.i32("logicalSessionTimeoutMinutes", crate::sessions::TIMEOUT_MINUTES);
+    reply.i32("connectionId", i32::try_from(op.client.id).unwrap_or(i32::MAX));
+    reply.i32("minWireVersion", 0);
+    reply.i32("maxWireVersion", op.instance.parameters.max_wire_version());
+    reply.bool("readOnly", false);
+    write_compression(op, request, reply)?;
+    if let Some(user) = parse::string(request.fields, "saslSupportedMechs")? {
+        crate::auth::write_mechanisms(op, user, reply)?;
+    }
+    if let Some(login) = parse::document(request.fields, "speculativeAuthenticate")? {
+        crate::auth::speculate(op, login, conversation, reply)?;
+    }
+    Ok(())
+}
+
+/// The largest document, as replies say it.
+pub(super) fn max_document_bytes() -> i32 {
+    i32::try_from(MAX_DOCUMENT_BYTES).unwrap_or(i32::MAX)
+}
+
+fn note_client(op: &OperationContext<'_>, request: &Request<'_>) -> Result<()> {
+    let Some(metadata) = parse::document(request.fields, "client")? else { return Ok(()) };
+    if metadata.as_bytes().len() > METADATA_BYTES {
+        let what =
+            format!("The client metadata document must be less then or equal to {METADATA_BYTES} bytes");
+        return Err(Failure::new(Code::ClientMetadataDocumentTooLarge, what));
+    }
+    if !op.client.set_metadata(parse::owned(metadata)?) {
+        let what = "The client metadata document may only be sent in the first hello";
+        return Err(Failure::new(Code::ClientMetadataCannotBeMutated, what));
+    }
+    op.instance.log.info(
+        "NETWORK",
+        51800,
+        &format!("conn{}", op.client.id),
+        "client metadata",
+        bson::doc! {
+            "remote": &op.client.remote,
+            "client": format!("conn{}", op.client.id),
+            "doc": op.client.metadata().unwrap_or_default(),
+        },
+    );
+    Ok(())
+}
+
+/// What both sides can compress with, in the client's order.
+fn write_compression(op: &OperationContext<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    let wanted = match request.field("compression") {
+        None => return Ok(()),
+        Some(RawBsonRef::Array(wanted)) => wanted,
+        Some(other) => return Err(parse::wrong_type("compression", other, "array")),
+    };
+    let ours = &op.instance.config.net.compressors;
+    let mut both = Vec::new();
+    for name in wanted {
+        match name.map_err(|error| parse::malformed(&error))? {
+            RawBsonRef::String(name) if ours.iter().any(|one| one == name) => both.push(name),
+            _ => {}
+        }
+    }
+    if !both.is_empty() {
+        let mut array = reply.begin_array("compression");
+        both.iter().for_each(|name| array.string(name));
+    }
+    Ok(())
+}
+
+/// `ping`: whether the server answers.
+#[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
+pub(super) fn ping(
+    _op: &mut OperationContext<'_>,
+    _request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<()> {
+    Ok(())
+}
+
+/// `buildInfo`: which version clients are to reckon with, and which engines there are.
+///
+/// `version` is the claimed one; `fathom` says who really answers.
+#[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
+pub(super) fn build_info(
+    op: &mut OperationContext<'_>,
+    _request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    let claimed = &op.instance.config.claimed_version;
+    reply.string("version", claimed);
+    reply.string("gitVersion", concat!("fathom-", env!("CARGO_PKG_VERSION")));
+    reply.begin_array("modules").end();
+    reply.string("allocator", "system");
+    reply.string("javascriptEngine", "none");
+    reply.string("sysInfo", "deprecated");
+    let mut numbers = reply.begin_array("versionArray");
+    version::numbers(claimed).into_iter().for_each(|number| numbers.i32(number));
+    numbers.end();
+    let mut openssl = reply.begin_document("openssl");
+    openssl.string("running", "disabled");
+    openssl.string("compiled", "disabled");
+    openssl.end();
+    let mut environment = reply.begin_document("buildEnvironment");
+    environment.string("target_arch", std::env::consts::ARCH);
+    environment.string("target_os", std::env::consts::OS);
+    environment.end();
+    reply.i32("bits", 64);
+    reply.bool("debug", cfg!(debug_assertions));
+    reply.i32("maxBsonObjectSize", max_document_bytes());
+    let mut engines = reply.begin_array("storageEngines");
+    [EngineName::Ephemeral, EngineName::RocksDb, EngineName::WiredTiger]
+        .iter()
+        .for_each(|engine| engines.string(engine.as_str()));
+    engines.end();
+    let mut ours = reply.begin_document("fathom");
+    ours.string("version", env!("CARGO_PKG_VERSION"));
+    ours.string("engineVersion", &op.instance.engine.version());
+    ours.end();
+    Ok(())
+}
+
+const MIB: u64 = 1 << 20;
+
+/// `hostInfo`: the machine, its system and its limits, as Linux says them.
+///
+/// The version of the C library is left out: only unsafe code could ask for it.
+#[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
+pub(super) fn host_info(
+    op: &mut OperationContext<'_>,
+    _request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    let name = rustix::system::uname();
+    let release = name.release().to_string_lossy();
+    let machine = rustix::system::sysinfo();
+    let memory_bytes = machine.totalram.saturating_mul(u64::from(machine.mem_unit));
+    let page_bytes = rustix::param::page_size();
+
+    let mut system = reply.begin_document("system");
+    system.date_time("currentTime", DateTime::now());
+    let port = op.instance.port.get().copied().unwrap_or(0);
+    system.string("hostname", &format!("{}:{port}", name.nodename().to_string_lossy()));
+    system.i32("cpuAddrSize", 64);
+    system.i64("memSizeMB", whole(memory_bytes / MIB));
+    system.i64("memLimitMB", whole(crate::engines::memory_bytes() / MIB));
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    system.i32("numCores", i32::try_from(cores).unwrap_or(i32::MAX));
+    system.string("cpuArch", &name.machine().to_string_lossy());
+    system.bool("numaEnabled", std::path::Path::new("/sys/devices/system/node/node1").exists());
+    system.end();
+
+    let mut os = reply.begin_document("os");
+    os.string("type", "Linux");
+    os.string("name", &distribution());
+    os.string("version", &format!("Kernel {release}"));
+    os.end();
+
+    let mut extra = reply.begin_document("extra");
+    extra.string("versionString", first_line("/proc/version").as_deref().unwrap_or_default());
+    extra.string("kernelVersion", &release);
+    let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    extra.string("cpuFrequencyMHz", of_processor(&processor, "cpu MHz"));
+    extra.string("cpuFeatures", of_processor(&processor, "flags"));
+    extra.i64("pageSize", i64::try_from(page_bytes).unwrap_or(i64::MAX));
+    extra.i64("numPages", whole(memory_bytes / u64::try_from(page_bytes).unwrap_or(4096).max(1)));
+    extra.i64("maxOpenFiles", getrlimit(Resource::Nofile).current.map_or(i64::MAX, whole));
+    extra.end();
+    Ok(())
+}
+
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn first_line(path: &str) -> Option<String> {
+    Some(std::fs::read_to_string(path).ok()?.lines().next()?.to_owned())
+}
+
+/// The distribution's name for people, or nothing.
+fn distribution() -> String {
+    let text = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    name.unwrap_or_default().trim_matches('"').to_owned()
+}
+
+/// A field of the first processor.
+fn of_processor<'t>(text: &'t str, field: &str) -> &'t str {
+    let value = text.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == field).then_some(value.trim())
+    });
+    value.unwrap_or_default()
+}
+
+/// `listCommands`: every command that this server has, without those that it refuses.
+#[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
+pub(super) fn list_commands(
+    op: &mut OperationContext<'_>,
+    _request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    let mut commands = reply.begin_document("commands");
+    for command in
+        op.instance.commands.all().iter().filter(|command| !super::refused::is_refused(command.name))
+    {
+        let mut about = commands.begin_document(command.name);
+        about.string("help", command.help);
+        about.bool("requiresAuth", command.rules.access != Access::Nobody);
+        about.bool("secondaryOk", true);
+        about.bool("adminOnly", command.admin_only);
+    }
+    Ok(())
+}
+
+/// `getCmdLineOpts`: how the server was started, as typed and as understood.
+#[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
+pub(super) fn command_line(
+    op: &mut OperationContext<'_>,
+    _request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    let config = &op.instance.config;
+    let mut argv = reply.begin_array("argv");
+    config.argv.iter().for_each(|word| argv.string(word));
+    argv.end();
+    let parsed: Document = config.parsed.clone().into_iter().collect();
+    reply.bson("parsed", &Bson::Document(parsed));
+    Ok(())
+}
+
+static LOGS: [&str; 2] = ["global", "startupWarnings"];
+
+/// `getLog`: the last lines of the log, or the warnings of the start.
+pub(super) fn log(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    let RawBsonRef::String(name) = request.target else {
+        let found = crate::parse::type_name(request.target);
+        let what = format!("Argument to getLog must be of type String; found a value of type {found}");
+        return Err(Failure::new(Code::TypeMismatch, what));
+    };
+    if name == "*" {
+        let mut names = reply.begin_array("names");
+        LOGS.iter().for_each(|name| names.string(name));
+        return Ok(());
+    }
+    let (lines, total) = match name {
+        "global" => op.instance.log.recent(),
+        "startupWarnings" => {
+            let lines = op.instance.log.startup_warnings();
+            let total = u64::try_from(lines.len()).unwrap_or(u64::MAX);
+            (lines, total)
+        }
+        _ => return Err(Failure::new(Code::OperationFailed, format!("no RamLog named: {name}"))),
+    };
+    reply.i32("totalLinesWritten", i32::try_from(total).unwrap_or(i32::MAX));
+    let mut log = reply.begin_array("log");
+    lines.iter().for_each(|line| log.string(line));
+    Ok(())
+}
+
+/// `connPoolStats`: connections to other servers. A server on its own has none, which the zeros say.
+///
+/// Writes that there are none.
+#[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
+pub(super) fn pools(
+    _op: &mut OperationContext<'_>,
+    _request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    for name in
+        ["numClientConnections", "numAScopedConnections", "totalInUse", "totalAvailable", "totalCreated"]
+    {
+        reply.i32(name, 0);
+    }
+    for name in ["pools", "hosts", "replicaSets"] {
+        reply.begin_document(name).end();
+    }
+    Ok(())
+}

@@ -1,0 +1,363 @@
+//! What is counted, logged and kept when an operation ends.
+//!
+//! Every operation passes here, so a fast one only adds to counters. A slow or profiled one gets a line in the log in mongod's form
+//! ("Slow query", 51803) and a document in `system.profile`.
+//!
+//! A command whose arguments or reply hold secrets is named but not shown. A long command is cut to
+//! [`SHOWN_BYTES`], and what was left out is named with its type and size, as mongod does.
+
+use std::sync::Arc;
+
+use bson::{Bson, DateTime, Document, RawDocument, doc};
+use fathom_query::Failure;
+
+use crate::instance::Instance;
+use crate::log::Severity;
+use crate::operation_context::OperationContext;
+use crate::request::Request;
+use crate::stats::output::signed;
+use crate::stats::{Use, elapsed_micros};
+use crate::storage::CollectionOptions;
+
+/// As much of a command as a line holds (`maxLogSizeKB`).
+const SHOWN_BYTES: usize = 10 << 10;
+/// The bytes of a reply around its body: header, flags and kind of an OP_MSG; header and fixed fields of an OP_REPLY.
+const MESSAGE_BYTES: usize = 16 + 4 + 1;
+const LEGACY_BYTES: usize = 16 + 20;
+/// The collection that operations are kept in, and its size, as mongod makes it.
+const PROFILE: &str = "system.profile";
+const PROFILE_BYTES: i64 = 1 << 20;
+
+/// An operation that ended.
+#[derive(Debug)]
+pub(crate) struct Completion<'a> {
+    /// None if it was not even a command.
+    pub(crate) request: Option<&'a Request<'a>>,
+    pub(crate) failure: Option<&'a Failure>,
+    pub(crate) reply_bytes: usize,
+}
+
+/// Counts it everywhere, and logs it if it was slow.
+pub(crate) fn finish(op: &mut OperationContext<'_>, finished: &Completion<'_>) {
+    let micros = elapsed_micros(op.begun);
+    let counters = &op.instance.counters;
+    if let Some(failure) = finished.failure {
+        counters.asserts.count(failure.code());
+    }
+    let Some(request) = finished.request else { return };
+    let command = request.command;
+    counters.latency(command.kind).record(micros);
+    counters.commands.count(command.row(), finished.failure.is_some());
+    let figures = &op.figures;
+    counters.scanned(figures.keys_examined, figures.docs_examined);
+    counters.documents_inserted.add(figures.inserted.unwrap_or(0));
+    counters.documents_returned.add(figures.returned.unwrap_or(0));
+    counters.documents_updated.add(figures.modified.unwrap_or(0));
+    counters.documents_deleted.add(figures.deleted.unwrap_or(0));
+    counters.write_conflicts.add(figures.write_conflicts);
+    counters.scan_and_order.add(u64::from(figures.has_sort_stage));
+    let what = Use::of(command.name);
+    if what == Use::Commands {
+        counters.operations.commands.add(1);
+    }
+    if let Some(collection) = &op.collection {
+        collection.usage().add(what, command.kind, micros);
+    } else if !figures.namespace.is_empty()
+        && let Some(collection) = op.instance.catalog.get(&figures.namespace)
+    {
+        collection.usage().add(what, command.kind, micros);
+    }
+    if op.instance.profiler.may_care(micros) {
+        report(op, request, finished, micros);
+    }
+}
+
+/// What is said of an operation, in the log and in the profile.
+struct Report<'a> {
+    what: Use,
+    /// Whether it is one write, which mongod logs under WRITE with the write itself in the place of the command.
+    single: bool,
+    namespace: String,
+    command: Document,
+    cut: Document,
+    command_bytes: usize,
+    finished: &'a Completion<'a>,
+    legacy: bool,
+    micros: u64,
+}
+
+/// Logs and keeps an operation that ended, as far as the settings want it.
+#[cold]
+fn report(op: &mut OperationContext<'_>, request: &Request<'_>, finished: &Completion<'_>, micros: u64) {
+    let verdict = op.instance.profiler.judge(request.database, micros);
+    if !verdict.log && !verdict.profile {
+        return;
+    }
+    let report = Report::new(op, request, finished, micros);
+    if verdict.log {
+        let component = if report.single { "WRITE" } else { "COMMAND" };
+        let context = format!("conn{}", op.client.id);
+        let attributes = report.attributes(op);
+        op.instance.log.write(Severity::Info, component, 51803, &context, "Slow query", attributes);
+    }
+    if verdict.profile {
+        keep(op, request.database, &report.entry(op));
+    }
+}
+
+impl<'a> Report<'a> {
+    fn new(
+        op: &OperationContext<'_>,
+        request: &Request<'_>,
+        finished: &'a Completion<'a>,
+        micros: u64,
+    ) -> Report<'a> {
+        let what = Use::of(request.command.name);
+        let single = single_write(what, request);
+        let shown = if request.command.secret { None } else { Some(single.unwrap_or(request.body())) };
+        let (command, cut) = match shown {
+            Some(shown) => shorten(shown),
+            None => (doc! { request.command.name: 1, "$db": request.database }, Document::new()),
+        };
+        let namespace = match op.figures.namespace.as_str() {
+            "" => format!("{}.$cmd", request.database),
+            namespace => namespace.to_owned(),
+        };
+        Report {
+            what,
+            single: single.is_some(),
+            namespace,
+            command,
+            cut,
+            command_bytes: shown.map_or(0, |shown| shown.as_bytes().len()),
+            finished,
+            legacy: request.is_legacy(),
+            micros,
+        }
+    }
+
+    /// The attributes of the line in the log.
+    fn attributes(&self, op: &OperationContext<'_>) -> Document {
+        let mut out = doc! {
+            "type": if self.single { self.what.name() } else { "command" },
+            "ns": &self.namespace,
+        };
+        if let Some(name) = op.client.app_name() {
+            out.insert("appName", name);
+        }
+        out.insert("command", self.command.clone());
+        add_originating(op, &mut out);
+        if let Some(plan) = &op.figures.plan {
+            out.insert("planSummary", plan.as_ref());
+        }
+        add_figures(op, &mut out);
+        out.insert("numYields", 0);
+        self.add_failure(&mut out);
+        out.insert("reslen", self.reply_bytes());
+        out.insert("locks", locks(op));
+        out.insert("storage", storage(op));
+        out.insert("remote", &op.client.remote);
+        out.insert("protocol", self.protocol());
+        out.insert("durationMillis", signed(self.micros / 1000));
+        if !self.cut.is_empty() {
+            out.insert("truncated", doc! { "command": self.cut.clone() });
+            out.insert("size", doc! { "command": i64::try_from(self.command_bytes).unwrap_or(i64::MAX) });
+        }
+        out
+    }
+
+    /// The document of `system.profile`.
+    fn entry(&self, op: &OperationContext<'_>) -> Document {
+        let mut out = doc! { "op": self.what.name(), "ns": &self.namespace, "command": self.command.clone() };
+        add_originating(op, &mut out);
+        add_figures(op, &mut out);
+        out.insert("numYield", 0);
+        self.add_failure(&mut out);
+        out.insert("locks", locks(op));
+        out.insert("storage", storage(op));
+        out.insert("responseLength", self.reply_bytes());
+        out.insert("protocol", self.protocol());
+        out.insert("millis", signed(self.micros / 1000));
+        if let Some(plan) = &op.figures.plan {
+            out.insert("planSummary", plan.as_ref());
+        }
+        out.insert("ts", DateTime::now());
+        let client = op.client.remote.rsplit_once(':').map_or(op.client.remote.as_str(), |(host, _)| host);
+        out.insert("client", client);
+        if let Some(name) = op.client.app_name() {
+            out.insert("appName", name);
+        }
+        let users = op.client.users();
+        let user = users.first().map(|(user, database)| format!("{user}@{database}")).unwrap_or_default();
+        let all: Vec<Document> =
+            users.into_iter().map(|(user, db)| doc! { "user": user, "db": db }).collect();
+        out.insert("allUsers", all);
+        out.insert("user", user);
+        out
+    }
+
+    fn add_failure(&self, out: &mut Document) {
+        if let Some(failure) = self.finished.failure {
+            out.insert("ok", 0);
+            out.insert("errMsg", failure.message());
+            out.insert("errName", failure.code().name().to_string());
+            out.insert("errCode", failure.code().0);
+        }
+    }
+
+    fn reply_bytes(&self) -> i64 {
+        let around = if self.legacy { LEGACY_BYTES } else { MESSAGE_BYTES };
+        i64::try_from(self.finished.reply_bytes + around).unwrap_or(i64::MAX)
+    }
+
+    fn protocol(&self) -> &'static str {
+        if self.legacy { "op_query" } else { "op_msg" }
+    }
+}
+
+/// The one write of an `update` or `delete` that has one.
+fn single_write<'r>(what: Use, request: &Request<'r>) -> Option<&'r RawDocument> {
+    let field = match what {
+        Use::Update => "updates",
+        Use::Remove => "deletes",
+        _ => return None,
+    };
+    let items = request.documents(field).ok()?;
+    if items.len() == 1 { items.into_iter().next() } else { None }
+}
+
+/// As many fields of a command as fit, and type and size of those that do not.
+fn shorten(command: &RawDocument) -> (Document, Document) {
+    let (mut shown, mut cut) = (Document::new(), Document::new());
+    let mut left = SHOWN_BYTES;
+    for element in command.iter_elements().flatten() {
+        let size = element.size();
+        match (left.checked_sub(size), element.value().ok().and_then(|value| Bson::try_from(value).ok())) {
+            (Some(rest), Some(value)) => {
+                left = rest;
+                shown.insert(element.key().as_str(), value);
+            }
+            (_, value) => {
+                let kind = value.map_or("invalid", |value| type_of(&value));
+                let size = i64::try_from(size).unwrap_or(i64::MAX);
+                cut.insert(element.key().as_str(), doc! { "type": kind, "size": size });
+            }
+        }
+    }
+    (shown, cut)
+}
+
+fn type_of(value: &Bson) -> &'static str {
+    match value {
+        Bson::Array(_) => "array",
+        Bson::Document(_) => "object",
+        Bson::String(_) => "string",
+        Bson::Binary(_) => "binData",
+        _ => "other",
+    }
+}
+
+fn add_originating(op: &OperationContext<'_>, out: &mut Document) {
+    let resting = || op.instance.cursors.originating(op.figures.cursor_id);
+    if op.figures.cursor_id != 0
+        && let Some(command) = op.originating.clone().or_else(resting)
+        && !command.is_empty()
+    {
+        out.insert("originatingCommand", shorten(&command).0);
+    }
+}
+
+fn add_figures(op: &OperationContext<'_>, out: &mut Document) {
+    let figures = &op.figures;
+    if figures.cursor_id != 0 {
+        out.insert("cursorid", figures.cursor_id);
+    }
+    // What looked at nothing, because it does not look, does not say so.
+    if figures.plan.is_some() || figures.keys_examined + figures.docs_examined > 0 {
+        out.insert("keysExamined", signed(figures.keys_examined));
+        out.insert("docsExamined", signed(figures.docs_examined));
+    }
+    let flags = [
+        ("hasSortStage", figures.has_sort_stage),
+        ("cursorExhausted", figures.cursor_exhausted),
+        ("upsert", figures.upserted),
+    ];
+    flags.iter().filter(|(_, value)| *value).for_each(|(name, value)| {
+        out.insert(*name, *value);
+    });
+    let some = |value: u64| Some(value).filter(|value| *value > 0);
+    let counts = [
+        ("nMatched", figures.matched),
+        ("nModified", figures.modified),
+        ("ninserted", figures.inserted),
+        ("ndeleted", figures.deleted),
+        ("keysInserted", some(figures.keys_inserted)),
+        ("writeConflicts", some(figures.write_conflicts)),
+        ("nreturned", figures.returned),
+    ];
+    for (name, value) in counts {
+        if let Some(value) = value {
+            out.insert(name, signed(value));
+        }
+    }
+}
+
+/// What was held: the whole server in shared or exclusive intent, once for each ticket.
+fn locks(op: &OperationContext<'_>) -> Document {
+    let used = op.tickets();
+    let mut count = Document::new();
+    for (name, number) in [("r", used.read), ("w", used.write)] {
+        if number > 0 {
+            count.insert(name, i64::from(number));
+        }
+    }
+    if count.is_empty() {
+        count
+    } else {
+        doc! { "Global": { "acquireCount": count } }
+    }
+}
+
+/// What the engine read and wrote for the operation, under mongod's names; empty if that was nothing.
+fn storage(op: &OperationContext<'_>) -> Document {
+    let mut out = Document::new();
+    for one in op.session().operation_statistics().iter() {
+        let section = out.entry(one.section.to_owned()).or_insert_with(|| Bson::Document(Document::new()));
+        if let Bson::Document(section) = section {
+            section.insert(one.name, one.value);
+        }
+    }
+    out
+}
+
+/// Puts an entry into the database's profile, which is made if it is not there. A failure is logged: the operation itself
+/// has ended long ago.
+fn keep(op: &OperationContext<'_>, database: &str, entry: &Document) {
+    let namespace = format!("{database}.{PROFILE}");
+    let mut write = OperationContext::new(op.instance, op.session(), op.client);
+    let result = prepare_profile(op.instance, database).and_then(|()| {
+        let entry = crate::parse::raw_of(entry)?;
+        let entries: [&RawDocument; 1] = [&entry];
+        let (_, failures) =
+            crate::execution::insert_documents(&mut write, &namespace, &entries, true, false)?;
+        failures.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure))
+    });
+    if let Err(failure) = result {
+        let attributes = doc! { "namespace": namespace, "error": failure.message() };
+        let context = format!("conn{}", op.client.id);
+        op.instance.log.warning("COMMAND", 20704, &context, "an operation could not be profiled", attributes);
+    }
+}
+
+/// Makes the collection that operations of a database are kept in, if it is not there.
+pub(crate) fn prepare_profile(instance: &Arc<Instance>, database: &str) -> crate::Result<()> {
+    let namespace = format!("{database}.{PROFILE}");
+    if instance.catalog.get(&namespace).is_some() {
+        return Ok(());
+    }
+    let options = CollectionOptions { document: doc! { "capped": true, "size": PROFILE_BYTES } };
+    match instance.catalog.create(&namespace, options) {
+        Err(failure) if failure.code() != fathom_query::Code::NamespaceExists => Err(failure),
+        _ => Ok(()),
+    }
+}

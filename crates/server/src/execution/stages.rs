@@ -1,0 +1,224 @@
+//! The stages of a pipeline that say what the server knows of itself: `$collStats`, `$indexStats`, `$currentOp`.
+//!
+//! They give whole documents; who runs the pipeline checks that the stage comes first and that the client may see it.
+//!
+//! What every connection does at the moment is also told by the command `currentOp`, and ended by `killOp`.
+
+use bson::{Bson, DateTime, Document, doc};
+use fathom_query::{Code, Failure};
+
+use crate::Result;
+use crate::client::{Activity, Client};
+use crate::instance::Instance;
+use crate::request::CommandRegistry;
+use crate::stats::output::{document, number, signed};
+use crate::stats::{Usage, Use};
+use crate::storage::Collection;
+use crate::storage::collection_stats::{write, write_latencies};
+
+/// What `currentOp` is to show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// Connections that do nothing, too.
+    pub(crate) idle: bool,
+    /// What others do, too; without logins everybody is the same user.
+    pub(crate) all_users: bool,
+}
+
+/// One document for each connection that runs a command, as `asking` may see them.
+pub(crate) fn current_operations(instance: &Instance, asking: &Client, shown: Shown) -> Vec<Document> {
+    let users = asking.users();
+    let host = instance.host();
+    let mut documents = Vec::new();
+    for client in instance.clients.all() {
+        let activity = client.activity();
+        let wanted = (shown.idle || activity.since.is_some())
+            && (shown.all_users || !instance.config.auth || client.users() == users);
+        if wanted {
+            documents.push(describe(instance.commands, &client, &activity, &host));
+        }
+    }
+    documents
+}
+
+/// Asks the operation of this number to stop; false if no connection runs it.
+pub(crate) fn kill_operation(instance: &Instance, asking: &Client, operation: u64, all_users: bool) -> bool {
+    let users = asking.users();
+    let may = |client: &Client| all_users || !instance.config.auth || client.users() == users;
+    let clients = instance.clients.all();
+    clients.iter().any(|client| may(client) && client.interrupt(operation, Code::Interrupted))
+}
+
+fn describe(commands: &CommandRegistry, client: &Client, activity: &Activity, host: &str) -> Document {
+    let mut document = doc! {
+        "type": "op",
+        "host": host,
+        "desc": format!("conn{}", client.id),
+        "connectionId": i32::try_from(client.id).unwrap_or(i32::MAX),
+        "client": &client.remote,
+    };
+    if let Some(name) = client.app_name() {
+        document.insert("appName", name);
+    }
+    if let Some(metadata) = client.metadata() {
+        document.insert("clientMetadata", metadata);
+    }
+    let users: Vec<Document> =
+        client.users().into_iter().map(|(user, db)| doc! { "user": user, "db": db }).collect();
+    if !users.is_empty() {
+        document.insert("effectiveUsers", users);
+    }
+    document.insert("active", activity.since.is_some());
+    document.insert("currentOpTime", crate::log::time_text(DateTime::now()));
+    if let Some(since) = activity.since {
+        let elapsed = since.elapsed();
+        let micros = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);
+        document.insert("opid", i64::try_from(activity.operation).unwrap_or(i64::MAX));
+        document.insert("secs_running", micros / 1_000_000);
+        document.insert("microsecs_running", micros);
+        describe_command(&mut document, commands, activity);
+    }
+    document
+}
+
+fn describe_command(document: &mut Document, commands: &CommandRegistry, activity: &Activity) {
+    let (name, target) = match activity.command.iter().next() {
+        Some((name, target)) => (name.as_str(), target.as_str()),
+        None => ("", None),
+    };
+    let command = commands.find(name);
+    let operation = Use::of(command.map_or("", |command| command.name)).name();
+    let collection = match (operation, activity.command.get_str("collection")) {
+        ("getmore", Ok(collection)) => collection,
+        _ => target.unwrap_or("$cmd"),
+    };
+    document.insert("op", operation);
+    document.insert("ns", format!("{}.{collection}", activity.database));
+    let secret = command.is_none_or(|command| command.secret);
+    document.insert(
+        "command",
+        if secret {
+            doc! { name: 1 }
+        } else {
+            activity.command.clone()
+        },
+    );
+    document.insert("numYields", 0);
+    document.insert("waitingForLock", false);
+}
+
+/// The document of `$collStats` for a collection by its full name; `options` is the stage's own document.
+pub(crate) fn coll_stats_stage(
+    instance: &Instance,
+    namespace: &str,
+    options: &Document,
+) -> Result<Vec<Document>> {
+    let collection = instance.catalog.get(namespace);
+    let one = document(|writer| {
+        writer.string("ns", namespace);
+        writer.string("host", &instance.host());
+        writer.date_time("localTime", DateTime::now());
+        for (name, value) in options {
+            let options = value.as_document().ok_or_else(|| not_an_object(name, value))?;
+            match name.as_str() {
+                "latencyStats" => {
+                    let histograms = options.get_bool("histograms").unwrap_or(false);
+                    let none = Usage::default();
+                    let usage = collection.as_ref().map_or(&none, |collection| collection.usage());
+                    write_latencies(usage, histograms, &mut writer.begin_document(name));
+                }
+                "storageStats" => {
+                    let scale = scale_of(options.get("scale"))?;
+                    let collection = found(collection.as_deref(), namespace, name)?;
+                    write(&*instance.engine, collection, scale, &mut writer.begin_document(name))?;
+                }
+                "count" => number(writer, name, found(collection.as_deref(), namespace, name)?.records()),
+                other => {
+                    let what = format!("this server does not have {other} of $collStats");
+                    return Err(Failure::new(Code::CommandNotSupported, what));
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(vec![one])
+}
+
+/// The documents of `$indexStats`: one for each index of a collection by its full name; none if there is no such collection.
+pub(crate) fn index_stats_stage(instance: &Instance, namespace: &str) -> Vec<Document> {
+    let Some(collection) = instance.catalog.get(namespace) else { return Vec::new() };
+    let host = instance.host();
+    let state = collection.lock();
+    let of_index = |index: &std::sync::Arc<crate::storage::Index>| {
+        let (uses, since) = index.accesses();
+        doc! {
+            "name": index.name(),
+            "key": index.spec().key().clone(),
+            "host": &host,
+            "accesses": { "ops": signed(uses), "since": since },
+            "spec": index.spec().document().clone(),
+        }
+    };
+    state.indexes.iter().map(of_index).collect()
+}
+
+/// The documents of `$currentOp` as `client` may see them; `options` is the stage's own document.
+pub(crate) fn current_op_stage(
+    instance: &Instance,
+    client: &Client,
+    options: &Document,
+) -> Result<Vec<Document>> {
+    let mut shown = Shown { idle: false, all_users: false };
+    for (name, value) in options {
+        let flag = || {
+            value.as_bool().ok_or_else(|| {
+                let what = format!("The '{name}' parameter of the $currentOp stage must be a boolean value");
+                Failure::new(Code::FailedToParse, what)
+            })
+        };
+        match name.as_str() {
+            "idleConnections" => shown.idle = flag()?,
+            "allUsers" => shown.all_users = flag()?,
+            // Sessions, cursors and forwarded operations that rest are none here that this stage could show.
+            "idleSessions" | "idleCursors" | "localOps" | "backtrace" | "truncateOps" => {
+                flag()?;
+            }
+            other => {
+                let what = format!("Unrecognized option '{other}' in $currentOp stage.");
+                return Err(Failure::new(Code::FailedToParse, what));
+            }
+        }
+    }
+    Ok(current_operations(instance, client, shown))
+}
+
+/// What sizes are divided by; absent is 1.
+pub(crate) fn scale_of(value: Option<&Bson>) -> Result<i64> {
+    let scale = match value {
+        None | Some(Bson::Null) => return Ok(1),
+        Some(Bson::Int32(scale)) => i64::from(*scale),
+        Some(Bson::Int64(scale)) => *scale,
+        #[expect(clippy::cast_possible_truncation, reason = "a saturating cast, as mongod reads it")]
+        Some(Bson::Double(scale)) => *scale as i64,
+        Some(_) => return Err(Failure::new(Code::TypeMismatch, "scale has to be a number")),
+    };
+    if scale < 1 {
+        return Err(Failure::new(Code::BadValue, "scale has to be >= 1"));
+    }
+    Ok(scale)
+}
+
+fn found<'c>(collection: Option<&'c Collection>, namespace: &str, part: &str) -> Result<&'c Collection> {
+    collection.ok_or_else(|| {
+        let what = format!(
+            "Unable to retrieve {part} in $collStats stage :: caused by :: Collection [{namespace}] not found."
+        );
+        Failure::new(Code::NamespaceNotFound, what)
+    })
+}
+
+fn not_an_object(name: &str, value: &Bson) -> Failure {
+    let what =
+        format!("{name} argument must be an object, but got {value} of type {:?}", value.element_type());
+    Failure::new(Code(40167), what)
+}

@@ -1,0 +1,396 @@
+//! One operation: whose it is, what it may use, when it must stop, and what it cost.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf};
+use fathom_engine::{Key, Session};
+use fathom_query::{Bound, Code, Failure, KeyBuilder, Variables};
+use fathom_replication::OpTime;
+use fathom_sharding::Ownership;
+use parking_lot::RwLockReadGuard;
+
+use crate::Result;
+use crate::buffers;
+use crate::client::Client;
+use crate::instance::Instance;
+use crate::replica_set::{
+    Again, Change, ChangeKind, Checkout, Image, Logged, Statement, Unreplicated, difference, is_replicated,
+};
+use crate::request::Request;
+use crate::storage::{Collection, SharedState, Ticket, leading_record_id};
+
+/// What an operation did, for the log, the profile and explain.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Figures {
+    /// The collection that it is about, `database.collection`.
+    pub(crate) namespace: String,
+    pub(crate) keys_examined: u64,
+    pub(crate) docs_examined: u64,
+    /// Documents that a query returned.
+    pub(crate) returned: Option<u64>,
+    pub(crate) inserted: Option<u64>,
+    pub(crate) matched: Option<u64>,
+    pub(crate) modified: Option<u64>,
+    pub(crate) deleted: Option<u64>,
+    pub(crate) upserted: bool,
+    pub(crate) write_conflicts: u64,
+    pub(crate) keys_inserted: u64,
+    /// `IXSCAN { a: 1 }`, `COLLSCAN`, `IDHACK`.
+    pub(crate) plan: Option<Cow<'static, str>>,
+    pub(crate) has_sort_stage: bool,
+    pub(crate) cursor_id: i64,
+    pub(crate) cursor_exhausted: bool,
+}
+
+/// How many tickets an operation took, for the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TicketUse {
+    pub(crate) read: u32,
+    pub(crate) write: u32,
+}
+
+/// What a read holds while it reads.
+#[derive(Debug)]
+pub(crate) struct ReadPass<'a> {
+    _reading: Option<RwLockReadGuard<'a, ()>>,
+    _ticket: Ticket<'a>,
+}
+
+/// The surroundings of one command, or of one piece of work of a background thread (mongod's `OperationContext`).
+#[derive(Debug)]
+pub(crate) struct OperationContext<'a> {
+    pub(crate) instance: &'a Arc<Instance>,
+    session: &'a dyn Session,
+    pub(crate) client: &'a Arc<Client>,
+    pub(crate) begun: Instant,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) figures: Figures,
+    /// The collection that it is about, if the command looked it up: spares its end the look-up by name.
+    pub(crate) collection: Option<Arc<Collection>>,
+    /// The command that opened the cursor that it went on with, if that cursor is gone now.
+    pub(crate) originating: Option<RawDocumentBuf>,
+    /// What this shard owns of the command's collection, if that is sharded and a router asks.
+    pub(crate) ownership: Option<Arc<Ownership>>,
+    /// Whether it may see only what cannot be rolled back.
+    pub(crate) majority: bool,
+    /// How often this member had rolled back when it began.
+    rollback_id: i64,
+    /// The last entry that it wrote into the oplog.
+    pub(crate) last: Option<OpTime>,
+    /// What the open transaction changed, for the oplog.
+    changes: Vec<Change>,
+    /// Which statement of a retryable write is under way.
+    pub(crate) statement: Option<Statement>,
+    /// The numbers of the batch's statements, where they are not those of their places.
+    statement_numbers: Vec<i32>,
+    /// Whether a retryable findAndModify returns the document after its change (true) or before it.
+    pub(crate) wants_image: Option<bool>,
+    tickets: Cell<TicketUse>,
+    variables: Option<Variables>,
+}
+
+impl<'a> OperationContext<'a> {
+    /// An operation that begins now.
+    pub(crate) fn new(
+        instance: &'a Arc<Instance>,
+        session: &'a dyn Session,
+        client: &'a Arc<Client>,
+    ) -> OperationContext<'a> {
+        OperationContext {
+            instance,
+            session,
+            client,
+            begun: Instant::now(),
+            deadline: None,
+            figures: Figures::default(),
+            collection: None,
+            originating: None,
+            ownership: None,
+            majority: false,
+            rollback_id: instance.set.as_ref().map_or(0, |set| set.rollback_id()),
+            last: None,
+            changes: Vec::new(),
+            statement: None,
+            statement_numbers: Vec::new(),
+            wants_image: None,
+            tickets: Cell::default(),
+            variables: None,
+        }
+    }
+
+    /// The engine session of the connection.
+    pub(crate) fn session(&self) -> &'a dyn Session {
+        self.session
+    }
+
+    /// Sets how long it may take (`maxTimeMS`).
+    pub(crate) fn limit(&mut self, max_time_ms: u64) {
+        if max_time_ms > 0 {
+            self.deadline = self.begun.checked_add(Duration::from_millis(max_time_ms));
+        }
+    }
+
+    /// A transaction begins: nothing is changed yet.
+    pub(crate) fn begin_changes(&mut self) {
+        self.changes.clear();
+    }
+
+    /// Whether changes of a collection are logged for other members.
+    fn logs(&self, collection: &Collection) -> bool {
+        self.instance.set.is_some() && is_replicated(collection.namespace()) && !Unreplicated::is_on()
+    }
+
+    /// Begins a write that its driver may send again: the session is this operation's until what is returned goes.
+    pub(crate) fn begin_retryable(&mut self, request: &Request<'_>) -> Result<Option<Checkout<'a>>> {
+        let (Some(number), Some(set)) = (request.generic.transaction, &self.instance.set) else {
+            return Ok(None);
+        };
+        let numbers = statement_numbers(request)?;
+        let Some(id) = request.generic.session else {
+            let what = "Transaction number requires a session ID to be specified";
+            return Err(Failure::new(Code::InvalidOptions, what));
+        };
+        let owner = self.client.session_key(id).owner;
+        let session = crate::replica_set::session_of(&id, owner.bytes())?;
+        let (checkout, statement) = set.transactions().begin(session, number, &|| self.check_interrupt())?;
+        self.statement = Some(statement);
+        self.statement_numbers = numbers;
+        Ok(Some(checkout))
+    }
+
+    /// The number of the statement at a place of its batch: that of the place, unless a router that split the batch says another.
+    fn statement_at(&self, place: i32) -> i32 {
+        let given = usize::try_from(place).ok().and_then(|place| self.statement_numbers.get(place));
+        given.copied().unwrap_or(place)
+    }
+
+    /// Goes on to a statement of a retryable write. If it is done already, what it gave; else it is to be done now.
+    pub(crate) fn begin_statement(&mut self, place: usize) -> Result<Option<Again>> {
+        let place = i32::try_from(place).unwrap_or(i32::MAX);
+        let number = self.statement_at(place);
+        let (Some(statement), Some(set)) = (&mut self.statement, &self.instance.set) else { return Ok(None) };
+        statement.number = place;
+        let Some(at) = set.transactions().done(statement, number) else { return Ok(None) };
+        crate::replica_set::again(set.oplog(), self.session, at).map(Some)
+    }
+
+    /// Notes a document that the transaction inserts.
+    pub(crate) fn note_insert(&mut self, collection: &Collection, document: &RawDocument) {
+        if self.logs(collection) {
+            self.push(collection, ChangeKind::Insert, document.to_owned(), None, (None, Some(document)));
+        }
+    }
+
+    /// Notes a document that the transaction changes.
+    pub(crate) fn note_update(
+        &mut self,
+        collection: &Collection,
+        before: &RawDocument,
+        after: &RawDocument,
+    ) -> Result<()> {
+        if self.logs(collection) {
+            let (change, key) = (difference(before, after)?, key_of(after)?);
+            self.push(collection, ChangeKind::Update, change, Some(key), (Some(before), Some(after)));
+        }
+        Ok(())
+    }
+
+    /// Notes a document that the transaction removes.
+    pub(crate) fn note_delete(&mut self, collection: &Collection, document: &RawDocument) -> Result<()> {
+        if self.logs(collection) {
+            self.push(collection, ChangeKind::Delete, key_of(document)?, None, (Some(document), None));
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        collection: &Collection,
+        kind: ChangeKind,
+        object: RawDocumentBuf,
+        key: Option<RawDocumentBuf>,
+        images: (Option<&RawDocument>, Option<&RawDocument>),
+    ) {
+        let mut change = Change::new(kind, collection.namespace(), object);
+        change.collection = Some(collection.uuid());
+        change.key = key;
+        if let (Some(statement), Some(set)) = (&self.statement, &self.instance.set) {
+            // Inserts of one transaction are a statement each.
+            let offset = if kind == ChangeKind::Insert { self.changes.len() } else { 0 };
+            let offset = i32::try_from(offset).unwrap_or(i32::MAX);
+            let number = self.statement_at(statement.number.saturating_add(offset));
+            let previous = set.transactions().last(statement);
+            change.statement = Some(Statement { number, previous, ..statement.clone() });
+        }
+        change.image = self.wants_image.and_then(|after| match (after, kind) {
+            (_, ChangeKind::Insert) => None,
+            (true, _) => images.1.map(|document| Image { after, document: document.to_owned() }),
+            (false, _) => images.0.map(|document| Image { after, document: document.to_owned() }),
+        });
+        self.changes.push(change);
+    }
+
+    /// Writes what the open transaction changed into the oplog, in the same transaction.
+    pub(crate) fn log_changes(&mut self) -> Result<Option<Logged<'a>>> {
+        let Some(set) = self.instance.set.as_ref() else { return Ok(None) };
+        if self.changes.is_empty() {
+            return Ok(None);
+        }
+        set.oplog().log(self.session, &self.changes)
+    }
+
+    /// What `$$NOW` and `let` stand for.
+    pub(crate) fn variables(&mut self) -> &Variables {
+        self.variables.get_or_insert_with(|| Variables::at(bson::DateTime::now()))
+    }
+
+    /// Replaces the variables, for a command with `let`.
+    pub(crate) fn set_variables(&mut self, variables: Variables) {
+        self.variables = Some(variables);
+    }
+
+    /// Whether to stop: the time is over, somebody killed it, or the server stops.
+    pub(crate) fn check_interrupt(&self) -> Result<()> {
+        check_interrupt(self.instance, self.client, self.deadline)
+    }
+
+    /// A collection's state, shared; a wait for a change of the schema ends with the operation's time, kill or server.
+    pub(crate) fn lock<'c>(&self, collection: &'c Collection) -> Result<SharedState<'c>> {
+        collection.lock_unless(&|| self.check_interrupt())
+    }
+
+    /// A ticket to read; waits for one, no longer than the operation may take. A secondary applies no batch while it is held.
+    pub(crate) fn read_ticket(&self) -> Result<ReadPass<'a>> {
+        let used = self.tickets.get();
+        self.tickets.set(TicketUse { read: used.read + 1, ..used });
+        let ticket = self.instance.read_tickets.take(self.deadline).ok_or_else(out_of_time)?;
+        let reading = self.instance.set.as_ref().map(|set| set.reading());
+        Ok(ReadPass { _reading: reading, _ticket: ticket })
+    }
+
+    /// How often this member had rolled back when the operation began.
+    pub(crate) fn rollback_id(&self) -> i64 {
+        self.rollback_id
+    }
+
+    /// A ticket to write; waits for one, and for the end of an `fsync` with `lock`, no longer than the operation may take.
+    pub(crate) fn write_ticket(&self) -> Result<Ticket<'a>> {
+        let used = self.tickets.get();
+        self.tickets.set(TicketUse { write: used.write + 1, ..used });
+        loop {
+            let ticket = self.instance.write_tickets.take(self.deadline).ok_or_else(out_of_time)?;
+            if !self.instance.write_gate.is_shut() {
+                return Ok(ticket);
+            }
+            drop(ticket);
+            self.instance.catalog.lock_waits().time(|| self.wait_for_unlock())?;
+        }
+    }
+
+    /// Waits until no `fsync` with `lock` is in force.
+    fn wait_for_unlock(&self) -> Result<()> {
+        while self.instance.write_gate.is_shut() {
+            self.instance.write_gate.wait(self.deadline);
+            self.check_interrupt()?;
+        }
+        Ok(())
+    }
+
+    /// Whether a document of this `_id` is the shard's own, where the `_id` alone says so; none where it does not.
+    pub(crate) fn owns_id(&self, id: &Bson) -> Option<bool> {
+        let Some(owned) = &self.ownership else { return Some(true) };
+        owned.key().key_of_id(id).map(|key| owned.owns_key(&key))
+    }
+
+    /// How many tickets it took.
+    pub(crate) fn tickets(&self) -> TicketUse {
+        self.tickets.get()
+    }
+
+    /// Passes on a failure that ends the whole command and not only one of its writes.
+    pub(crate) fn stop_if_interrupted(&self, failure: &Failure) -> Result<()> {
+        let ends = [
+            Code::MaxTimeMSExpired,
+            Code::Interrupted,
+            Code::InterruptedAtShutdown,
+            Code::ShutdownInProgress,
+        ];
+        if ends.contains(&failure.code()) { Err(failure.clone()) } else { Ok(()) }
+    }
+
+    /// Appends the document of an `_id` to `out`; its record, or none if there is none. Needs an open transaction so that
+    /// both look-ups see the same snapshot.
+    pub(crate) fn document_by_id(
+        &mut self,
+        collection: &Collection,
+        id: &Bson,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<i64>> {
+        let (Some(index), Some(table)) = (collection.id_index(), collection.table()) else { return Ok(None) };
+        let mut key = KeyBuilder::new();
+        key.append_owned(id, false);
+        key.check()?;
+        let key = key.finish(Bound::Exact);
+        let mut value = buffers::take();
+        let found = self.session.get(index.table(), Key::Bytes(&key.bytes), &mut value)?;
+        let record = if found { leading_record_id(&value).map(|(record, _)| record) } else { None };
+        buffers::give(value);
+        let Some(record) = record else { return Ok(None) };
+        self.figures.keys_examined += 1;
+        self.figures.docs_examined += 1;
+        if !self.session.get(table, Key::Number(record), out)? {
+            let what = format!(
+                "the _id index of {} points to record {record}, which is not there",
+                collection.namespace()
+            );
+            return Err(Failure::new(Code::InternalError, what));
+        }
+        Ok(Some(record))
+    }
+}
+
+/// `stmtIds`, or the one of `stmtId`.
+fn statement_numbers(request: &Request<'_>) -> Result<Vec<i32>> {
+    let number = |value: RawBsonRef<'_>| {
+        let number = crate::parse::integer_of(value).and_then(|number| i32::try_from(number).ok());
+        number.ok_or_else(|| crate::parse::wrong_type("stmtIds", value, "int"))
+    };
+    match (request.field("stmtIds"), request.field("stmtId")) {
+        (Some(RawBsonRef::Array(all)), _) => {
+            all.into_iter().map(|one| number(one.map_err(|error| crate::parse::malformed(&error))?)).collect()
+        }
+        (Some(other), _) => Err(crate::parse::wrong_type("stmtIds", other, "array")),
+        (None, Some(one)) => Ok(vec![number(one)?]),
+        (None, None) => Ok(Vec::new()),
+    }
+}
+
+/// `{_id}` of a document.
+fn key_of(document: &RawDocument) -> Result<RawDocumentBuf> {
+    let mut bytes = Vec::with_capacity(32);
+    let mut writer = fathom_wire::DocumentWriter::new(&mut bytes);
+    if let Some(id) = crate::parse::field(document, "_id") {
+        writer.value("_id", id);
+    }
+    writer.end();
+    RawDocumentBuf::from_bytes(bytes).map_err(|error| crate::parse::malformed(&error))
+}
+
+/// Whether to stop what is done for a client until a deadline.
+pub(crate) fn check_interrupt(instance: &Instance, client: &Client, deadline: Option<Instant>) -> Result<()> {
+    if let Some(code) = client.interrupted() {
+        return Err(Failure::new(code, "operation was interrupted"));
+    }
+    instance.check_stopping()?;
+    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        return Err(out_of_time());
+    }
+    Ok(())
+}
+
+fn out_of_time() -> Failure {
+    Failure::new(Code::MaxTimeMSExpired, "operation exceeded time limit")
+}

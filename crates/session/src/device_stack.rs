@@ -1,0 +1,64 @@
+//! The devices under the servers of this host, for the samplers and for the facts of a run.
+//!
+//! A judgement must know which device belongs to which server. `server.0.device` is the device of the data's file system;
+//! `server.0.device.leaves` are the devices at the bottom of its stack, which have queues of their own.
+
+use std::path::{Path, PathBuf};
+
+use fathom_host::{BlockTree, Mounts, View};
+
+/// The device under a directory, and the bottom ones below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DeviceStack {
+    pub(crate) top: String,
+    pub(crate) leaves: Vec<String>,
+}
+
+/// The devices under a directory; none if it is not on a block device.
+pub(crate) fn stack(view: &View, directory: &Path) -> Option<DeviceStack> {
+    let path = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    let (tree, mounts) = (BlockTree::read(view), Mounts::read(view).ok()?);
+    let top = tree.written_under(mounts.containing(&path)?, &mounts)?;
+    let leaves = tree.leaves(top).into_iter().map(|device| device.name.clone()).collect();
+    Some(DeviceStack { top: top.name.clone(), leaves })
+}
+
+/// The data directory of each server, with the server's number. A server on this host has its own. A named directory belongs to the only
+/// server, if there is one alone.
+pub(crate) fn directories(
+    servers: &[(usize, Option<PathBuf>)],
+    named: Option<&Path>,
+) -> Vec<(usize, PathBuf)> {
+    let alone = servers.len() == 1;
+    let directory = |own: &Option<PathBuf>| match named.filter(|_| alone) {
+        Some(named) => Some(named.to_owned()),
+        None => own.clone(),
+    };
+    servers.iter().filter_map(|(number, own)| Some((*number, directory(own)?))).collect()
+}
+
+/// The facts about whose device is which.
+pub(crate) fn facts(view: &View, directories: &[(usize, PathBuf)]) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    for (number, directory) in directories {
+        if let Some(stack) = stack(view, directory) {
+            facts.push((format!("server.{number}.device"), stack.top));
+            facts.push((format!("server.{number}.device.leaves"), stack.leaves.join(",")));
+        }
+    }
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_directory_is_the_only_servers() {
+        let (here, there) = (PathBuf::from("/a"), Some(PathBuf::from("/b")));
+        assert_eq!(directories(&[(0, there.clone())], Some(&here)), [(0, here.clone())]);
+        assert_eq!(directories(&[(2, there.clone())], None), [(2, PathBuf::from("/b"))]);
+        assert_eq!(directories(&[(0, None), (1, there)], Some(&here)), [(1, PathBuf::from("/b"))]);
+        assert_eq!(directories(&[(0, None)], None), []);
+    }
+}

@@ -1,0 +1,44 @@
+//! One measurement from its specification to its run folder.
+//!
+//! A verb and a study both make a [`SessionSpec`]; [`run`] opens the run folder, probes, loads and monitors what the specification names,
+//! records everything as it comes, judges it, and closes the folder. The caller hears of what happens through [`Events`] and shows it.
+//! A trial of a study is the same in a process of its own ([`run_in_child`]).
+
+mod assessment;
+mod child;
+mod context;
+mod device_stack;
+mod events;
+mod judge_thread;
+mod load;
+mod load_drive;
+mod load_seconds;
+mod load_spec;
+mod local_server;
+mod monitor_session;
+mod monitor_spec;
+mod probe;
+mod probe_spec;
+mod recent_window;
+mod recorder;
+pub mod run_folders;
+mod search;
+mod session;
+
+pub use assessment::{Assessment, ranked_findings};
+pub use child::{ChildTools, SessionReport, VERB, become_session, run_in_child};
+pub use context::Tools;
+pub use events::{Events, LoadPart, NoEvents, pause};
+pub use judge_thread::JudgeThread;
+pub use load::check_reachable;
+pub use load_drive::SearchOutcome;
+pub use load_spec::{
+    CoreLoad, DocumentLoad, Driver, LoadPlan, LoadSpec, SearchSpec, ServerSpec, WorkloadSpec,
+};
+pub use local_server::{ENGINES, IS_BUILT_IN, LocalServer, missing};
+pub use monitor_session::{Feed, LiveFeed, MonitorSession, mark};
+pub use monitor_spec::MonitorSpec;
+pub use probe_spec::{ProbePlan, ProbeSpec};
+pub use recent_window::RecentWindow;
+pub use recorder::{RecordSpec, RunRecorder};
+pub use session::{SessionResult, SessionSpec, run};
