@@ -1,10 +1,9 @@
-//! `--metrics ADDRESS`: what goes on, in OpenMetrics, for a Prometheus that scrapes it.
+//! The page of `--metrics ADDRESS`: OpenMetrics for Prometheus.
 //!
-//! One page on one address, read only. It shows the numbers of a load ([`LoadMetrics`]), which come to it once a second, so that a
-//! scrape costs the load nothing; or every current series ([`SeriesMetrics`]), under names that are made from the catalog's:
-//! `server.{member}.wait.ticket_us` is `fathom_server_wait_ticket_us_total{member="0"}`. What stands in braces becomes a label, a
-//! sum becomes a counter of all that was added since the page was opened, a gauge is what was read last. A series that has not been
-//! read for a while is taken off: a stale number is a wrong one.
+//! The page is read only. [`LoadMetrics`] serves the figures of a load, which are updated once a second, so that a scrape costs the load
+//! nothing. [`SeriesMetrics`] serves all current series under names that follow from the catalog: `server.{member}.wait.ticket_us` is
+//! `fathom_server_wait_ticket_us_total{member="0"}`. A word in braces becomes a label. A sum becomes a counter of all that was added
+//! since the page was opened; a gauge has its last value. A series without new readings is removed after a while.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,8 +27,7 @@ use prometheus_client::registry::Registry;
 
 use crate::web::{self, Request, Response};
 
-/// A label's value as it may stand between quotes; prometheus-client writes it as it is, and one quote would end the page for
-/// whoever reads it. Names of operations are anybody's.
+/// Escapes the value of a label, which prometheus-client does not do. The name of an operation comes from the user and may hold quotes.
 fn label(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

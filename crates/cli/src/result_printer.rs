@@ -68,7 +68,7 @@ impl Events for ResultPrinter {
     fn result(&mut self, entry: &Entry) -> Result<()> {
         self.clear_bar();
         match self.format {
-            // The verdict is the last word: whoever shows the findings shows it after them.
+            // The verb prints the verdict after the findings.
             Format::Text if matches!(entry, Entry::Verdict(_)) => {}
             Format::Text => {
                 let heading = match entry {

@@ -113,7 +113,7 @@ pub fn launch(launcher: &Launcher, ledger: &Ledger, launch: Launch<'_>) -> Resul
 }
 
 /// Gives the word to a child that waits for it in [`become_server`].
-pub fn let_begin(child: &mut Child) {
+fn let_begin(child: &mut Child) {
     if let Some(mut stdin) = child.stdin.take() {
         // One that has ended already is found when it does not answer.
         let _ = writeln!(stdin, "{GO}");

@@ -27,7 +27,7 @@ mod wait;
 pub use arguments::{CommandLine, Given, Maker, Plan, Program, Secrets, split_secrets};
 pub use cluster::{Cluster, HeldCluster, Overrides, Stopping, Tools, Wish};
 pub use description::ROLES;
-pub use launch::{Launch, Launcher, Started, become_server, launch, let_begin};
+pub use launch::{Launch, Launcher, Started, become_server, launch};
 pub use layout::{Node, Purpose, layout};
 pub use mlaunch::{Environment, MLAUNCH_FILE, quoted, shard_names};
 pub use network::{Rules, serve as serve_proxy};

@@ -9,7 +9,7 @@ use bson::doc;
 use fathom_client::{LOOK_UP_TIMEOUT, host_addresses};
 use fathom_errors::{Error, Kind};
 use fathom_service::log::{Log, Severity};
-use fathom_service::{Answer, Incoming, Limits, Listener, Service, Traffic, Unattended, bind};
+use fathom_service::{Answer, Incoming, Limits, Listener, Service, Traffic, Unattended, bind, spawn_thread};
 
 use crate::Result;
 use crate::balancer;
@@ -115,12 +115,12 @@ impl Router {
             let _ = instance.port.set(address.port());
         }
         wait_for_config(&instance, asked)?;
-        let mut threads = vec![spawn("upkeep", &instance, upkeep::run)?];
+        let mut threads = vec![spawn_thread("upkeep", &instance, upkeep::run)?];
         if balances {
-            threads.push(spawn("balancer", &instance, balancer::run)?);
+            threads.push(spawn_thread("balancer", &instance, balancer::run)?);
         }
         for place in 0..instance.relay.loops() {
-            threads.push(spawn("relay", &instance, move |instance| relay::run(instance, place))?);
+            threads.push(spawn_thread("relay", &instance, move |instance| relay::run(instance, place))?);
         }
         let listener = Listener::start(&instance, listeners, limits, None)?;
         let port = doc! { "port": i32::from(instance.port.get().copied().unwrap_or(0)) };
@@ -163,18 +163,6 @@ impl Router {
     pub fn wait(&self, asked: &dyn Fn(Duration) -> bool) {
         while !self.is_stopping() && !asked(Duration::from_millis(100)) {}
     }
-}
-
-fn spawn(
-    name: &str,
-    instance: &Arc<Instance>,
-    run: impl FnOnce(&Arc<Instance>) + Send + 'static,
-) -> Result<JoinHandle<()>, Error> {
-    let instance = Arc::clone(instance);
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(move || run(&instance))
-        .map_err(|error| Error::new(Kind::Io, format!("cannot start the thread {name}")).because(error))
 }
 
 fn wait_for_config(instance: &Instance, asked: &dyn Fn() -> bool) -> Result<(), Error> {

@@ -18,12 +18,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bson::doc;
-use fathom_errors::{Error, Kind};
+use fathom_errors::Error;
 use fathom_host::View;
 use fathom_host::process::ProcessIo;
 use fathom_host::sched::ThreadStatus;
 use fathom_service::event_loop::{BELL, EventLoop, Load, Meter, excess};
-use fathom_service::{Answered, Received, Unattended};
+use fathom_service::{Answered, Received, Unattended, spawn_thread};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -36,24 +36,12 @@ pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<JoinHandle<()>>, Err
     let loops = instance.executor.stages.len();
     let mut threads = Vec::new();
     for place in 0..loops {
-        threads.push(spawn("EventLoop", instance, move |instance| run_loop(instance, place))?);
+        threads.push(spawn_thread("EventLoop", instance, move |instance| run_loop(instance, place))?);
     }
     if loops > 0 {
-        threads.push(spawn("EventLoopWatch", instance, watch)?);
+        threads.push(spawn_thread("EventLoopWatch", instance, watch)?);
     }
     Ok(threads)
-}
-
-fn spawn(
-    name: &str,
-    instance: &Arc<Instance>,
-    run: impl FnOnce(&Arc<Instance>) + Send + 'static,
-) -> Result<JoinHandle<()>, Error> {
-    let instance = Arc::clone(instance);
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(move || run(&instance))
-        .map_err(|error| Error::new(Kind::Io, format!("cannot start the thread {name}")).because(error))
 }
 
 /// Between two looks. An operation that sleeps is found after one to two of them.

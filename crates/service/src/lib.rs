@@ -22,7 +22,7 @@ pub use command::{Command, CommandRegistry, CommandTable};
 pub use counters::{CommandCounter, CommandCounters, CompressionCounters, Counter, ProcessFigures, Traffic};
 pub use listener::{Limits, Listener, bind};
 pub use request::{GENERIC_ARGUMENTS, Request};
-pub use service::{Answer, Incoming, Service, Unattended, body_of, write_failure};
+pub use service::{Answer, Incoming, Service, Unattended, body_of, spawn_thread, write_failure};
 pub use unattended::{Answered, Received};
 
 /// What functions that answer a client return: the failure is what the client sees.

@@ -7,8 +7,10 @@
 use std::collections::HashMap;
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use bson::{RawDocument, doc};
+use fathom_errors::{Error, Kind};
 use fathom_wire::{Code, Codec, DocumentWriter, Failure, OpMsg, OpQuery};
 use parking_lot::Mutex;
 
@@ -178,6 +180,22 @@ pub fn body_of<'a>(incoming: &Incoming<'a>) -> Result<&'a RawDocument> {
         Incoming::Query(query) if query.command_database().is_some() => Ok(query.command()),
         Incoming::Query(_) => Err(Failure::new(Code(5_739_100), "OP_QUERY is supported for commands only")),
     }
+}
+
+/// Starts a background thread of a service.
+///
+/// # Errors
+/// When the system cannot start a thread.
+pub fn spawn_thread<S: Send + Sync + 'static>(
+    name: &str,
+    service: &Arc<S>,
+    run: impl FnOnce(&Arc<S>) + Send + 'static,
+) -> Result<JoinHandle<()>, Error> {
+    let service = Arc::clone(service);
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || run(&service))
+        .map_err(|error| Error::new(Kind::Io, format!("cannot start the thread {name}")).because(error))
 }
 
 /// A failed reply: `{ok: 0, errmsg, code, codeName}` and what else the failure carries; `unsaid` is a label that is for the

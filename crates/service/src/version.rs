@@ -5,6 +5,7 @@
 //! highest.
 
 use fathom_errors::{Error, Result};
+use fathom_wire::DocumentWriter;
 
 /// Release series with their highest wire version and the last release of each, which a bare series stands for.
 static SERIES: &[(u32, u32, i32, u32)] = &[(4, 0, 7, 28), (4, 2, 8, 25), (4, 4, 9, 29)];
@@ -30,6 +31,24 @@ pub fn claimed(text: &str) -> Result<String> {
 pub fn numbers(version: &str) -> [i32; 4] {
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
     [parts.next().unwrap_or(0), parts.next().unwrap_or(0), parts.next().unwrap_or(0), 0]
+}
+
+/// The part of the reply to `buildInfo` that a server and a router have in common. A driver takes `version` for the whole product;
+/// `gitVersion` says what program really answers.
+pub fn write_build_info(claimed: &str, reply: &mut DocumentWriter<'_>) {
+    reply.string("version", claimed);
+    reply.string("gitVersion", concat!("fathom-", env!("CARGO_PKG_VERSION")));
+    reply.begin_array("modules").end();
+    reply.string("allocator", "system");
+    reply.string("javascriptEngine", "none");
+    reply.string("sysInfo", "deprecated");
+    let mut version = reply.begin_array("versionArray");
+    numbers(claimed).into_iter().for_each(|number| version.i32(number));
+    version.end();
+    let mut openssl = reply.begin_document("openssl");
+    openssl.string("running", "disabled");
+    openssl.string("compiled", "disabled");
+    openssl.end();
 }
 
 /// The highest wire version of a claimed version.

@@ -96,29 +96,31 @@ pub fn check_reachable(uri: &str) -> Result<()> {
 }
 
 /// A load on the server that the session chose, or else on the one in the properties.
-fn on_deployment(spec: &LoadSpec, server: Option<&Server>, context: &mut Context<'_>) -> Result<LoadOutcome> {
-    match &spec.workload {
-        WorkloadSpec::Core(parts) => {
-            let Some(first) = parts.first() else { return Ok(LoadOutcome::default()) };
-            let core = Core::open(first, server, context)?;
-            let server = server.cloned().unwrap_or_else(|| core.server());
-            let mut drive = Drive::start(spec, &server, Some(core.namespace()), core.binding(), context)?;
-            let driven = drive_parts(parts, core, &server, &mut drive);
-            drive.end(driven)
-        }
-        WorkloadSpec::Search(search) => {
-            let core = Core::open(&search.load, server, context)?;
-            let server = server.cloned().unwrap_or_else(|| core.server());
-            let mut drive = Drive::start(spec, &server, Some(core.namespace()), core.binding(), context)?;
-            let found = search::run(search, &core, &mut drive);
-            drive.end(found)
-        }
-        WorkloadSpec::Documents(load) => documents(spec, load, context),
-    }
+fn on_deployment(spec: &LoadSpec, chosen: Option<&Server>, context: &mut Context<'_>) -> Result<LoadOutcome> {
+    let first = match &spec.workload {
+        WorkloadSpec::Core(parts) => parts.first(),
+        WorkloadSpec::Search(search) => Some(&search.load),
+        WorkloadSpec::Documents(load) => return documents(spec, load, context),
+    };
+    let Some(first) = first else { return Ok(LoadOutcome::default()) };
+    let core = Core::open(first, chosen, context)?;
+    let server = chosen.cloned().unwrap_or_else(|| core.server());
+    let mut drive = Drive::start(spec, &server, Some(core.namespace()), core.binding(), context)?;
+    let driven = match &spec.workload {
+        WorkloadSpec::Search(search) => search::run(search, &core, &mut drive),
+        WorkloadSpec::Core(parts) => drive_parts(parts, core, chosen, &mut drive),
+        WorkloadSpec::Documents(_) => Ok(()),
+    };
+    drive.end(driven)
 }
 
 /// The parts of a core workload, one after another on the same servers.
-fn drive_parts(parts: &[CoreLoad], first: Core, server: &Server, drive: &mut Drive<'_, '_>) -> Result<()> {
+fn drive_parts(
+    parts: &[CoreLoad],
+    first: Core,
+    chosen: Option<&Server>,
+    drive: &mut Drive<'_, '_>,
+) -> Result<()> {
     let mut opened = Some(first);
     let mut loaded = None;
     for part in parts {
@@ -130,12 +132,13 @@ fn drive_parts(parts: &[CoreLoad], first: Core, server: &Server, drive: &mut Dri
             None => {
                 // A load that its time ended has inserted fewer records.
                 let part = CoreLoad { records: loaded.or(part.records), ..part.clone() };
-                Core::open(&part, Some(server), drive.context)?
+                Core::open(&part, chosen, drive.context)?
             }
         };
         let seed = core.plan.settings.plan.seed;
         let source = |number: usize| CoreSource::new(&core.shared, seed, number as u64);
-        let label = PartLabel { name: &part.name, tag: &part.tag, phase: core.plan.phase };
+        let tag = chosen.map_or_else(String::new, |server| server.tag(&part.name));
+        let label = PartLabel { name: &part.name, tag: &tag, phase: core.plan.phase };
         let ended = drive.part(label, &core.plan.settings, core.route(), source)?;
         if core.plan.phase == Phase::Load {
             loaded = Some(ended.operations.max(1));
@@ -146,8 +149,7 @@ fn drive_parts(parts: &[CoreLoad], first: Core, server: &Server, drive: &mut Dri
 
 /// A workload of documents: its load, or its phases one after another.
 fn documents(spec: &LoadSpec, load: &DocumentLoad, context: &mut Context<'_>) -> Result<LoadOutcome> {
-    let LoadPlan { workload, phase, binding, mut settings, properties, .. } = load.plan()?;
-    settings.plan.points = spec.has_points;
+    let LoadPlan { workload, phase, binding, settings, properties, .. } = load.plan()?;
     let servers = discover(&binding, true)?;
     let mut connection = servers.connect(0).map_err(environment)?;
     let shared = workload.prepare(&mut connection, binding.clone(), phase == Phase::Load)?;

@@ -18,8 +18,9 @@ use fathom_record::load::{Load, LoadOperation};
 use fathom_stats::MAX_CLIENT_CPU_SHARE;
 
 use crate::context::Context;
+use crate::load_seconds::{self, LoadSecond};
 use crate::load_spec::{CoreLoad, Driver, LoadPlan, LoadSpec};
-use crate::{Assessment, LoadPart, MonitorSession, MonitorSpec, load_seconds};
+use crate::{Assessment, LoadPart, MonitorSession, MonitorSpec};
 
 /// The outcome of a search for the highest rate.
 #[derive(Clone, Debug)]
@@ -51,6 +52,13 @@ pub(crate) struct Server {
     pub(crate) url: String,
     /// The directory of its data, if known.
     pub(crate) dir: Option<PathBuf>,
+}
+
+impl Server {
+    /// The prefix of a part's names in a run folder that holds the loads of several servers.
+    pub(crate) fn tag(&self, part: &str) -> String {
+        format!("{}.{}.", file_name(&self.name), file_name(part))
+    }
 }
 
 /// Counts a server that cannot be reached, refuses the login or speaks another protocol as an error of the environment, not of an
@@ -137,6 +145,11 @@ pub(crate) struct Route<'r> {
     pub(crate) binding: &'r Binding,
     /// For the official driver.
     pub(crate) url: &'r str,
+}
+
+/// A name as a part of file names.
+fn file_name(text: &str) -> String {
+    text.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
 
 /// The names of a part of a load.
@@ -311,11 +324,13 @@ impl Observer for LoadRecording<'_, '_> {
         if interval.second >= 0 {
             self.lag_ms.push(interval.lag.mean_ns().unwrap_or(0.0) / 1e6);
         }
-        self.context.recorder.second(interval, self.tag, self.zero_ns);
-        if let Some(monitor) = &mut self.monitor {
-            if let Some(window) = load_seconds::window(interval, self.zero_ns) {
-                monitor.window.readings(&load_seconds::readings(interval, self.tag, window));
+        if let Some(second) = LoadSecond::new(interval, self.tag, self.zero_ns) {
+            self.context.recorder.write(|run| load_seconds::write(run, interval, self.tag, &second));
+            if let Some(monitor) = &mut self.monitor {
+                monitor.window.readings(&second.readings);
             }
+        }
+        if let Some(monitor) = &mut self.monitor {
             monitor.drain(&mut self.context.recorder);
         }
         self.context.events.second(interval);

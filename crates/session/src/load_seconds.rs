@@ -4,11 +4,30 @@ use fathom_errors::Result;
 use fathom_load::driving::Interval;
 use fathom_record::{Reading, RunWriter};
 
-/// Writes one second of a load: the histograms of both clocks for each operation, and the figures as readings. `tag` is a prefix of the
-/// names. `zero_ns` is the start of the measurement on the folder's clock.
-pub(crate) fn write(run: &mut RunWriter, interval: &Interval<'_>, tag: &str, zero_ns: u64) -> Result<()> {
-    let Some(window) = window(interval, zero_ns) else { return Ok(()) };
-    run.readings(&readings(interval, tag, window))?;
+/// The readings of one second of a load, and the window that they are of.
+pub(crate) struct LoadSecond {
+    pub(crate) readings: Vec<Reading>,
+    window: (u64, u64),
+}
+
+impl LoadSecond {
+    /// The figures of an interval; `None` during the warm-up. `tag` is a prefix of their names, `zero_ns` the start of the measurement
+    /// on the run's clock.
+    pub(crate) fn new(interval: &Interval<'_>, tag: &str, zero_ns: u64) -> Option<LoadSecond> {
+        let window = window(interval, zero_ns)?;
+        Some(LoadSecond { readings: readings(interval, tag, window), window })
+    }
+}
+
+/// Writes one second of a load: its readings, and the histograms of both clocks for each operation.
+pub(crate) fn write(
+    run: &mut RunWriter,
+    interval: &Interval<'_>,
+    tag: &str,
+    LoadSecond { readings, window }: &LoadSecond,
+) -> Result<()> {
+    let window = *window;
+    run.readings(readings)?;
     for (name, measured) in interval.metrics {
         let name = format!("{tag}{}", name.to_lowercase());
         run.latency(&format!("{name}.service"), window, &measured.succeeded.service)?;
@@ -23,7 +42,7 @@ pub(crate) fn write(run: &mut RunWriter, interval: &Interval<'_>, tag: &str, zer
 }
 
 /// The window of an interval on the run's clock; none during the warm-up.
-pub(crate) fn window(interval: &Interval<'_>, zero_ns: u64) -> Option<(u64, u64)> {
+fn window(interval: &Interval<'_>, zero_ns: u64) -> Option<(u64, u64)> {
     const SECOND_NS: u64 = 1_000_000_000;
     let offset_ns = u64::try_from(interval.second).ok()?.checked_mul(SECOND_NS)?;
     let begin_ns = offset_ns.checked_add(zero_ns)?;
@@ -31,7 +50,7 @@ pub(crate) fn window(interval: &Interval<'_>, zero_ns: u64) -> Option<(u64, u64)
 }
 
 /// The figures of a second of a load, under the names of `fathom_record::catalog`.
-pub(crate) fn readings(interval: &Interval<'_>, tag: &str, window: (u64, u64)) -> Vec<Reading> {
+fn readings(interval: &Interval<'_>, tag: &str, window: (u64, u64)) -> Vec<Reading> {
     let client = format!("client.{tag}");
     let mut readings = vec![
         Reading::new(format!("{client}operations.per_s"), "1/s", window, interval.operations as f64),

@@ -81,8 +81,6 @@ pub enum WorkloadSpec {
 pub struct CoreLoad {
     /// Its name in results.
     pub name: String,
-    /// A prefix of its names in the run folder.
-    pub tag: String,
     /// YCSB's properties. Those that are given as flags win over the fields below.
     pub properties: Properties,
     /// Whether records are loaded (`false`) or operations run (`true`).

@@ -9,12 +9,11 @@ use std::time::Instant;
 use fathom_errors::Result;
 use fathom_explain::Judgement;
 use fathom_host::View;
-use fathom_load::driving::Interval;
 use fathom_monitor::{Batch, Clock};
 use fathom_record::{Finding, Manifest, Reading, RunWriter, State};
 use serde::{Deserialize, Serialize};
 
-use crate::{load_seconds, run_folders};
+use crate::run_folders;
 
 /// The name, the parent and the manifest of a run folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -118,11 +117,6 @@ impl RunRecorder {
     /// Writes a batch of a sampler: readings, results, distributions, facts and notes.
     pub fn batch(&mut self, batch: &Batch) {
         self.write(|run| write_batch(run, batch));
-    }
-
-    /// Writes one second of a load. `tag` is a prefix of its names; `zero_ns` is the start of the measurement on the run's clock.
-    pub fn second(&mut self, interval: &Interval<'_>, tag: &str, zero_ns: u64) {
-        self.write(|run| load_seconds::write(run, interval, tag, zero_ns));
     }
 
     /// Writes the figures of a judgement as results.

@@ -118,7 +118,9 @@ fn measure(spec: &SessionSpec, context: &mut Context<'_>) -> Result<Outcome> {
         if outcome.is_interrupted || outcome.error.is_some() || outcome.broken.is_some() {
             break;
         }
-        match load::run(load, context) {
+        let loaded = load::run(load, context);
+        outcome.is_interrupted = context.is_stopped();
+        match loaded {
             Ok(loaded) => {
                 (outcome.broken, outcome.search) = (loaded.broken, loaded.search);
                 if loaded.is_over {
@@ -127,7 +129,6 @@ fn measure(spec: &SessionSpec, context: &mut Context<'_>) -> Result<Outcome> {
             }
             Err(error) => outcome.error = Some(error),
         }
-        outcome.is_interrupted = context.is_stopped();
     }
     if let Some(monitor) = &spec.monitor {
         follow(monitor, context, &mut outcome)?;

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Command, ValueEnum};
-use fathom_client::Target;
 use fathom_errors::Error;
 use fathom_explain::FailCondition;
 use fathom_host::View;
@@ -193,16 +192,9 @@ impl Config {
     }
 
     fn load(&self, number: usize, server: ServerSpec) -> LoadSpec {
-        let name = match &server {
-            ServerSpec::Local { name, .. } => name.clone(),
-            ServerSpec::NewDatabase { uri, .. } => {
-                uri.parse().map(|target: Target| target.to_string()).unwrap_or_default()
-            }
-            ServerSpec::Url => String::new(),
-        };
         LoadSpec {
             server,
-            workload: WorkloadSpec::Core(self.parts(&name)),
+            workload: WorkloadSpec::Core(self.parts()),
             driver: Driver::Own,
             monitor: Some(MonitorSpec {
                 is_judged: true,
@@ -216,12 +208,11 @@ impl Config {
     }
 
     /// A load, and the workloads A and C.
-    fn parts(&self, server: &str) -> Vec<CoreLoad> {
+    fn parts(&self) -> Vec<CoreLoad> {
         let (load_s, run_s, records) = if self.quick { (2, 1, 20_000) } else { (30, 15, 200_000) };
         let part = |(name, reads, seconds): (&str, Option<f64>, u64)| {
             let mut load = CoreLoad {
                 name: name.to_owned(),
-                tag: format!("{}.{}.", plain(server), plain(name)),
                 is_run: Some(reads.is_some()),
                 records: Some(records),
                 operations: Some(0),
@@ -239,11 +230,6 @@ impl Config {
             .map(part)
             .to_vec()
     }
-}
-
-/// A name as it stands in the names of files.
-fn plain(text: &str) -> String {
-    text.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
 
 fn show_host(format: Format, diagnosis: &Diagnosis, verbose: bool) -> Result<()> {

@@ -91,18 +91,7 @@ pub(super) fn ping(_: Operation<'_>, _: &Request<'_>, _: &mut Reply<'_>) -> Resu
 /// `buildInfo`.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn build_info(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    let claimed = &op.instance.config.claimed_version;
-    reply.string("version", claimed);
-    reply.string("gitVersion", concat!("fathom-", env!("CARGO_PKG_VERSION")));
-    reply.begin_array("modules").end();
-    reply.string("allocator", "system");
-    reply.string("javascriptEngine", "none");
-    reply.string("sysInfo", "deprecated");
-    let mut numbers = reply.begin_array("versionArray");
-    version::numbers(claimed).into_iter().for_each(|number| numbers.i32(number));
-    numbers.end();
-    let none = doc! { "running": "disabled", "compiled": "disabled" };
-    reply.bson("openssl", &Bson::Document(none));
+    version::write_build_info(&op.instance.config.claimed_version, reply);
     let environment = doc! { "target_arch": std::env::consts::ARCH, "target_os": std::env::consts::OS };
     reply.bson("buildEnvironment", &Bson::Document(environment));
     reply.i32("bits", 64);

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use bson::{Bson, DateTime, Document, doc};
 use fathom_errors::Error;
 use fathom_query::{Code, FieldKind, Hint};
+use fathom_service::spawn_thread;
 
 use crate::Result;
 use crate::client::Client;
@@ -31,17 +32,11 @@ const COUNTS_SECONDS: u64 = 60;
 
 /// Starts the threads.
 pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<std::thread::JoinHandle<()>>, Error> {
-    let spawn = |name: &str, run: fn(&Arc<Instance>)| {
-        let instance = Arc::clone(instance);
-        std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&instance)).map_err(|error| {
-            Error::new(fathom_errors::Kind::Io, format!("cannot start the thread {name}")).because(error)
-        })
-    };
     Ok(vec![
-        spawn("JournalFlusher", flush_journal)?,
-        spawn("Checkpointer", make_checkpoints)?,
-        spawn("Housekeeping", keep_house)?,
-        spawn("TTLMonitor", watch)?,
+        spawn_thread("JournalFlusher", instance, flush_journal)?,
+        spawn_thread("Checkpointer", instance, make_checkpoints)?,
+        spawn_thread("Housekeeping", instance, keep_house)?,
+        spawn_thread("TTLMonitor", instance, watch)?,
     ])
 }
 

@@ -134,20 +134,7 @@ pub(super) fn build_info(
     _request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
-    let claimed = &op.instance.config.claimed_version;
-    reply.string("version", claimed);
-    reply.string("gitVersion", concat!("fathom-", env!("CARGO_PKG_VERSION")));
-    reply.begin_array("modules").end();
-    reply.string("allocator", "system");
-    reply.string("javascriptEngine", "none");
-    reply.string("sysInfo", "deprecated");
-    let mut numbers = reply.begin_array("versionArray");
-    version::numbers(claimed).into_iter().for_each(|number| numbers.i32(number));
-    numbers.end();
-    let mut openssl = reply.begin_document("openssl");
-    openssl.string("running", "disabled");
-    openssl.string("compiled", "disabled");
-    openssl.end();
+    version::write_build_info(&op.instance.config.claimed_version, reply);
     let mut environment = reply.begin_document("buildEnvironment");
     environment.string("target_arch", std::env::consts::ARCH);
     environment.string("target_os", std::env::consts::OS);

@@ -7,6 +7,7 @@ use bson::doc;
 use fathom_errors::{Error, Kind};
 use fathom_query::Failure;
 use fathom_replication::{FollowerMode, OpTime, Progress, ReplicaSetConfig};
+use fathom_service::spawn_thread;
 
 use super::apply::{Applier, Manner};
 use super::fetch::Buffer;
@@ -80,9 +81,6 @@ fn replay(instance: &Arc<Instance>, set: &ReplicaSet, last: OpTime) -> Result<()
     Ok(())
 }
 
-/// What a thread does with the server until it stops.
-type Task = Box<dyn FnOnce(&Arc<Instance>) + Send>;
-
 /// Joins the set, if this member knows one, and starts the threads. The port is known by now.
 pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<JoinHandle<()>>, Error> {
     let Some(set) = &instance.set else { return Ok(Vec::new()) };
@@ -91,22 +89,15 @@ pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<JoinHandle<()>>, Err
         join(instance, set, config).map_err(failed)?;
     }
     let buffer = Arc::new(Buffer::default());
-    let spawn = |name: &str, run: Task| {
-        let instance = Arc::clone(instance);
-        std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || run(&instance))
-            .map_err(|error| Error::new(Kind::Io, format!("cannot start the thread {name}")).because(error))
-    };
     let (fetched, applied) = (Arc::clone(&buffer), buffer);
     Ok(vec![
-        spawn("ReplCoord", Box::new(driver::run))?,
-        spawn("OplogVisibility", Box::new(progress::publish_all))?,
-        spawn("BackgroundSync", Box::new(move |instance| follow::fetch(instance, &fetched)))?,
-        spawn("OplogApplier", Box::new(move |instance| follow::apply(instance, &applied)))?,
-        spawn("SyncSourceFeedback", Box::new(super::progress::report))?,
-        spawn("NoopWriter", Box::new(driver::write_noops))?,
-        spawn("OplogTruncater", Box::new(trim::run))?,
+        spawn_thread("ReplCoord", instance, driver::run)?,
+        spawn_thread("OplogVisibility", instance, progress::publish_all)?,
+        spawn_thread("BackgroundSync", instance, move |instance| follow::fetch(instance, &fetched))?,
+        spawn_thread("OplogApplier", instance, move |instance| follow::apply(instance, &applied))?,
+        spawn_thread("SyncSourceFeedback", instance, super::progress::report)?,
+        spawn_thread("NoopWriter", instance, driver::write_noops)?,
+        spawn_thread("OplogTruncater", instance, trim::run)?,
     ])
 }
 
